@@ -1,0 +1,128 @@
+//! Content types, pins and condensing: how a text becomes smaller without being lost.
+//!
+//! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pointer::{Pointer, PointerKey};
+use crate::tokens::Counter;
+
+/// What a text is, which decides how it is condensed (R0-22.6, extended).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentType {
+    /// `context.md`: numbered sections §0…§6.
+    ContextDoc,
+    /// `research.md`: findings with sources.
+    ResearchDoc,
+    /// A captured web page: zones with confidence.
+    PageDoc,
+    /// Output of a tool, of no more special type.
+    ToolResult,
+    /// An earlier turn.
+    PriorTurn,
+    /// Sentences and paragraphs.
+    Prose,
+    /// Markdown with headings.
+    Markdown,
+    /// Messages of a conversation.
+    Chat,
+    /// Anything else, by lines.
+    Generic,
+}
+
+/// One request to make a text smaller.
+#[derive(Debug, Clone, Copy)]
+pub struct CondenseRequest<'a> {
+    /// The original.
+    pub text: &'a str,
+    /// What it is.
+    pub content_type: ContentType,
+    /// Tokens the result may have at most, markers and header included.
+    pub target: usize,
+    /// The question in view; units that answer it are kept first.
+    pub query: Option<&'a str>,
+    /// Spans that must survive byte for byte, or the request is refused.
+    pub pins: &'a [String],
+    /// Who counts.
+    pub counter: &'a Counter,
+    /// Mints the pointer that leads back to the original.
+    pub key: &'a PointerKey,
+}
+
+/// What a gap leaves out, counted in which unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Lines, from 1.
+    Line,
+    /// Bytes, from 0.
+    Byte,
+}
+
+/// A stretch of the original that the condensed text does not show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// In what `range` is counted.
+    pub unit: Unit,
+    /// First and last unit, both included, for lines; start and end, the end excluded, for bytes.
+    pub range: (usize, usize),
+    /// How many units are left out.
+    pub count: usize,
+    /// Gives exactly the bytes of this gap back.
+    pub pointer: Pointer,
+    /// The same stretch in bytes of the original. Gaps and shown bytes tile the original.
+    pub bytes: Range<usize>,
+}
+
+/// What became of the numbers, paths, URLs, hashes, ids and error lines of the original.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probes {
+    /// Stand in the condensed text.
+    pub kept: usize,
+    /// Stand in bytes that a gap's pointer gives back.
+    pub recoverable: usize,
+    /// In neither. Always 0, or the condensation was refused.
+    pub lost: usize,
+}
+
+/// A text made smaller, with the way back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condensed {
+    /// What the model reads: header, kept text, marked gaps.
+    pub text: String,
+    /// Tokens of `text`, as charged.
+    pub tokens: usize,
+    /// Tokens of the original, as charged.
+    pub original_tokens: usize,
+    /// As what it was condensed.
+    #[serde(rename = "type")]
+    pub content_type: ContentType,
+    /// Leads to the whole original.
+    pub pointer: Pointer,
+    /// What is not shown, in order.
+    pub gaps: Vec<Gap>,
+    /// What became of the telling details.
+    pub probes: Probes,
+}
+
+/// Why a text could not be condensed to its target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CondenseError {
+    /// What must stand byte for byte is itself larger than the target.
+    #[error("pins and markers need {needed} tokens, the target is {target}; raise the target or pin less")]
+    PinsExceedTarget {
+        /// Tokens that pins, header and gap markers need.
+        needed: usize,
+        /// Tokens allowed.
+        target: usize,
+    },
+    /// A required pin does not stand in the original.
+    #[error("the pin {pin:?} does not stand in the text")]
+    PinAbsent {
+        /// The pin.
+        pin: String,
+    },
+}

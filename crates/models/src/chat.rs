@@ -1,0 +1,199 @@
+//! The seam between Larder and every model: what is asked, what comes back, what can go wrong. Knows no provider.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use larder_core::message::{Message, ToolCall, ToolDef};
+use serde::{Deserialize, Serialize};
+
+/// One call to a model. Every byte of `messages` came out of a pack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatRequest {
+    /// The provider's id of the model.
+    pub model: String,
+    /// The prompt.
+    pub messages: Vec<Message>,
+    /// Tools the model may call.
+    pub tools: Vec<ToolDef>,
+    /// JSON Schema the reply must satisfy, where the provider can enforce it.
+    pub schema: Option<serde_json::Value>,
+    /// Tokens the reply may have (`token_budget.output`).
+    pub max_output: u32,
+    /// Sampling temperature; `None` leaves the provider's default.
+    pub temperature: Option<f32>,
+    /// Time for the whole call (R0-14.5).
+    pub timeout: Duration,
+}
+
+/// Tokens as the provider reports them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens in all, cached ones included.
+    pub input: u64,
+    /// Prompt tokens read from the provider's cache.
+    pub cached_input: u64,
+    /// Prompt tokens written to the provider's cache (billed apart by some).
+    pub cache_write: u64,
+    /// Reply tokens in all, reasoning included.
+    pub output: u64,
+    /// Reply tokens spent on reasoning that is not shown.
+    pub reasoning: u64,
+}
+
+/// Why a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model was done.
+    Stop,
+    /// `max_output` was reached: the reply is cut.
+    Length,
+    /// The model asks for tool calls.
+    ToolCalls,
+    /// The provider or model refused for content reasons.
+    Refusal,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatReply {
+    /// The text.
+    pub text: String,
+    /// Calls asked for.
+    #[serde(default)]
+    pub tool_calls: Vec<ToolCall>,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// One step of a streamed reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatEvent {
+    /// More text.
+    Text(String),
+    /// A tool call, whole.
+    ToolCall(ToolCall),
+    /// The end; nothing follows. `reply` is what the unstreamed call would have returned.
+    Done(ChatReply),
+}
+
+/// What went wrong in talking to a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The request never left or was refused before work began: safe to send again.
+    #[error("{provider}: cannot be reached: {detail}")]
+    Unreachable {
+        /// Which provider.
+        provider: String,
+        /// The cause.
+        detail: String,
+    },
+    /// 429 or its like: safe to send again, later.
+    #[error("{provider}: too many requests: {detail}")]
+    RateLimited {
+        /// Which provider.
+        provider: String,
+        /// The provider's words.
+        detail: String,
+        /// When to come back, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// 5xx: the provider failed.
+    #[error("{provider}: failed with status {status}: {detail}")]
+    Server {
+        /// Which provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// The provider's words.
+        detail: String,
+    },
+    /// 401 or 403.
+    #[error("{provider}: refused the key: {detail}")]
+    Auth {
+        /// Which provider.
+        provider: String,
+        /// The provider's words, key redacted.
+        detail: String,
+    },
+    /// Another 4xx: the request is wrong and will stay wrong.
+    #[error("{provider}: refused the request with status {status}: {detail}")]
+    BadRequest {
+        /// Which provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// The provider's words.
+        detail: String,
+    },
+    /// The provider counted more tokens than its window holds.
+    #[error("{provider}: the prompt exceeds the model's window: {detail}")]
+    WindowExceeded {
+        /// Which provider.
+        provider: String,
+        /// The provider's words.
+        detail: String,
+    },
+    /// The reply did not follow the provider's own protocol, or broke off.
+    #[error("{provider}: sent a broken reply: {detail}")]
+    Protocol {
+        /// Which provider.
+        provider: String,
+        /// What was wrong.
+        detail: String,
+    },
+    /// No answer in time; whether work was done (and billed) is unknown.
+    #[error("{provider}: no answer within {} ms", .after.as_millis())]
+    Timeout {
+        /// Which provider.
+        provider: String,
+        /// The limit that passed.
+        after: Duration,
+    },
+    /// The circuit breaker is open; nothing was sent.
+    #[error("{provider}: not asked, it failed {failures} times in a row; next try in {} ms", .retry_in.as_millis())]
+    BreakerOpen {
+        /// Which provider.
+        provider: String,
+        /// Failures in a row.
+        failures: u32,
+        /// Until the next probe.
+        retry_in: Duration,
+    },
+    /// Weights, key or settings are missing.
+    #[error("{provider}: {detail}")]
+    NotConfigured {
+        /// Which provider.
+        provider: String,
+        /// What is missing and how to get it.
+        detail: String,
+    },
+}
+
+impl ModelError {
+    /// Whether sending the same request again can neither bill nor act twice and may help.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::RateLimited { .. } | Self::Server { .. })
+    }
+}
+
+/// A model that answers prompts. Dropping the future or stream cancels the call.
+pub trait ChatModel: Send + Sync {
+    /// Asks and waits for the whole reply.
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
+
+    /// Asks and gives the reply piece by piece; the last item is `Done` or an error.
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>>;
+}
+
+/// A model that turns texts into vectors.
+pub trait EmbeddingModel: Send + Sync {
+    /// One vector a text, in order; all of [`Self::dimensions`] numbers.
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ModelError>>;
+
+    /// Length of each vector.
+    fn dimensions(&self) -> usize;
+}
