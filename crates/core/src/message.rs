@@ -52,7 +52,12 @@ pub enum Content {
 impl Message {
     /// A message of one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self { role, content: vec![Content::Text { text: text.into() }], tool_calls: Vec::new(), tool_call_id: None }
+        Self {
+            role,
+            content: vec![Content::Text { text: text.into() }],
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
     }
 
     /// All text of the message, joined without separators.

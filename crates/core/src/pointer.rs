@@ -63,7 +63,8 @@ impl PointerKey {
         let mut from = 0;
         while let Some(at) = text[from..].find(PREFIX).map(|at| at + from) {
             from = at + PREFIX.len();
-            if let Some((len, pointer)) = Pointer::parse_prefix(&text[at..]).filter(|(_, p)| self.owns(&p.id)) {
+            if let Some((len, pointer)) = Pointer::parse_prefix(&text[at..]).filter(|(_, p)| self.owns(&p.id))
+            {
                 found.push((at..at + len, pointer));
                 from = at + len;
             }
@@ -167,7 +168,8 @@ impl Pointer {
         let digits = |bytes: &[u8]| bytes.iter().all(|byte| ALPHABET.contains(byte));
         let id_len = NAME_DIGITS + 1 + CHECK_DIGITS;
         let body = rest.get(..id_len)?;
-        let well_formed = digits(&body[..NAME_DIGITS]) && body[NAME_DIGITS] == b'-' && digits(&body[NAME_DIGITS + 1..]);
+        let well_formed =
+            digits(&body[..NAME_DIGITS]) && body[NAME_DIGITS] == b'-' && digits(&body[NAME_DIGITS + 1..]);
         if !well_formed || rest.get(id_len).is_some_and(u8::is_ascii_alphanumeric) {
             return None;
         }
@@ -211,7 +213,9 @@ impl fmt::Display for Pointer {
 
 /// The text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<first>-<last> or #B<start>-<end> after it for a part")]
+#[error(
+    "not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<first>-<last> or #B<start>-<end> after it for a part"
+)]
 pub struct ParsePointerError;
 
 impl FromStr for Pointer {

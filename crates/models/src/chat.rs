@@ -22,8 +22,31 @@ pub struct ChatRequest {
     pub max_output: u32,
     /// Sampling temperature; `None` leaves the provider's default.
     pub temperature: Option<f32>,
+    /// How many leading messages will open the next prompt too, byte for byte; a provider with a prompt cache marks
+    /// where they end. 0 when nothing will come again.
+    pub stable_messages: usize,
+    /// Tokens of `max_output` the model may spend on hidden reasoning; `None` is off. A model without the `thinking`
+    /// capability ignores it with a log line (R4-1.13, R4-9.7).
+    pub thinking_budget: Option<u32>,
     /// Time for the whole call (R0-14.5).
     pub timeout: Duration,
+}
+
+impl ChatRequest {
+    /// A request with nothing optional asked for; set the other fields where they are wanted.
+    pub fn new(model: impl Into<String>, messages: Vec<Message>, max_output: u32, timeout: Duration) -> Self {
+        Self {
+            model: model.into(),
+            messages,
+            tools: Vec::new(),
+            schema: None,
+            max_output,
+            temperature: None,
+            stable_messages: 0,
+            thinking_budget: None,
+            timeout,
+        }
+    }
 }
 
 /// Tokens as the provider reports them.
@@ -189,10 +212,19 @@ pub trait ChatModel: Send + Sync {
     fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>>;
 }
 
+/// Vectors and what they cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embeddings {
+    /// One vector a text, in the order of the texts.
+    pub vectors: Vec<Vec<f32>>,
+    /// What the call used; zero for a model that runs in process.
+    pub usage: Usage,
+}
+
 /// A model that turns texts into vectors.
 pub trait EmbeddingModel: Send + Sync {
     /// One vector a text, in order; all of [`Self::dimensions`] numbers.
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ModelError>>;
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>>;
 
     /// Length of each vector.
     fn dimensions(&self) -> usize;
