@@ -2,6 +2,8 @@
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
+pub mod sections;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
