@@ -1,1 +1,46 @@
-//! Placeholder.
+//! Everything that persists under a home folder: originals behind pointers, receipts, run records, interventions
+//! and caches. Knows nothing of models, recipes or prompts; time and randomness are handed to it.
+//!
+//! # On disk
+//!
+//! ```text
+//! HOME/                      mode 0700
+//!   key                      32 random bytes, mode 0600, made once and never replaced
+//!   lock                     empty; locked while a store is set up
+//!   index.sqlite             pointers, runs …; WAL mode; format version = PRAGMA user_version
+//!   blobs/USER/aa/bb…        one zstd frame per content; aabb… is the BLAKE3 digest of the content
+//!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
+//! ```
+//!
+//! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
+//! The format version is [`FORMAT_VERSION`]; older stores are brought up when they are opened, newer ones refused.
+//! `src/migrations/` holds the tables of each version.
+//!
+//! # What is promised
+//!
+//! - A row is committed only after the blobs it names are synced, so no pointer dangles and a run is recorded
+//!   whole or not at all, whenever the process or the machine stops.
+//! - A blob is checked against its name on every read.
+//! - Everything a user owns is reached through [`UserStore`] only, keyed by the user throughout.
+//! - Any number of processes may use one home at once.
+#![deny(missing_docs)]
+
+mod blobs;
+mod clock;
+mod error;
+mod files;
+mod home;
+mod index;
+mod pointers;
+mod runs;
+mod select;
+mod store;
+mod user;
+
+pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
+pub use error::StoreError;
+pub use index::FORMAT_VERSION;
+pub use pointers::{NewPointer, StoredPointer};
+pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
+pub use select::SelectError;
+pub use store::{Store, StoreOptions, UserStore};

@@ -1,0 +1,225 @@
+//! What can go wrong in a store, in words that say how to mend it. Knows the causes, not the code that meets them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use larder_core::pointer::Pointer;
+use rusqlite::ErrorCode;
+
+use crate::select::SelectError;
+
+/// Everything the store can fail with. Each message names the file or id and says how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No space, or a quota is used up.
+    #[error("{}: no space left while {action}; nothing was half-written: free some space and try again", path.display())]
+    DiskFull {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+    },
+    /// The file system or the file is read-only, or permission is missing.
+    #[error("{}: not writable while {action}; make it writable, or name another folder with --home or LARDER_HOME", path.display())]
+    ReadOnly {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+    },
+    /// Another process holds the lock for too long.
+    #[error("{}: another process has kept this locked for too long; wait for it or stop it, then try again", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Any other failure of the file system.
+    #[error("{}: failed while {action}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Any other failure of the index.
+    #[error("{}: the index failed: {source}", path.display())]
+    Index {
+        /// The index file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The index is damaged.
+    #[error("{}: damaged ({detail}); restore it from a backup, or name another folder with --home", path.display())]
+    IndexCorrupt {
+        /// The index file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The index belongs to something else.
+    #[error("{}: an SQLite file, but not one of Larder's; name another folder with --home or LARDER_HOME", path.display())]
+    NotAStore {
+        /// The index file.
+        path: PathBuf,
+    },
+    /// The index was written by a newer version.
+    #[error("{}: format version {found}, but this Larder knows versions up to {known}; use a newer Larder, or another --home", path.display())]
+    SchemaTooNew {
+        /// The index file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version this build knows.
+        known: i64,
+    },
+    /// There is an index, but the key that minted its pointers is gone.
+    #[error("{}: missing, though the folder holds a store; restore it from a backup: without it no pointer resolves", path.display())]
+    KeyMissing {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// The key file is not a key of this store.
+    #[error("{}: {reason}; restore the key of this store from a backup", path.display())]
+    KeyInvalid {
+        /// The key file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The user id cannot be used.
+    #[error("user id {user:?}: {reason}; expected 1 to 256 bytes without control characters")]
+    InvalidUser {
+        /// The id, shortened.
+        user: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A blob does not hold what its name says.
+    #[error("{}: damaged blob ({reason}); put the original content again, or restore the file from a backup", path.display())]
+    CorruptBlob {
+        /// The blob file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A blob is not there.
+    #[error("{}: no such blob; put the original content again, or restore the file from a backup", path.display())]
+    MissingBlob {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The pointer was not minted by this store for this user.
+    #[error(
+        "pointer {pointer}: not one of this store's for this user; copy it exactly from where Larder wrote it"
+    )]
+    NotOurs {
+        /// The pointer.
+        pointer: Box<Pointer>,
+    },
+    /// The pointer is genuine, but nothing is stored under it.
+    #[error("pointer {pointer}: nothing is stored under it; its content was deleted or never written")]
+    UnknownPointer {
+        /// The pointer.
+        pointer: Box<Pointer>,
+    },
+    /// Two different contents share the digits a pointer carries.
+    #[error(
+        "pointer name {name} already stands for other content ({held}, not {refused}); change the new content by a byte"
+    )]
+    NameTaken {
+        /// The digits.
+        name: String,
+        /// The hash of the content that holds the name.
+        held: String,
+        /// The hash of the content refused.
+        refused: String,
+    },
+    /// No run has this id.
+    #[error("run {id}: no such run; `larder runs list` shows those there are")]
+    UnknownRun {
+        /// The id.
+        id: String,
+    },
+    /// A run with this id was already recorded.
+    #[error("run {id}: already recorded; a run is recorded once, under a new id")]
+    RunExists {
+        /// The id.
+        id: String,
+    },
+    /// A record could not be written or read as JSON.
+    #[error("{what}: not a valid record: {source}")]
+    Record {
+        /// Which record.
+        what: String,
+        /// What the JSON reader said.
+        source: serde_json::Error,
+    },
+    /// The system gave no random bytes.
+    #[error("no random bytes from the system: {source}")]
+    Randomness {
+        /// What the source of randomness said.
+        source: io::Error,
+    },
+    /// The part of the content that was asked for cannot be given.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+}
+
+impl StoreError {
+    /// Turns an IO error into the kind that says how to mend it.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| {
+            let path = path.to_path_buf();
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path, action },
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                    Self::ReadOnly { path, action }
+                }
+                _ => Self::Io { path, action, source },
+            }
+        }
+    }
+
+    /// Names the index file in an error of SQLite and gives it the kind that says how to mend it.
+    pub(crate) fn at_index(self, index: &Path) -> Self {
+        let Self::Index { source, .. } = self else { return self };
+        let path = index.to_path_buf();
+        let action = "using the index";
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::DiskFull { path, action },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, action },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::IndexCorrupt { path, detail: source.to_string() }
+            }
+            _ => Self::Index { path, source },
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    /// The path is filled in by [`StoreError::at_index`].
+    fn from(source: rusqlite::Error) -> Self {
+        Self::Index { path: PathBuf::new(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_errors_are_told_apart_by_what_mends_them() {
+        let at = Path::new("home/x");
+        let of = |kind: io::ErrorKind| StoreError::io(at, "writing")(kind.into());
+        assert!(matches!(of(io::ErrorKind::StorageFull), StoreError::DiskFull { .. }));
+        assert!(matches!(of(io::ErrorKind::QuotaExceeded), StoreError::DiskFull { .. }));
+        assert!(matches!(of(io::ErrorKind::ReadOnlyFilesystem), StoreError::ReadOnly { .. }));
+        assert!(matches!(of(io::ErrorKind::PermissionDenied), StoreError::ReadOnly { .. }));
+        assert!(of(io::ErrorKind::InvalidData).to_string().starts_with("home/x: failed while writing"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The home folder: who may set it up, and the key that mints its pointers. Knows nothing of blobs or the index.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::clock::Entropy;
+use crate::error::StoreError;
+use crate::files;
+
+/// The length of the master pointer key, in bytes.
+const KEY_BYTES: usize = 32;
+/// How long to wait between two tries to take the lock of the home folder.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Where things are in a home folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) home: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn index(&self) -> PathBuf {
+        self.home.join("index.sqlite")
+    }
+
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.home.join("blobs")
+    }
+
+    pub(crate) fn key(&self) -> PathBuf {
+        self.home.join("key")
+    }
+
+    /// Makes the folders and takes the lock under which stores are set up; it is held while the file lives.
+    pub(crate) fn lock(&self, patience: Duration) -> Result<File, StoreError> {
+        files::create_dir_all(&self.home)?;
+        if files::create_dir(&self.blobs())? {
+            files::sync_dir(&self.home)?;
+        }
+        let path = self.home.join("lock");
+        let file = files::open_private(&path).map_err(StoreError::io(&path, "opening the lock"))?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(file);
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(StoreError::io(&path, "taking the lock")(error));
+                }
+                Err(TryLockError::WouldBlock) if started.elapsed() > patience => {
+                    return Err(StoreError::Locked { path });
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            }
+        }
+    }
+
+    /// The master key: read, or made where there is no store yet. Once made it is never replaced.
+    pub(crate) fn master_key(&self, entropy: &dyn Entropy) -> Result<[u8; KEY_BYTES], StoreError> {
+        let path = self.key();
+        match std::fs::read(&path) {
+            Ok(bytes) => bytes
+                .try_into()
+                .map_err(|_| StoreError::KeyInvalid { path, reason: "not a key, which is 32 bytes long" }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if std::fs::metadata(self.index()).is_ok_and(|index| index.len() > 0) {
+                    return Err(StoreError::KeyMissing { path });
+                }
+                self.create_key(&path, entropy)
+            }
+            Err(error) => Err(StoreError::io(&path, "reading the key")(error)),
+        }
+    }
+
+    fn create_key(&self, path: &Path, entropy: &dyn Entropy) -> Result<[u8; KEY_BYTES], StoreError> {
+        let mut key = [0; KEY_BYTES];
+        entropy.fill(&mut key).map_err(|source| StoreError::Randomness { source })?;
+        let io = || StoreError::io(path, "creating the key");
+        let temp = files::write_temp(&self.home, &key).map_err(io())?;
+        temp.as_file().sync_all().map_err(io())?;
+        temp.persist_noclobber(path).map_err(|error| io()(error.error))?;
+        files::sync_dir(&self.home)?;
+        Ok(key)
+    }
+}

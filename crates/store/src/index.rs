@@ -1,0 +1,129 @@
+//! The SQLite file: how it is opened, brought to the newest version, read and written. Knows no table but `meta`.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+
+use crate::error::StoreError;
+use crate::files;
+
+/// Marks an SQLite file as an index of Larder: "LRDR".
+const APPLICATION_ID: i64 = 0x4C52_4452;
+/// What turns version n into version n + 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+
+/// The newest version of the format that this build reads and writes.
+pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// One connection to the index, shared by the threads of this process.
+#[derive(Debug)]
+pub(crate) struct Index {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Index {
+    /// Opens the index, makes it if it is missing, brings it to the newest version. Call it under the lock of the home.
+    pub(crate) fn open(path: PathBuf, patience: Duration) -> Result<Self, StoreError> {
+        // SQLite would make it readable by others; its -wal and -shm files take over the mode of this one.
+        files::open_private(&path).map_err(StoreError::io(&path, "opening the index"))?;
+        let opened = Connection::open(&path).map_err(StoreError::from);
+        let ready = opened.and_then(|mut connection| {
+            connection.busy_timeout(patience)?;
+            check_owner(&connection, &path)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            migrate(&mut connection, &path, MIGRATIONS)?;
+            Ok(connection)
+        });
+        match ready {
+            Ok(connection) => Ok(Self { path, connection: Mutex::new(connection) }),
+            Err(error) => Err(error.at_index(&path)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A thread that panicked left no open transaction: dropping it has rolled it back.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads from one state of the index.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.transact(TransactionBehavior::Deferred, work)
+    }
+
+    /// Writes all or nothing; when it returns, what was written survives a crash of the machine.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.transact(TransactionBehavior::Immediate, work)
+    }
+
+    fn transact<T>(
+        &self,
+        behaviour: TransactionBehavior,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        let attempt = || {
+            let transaction = connection.transaction_with_behavior(behaviour)?;
+            let result = work(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        };
+        attempt().map_err(|error: StoreError| error.at_index(&self.path))
+    }
+
+    /// The value kept under `key`: the first one ever offered stays.
+    pub(crate) fn meta(&self, key: &str, offer: &str) -> Result<String, StoreError> {
+        self.write(|tx| {
+            tx.execute("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (key, offer))?;
+            Ok(tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))?)
+        })
+    }
+}
+
+fn pragma(connection: &Connection, name: &str) -> Result<i64, StoreError> {
+    Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
+}
+
+/// Refuses a file that another program made, before anything is written to it.
+fn check_owner(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let tables =
+        connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(())).optional()?.is_some();
+    if tables && pragma(connection, "application_id")? != APPLICATION_ID {
+        return Err(StoreError::NotAStore { path: path.to_path_buf() });
+    }
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let found = pragma(connection, "user_version")?;
+    let known = migrations.len() as i64;
+    let pending = usize::try_from(found).ok().and_then(|done| migrations.get(done..));
+    let Some(pending) = pending else {
+        return Err(StoreError::SchemaTooNew { path: path.to_path_buf(), found, known });
+    };
+    if pending.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in pending {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    tracing::info!(from = found, to = known, "brought the index to the newest version");
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! Tests of opening and migrating the index.
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_millis(20);
+
+fn at(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("index.sqlite")
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    Index::open(at(&dir), PATIENCE).unwrap();
+    let raw = Connection::open(at(&dir)).unwrap();
+    raw.pragma_update(None, "user_version", FORMAT_VERSION + 1).unwrap();
+    let error = Index::open(at(&dir), PATIENCE).unwrap_err();
+    assert!(matches!(error, StoreError::SchemaTooNew { .. }), "{error}");
+    assert!(error.to_string().contains("use a newer Larder"), "{error}");
+    assert_eq!(pragma(&raw, "user_version").unwrap(), FORMAT_VERSION + 1);
+}
+
+#[test]
+fn the_file_of_another_program_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    Connection::open(at(&dir)).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    assert!(matches!(Index::open(at(&dir), PATIENCE), Err(StoreError::NotAStore { .. })));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_called_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(at(&dir), vec![b'x'; 8192]).unwrap();
+    assert!(matches!(Index::open(at(&dir), PATIENCE), Err(StoreError::IndexCorrupt { .. })));
+}
+
+#[test]
+fn a_full_index_fails_with_nothing_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    index.lock().pragma_update(None, "max_page_count", 1).unwrap();
+    let big = "x".repeat(1_000_000);
+    let error = index.meta("big", &big).unwrap_err();
+    assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+    index.lock().pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    assert_eq!(index.meta("big", "small").unwrap(), "small");
+}
+
+#[test]
+fn an_index_that_may_not_be_written_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    index.lock().pragma_update(None, "query_only", true).unwrap();
+    assert!(matches!(index.meta("a", "b"), Err(StoreError::ReadOnly { .. })));
+}
+
+#[test]
+fn a_lock_held_by_another_is_waited_for_and_then_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (Index::open(at(&dir), PATIENCE).unwrap(), Index::open(at(&dir), PATIENCE).unwrap());
+    one.write(|_| {
+        assert!(matches!(other.meta("a", "b"), Err(StoreError::Locked { .. })));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(other.meta("a", "b").unwrap(), "b");
+}
+
+#[test]
+fn commits_are_durable_and_readers_are_not_held_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    assert_eq!(pragma(&index.lock(), "synchronous").unwrap(), 2);
+    let mode: String = index.lock().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_old_version() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Index::open(at(&dir), PATIENCE).unwrap());
+    let mut raw = Connection::open(at(&dir)).unwrap();
+    let mut steps = MIGRATIONS.to_vec();
+    steps.push("CREATE TABLE fresh (x); CREATE TABLE meta (x);");
+    assert!(migrate(&mut raw, &at(&dir), &steps).is_err());
+    assert_eq!(pragma(&raw, "user_version").unwrap(), FORMAT_VERSION);
+    assert!(raw.prepare("SELECT x FROM fresh").is_err());
+}

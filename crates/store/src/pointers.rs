@@ -1,0 +1,166 @@
+//! Pointers and what they stand for: put, look up, resolve. Knows how neither blobs nor rows are kept.
+
+use larder_core::hash::ContentHash;
+use larder_core::pointer::{Pointer, PointerId};
+use rusqlite::{OptionalExtension, Row, Transaction};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::select::Cutter;
+use crate::store::UserStore;
+
+/// Content to be stored behind a pointer.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPointer<'a> {
+    /// The original, of any kind; it need not be text.
+    pub content: &'a [u8],
+    /// What kind of content it is, as callers name it (`tool_result`, `document` …).
+    pub kind: &'a str,
+    /// One line that says what it is, shown in its place.
+    pub display_text: &'a str,
+}
+
+/// A pointer as it stands in the store and in the place of its content (R3-4.23 to R3-4.26).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPointer {
+    /// The pointer to the whole content; fragments may be added to it.
+    pub pointer_id: Pointer,
+    /// What kind of content it is.
+    pub kind: String,
+    /// One line that says what it is.
+    pub display_text: String,
+    /// How to get the original back.
+    pub rehydrate_instructions: String,
+    /// The address of the content.
+    pub content: ContentHash,
+    /// The length of the content in bytes.
+    pub bytes: u64,
+    /// When it was first stored.
+    pub created: Timestamp,
+}
+
+fn instructions(id: &PointerId) -> String {
+    format!(
+        "To read the original, call larder_rehydrate with id {id}, or run `larder rehydrate {id}`; \
+         lines, bytes, grep or path narrow it to a part."
+    )
+}
+
+impl UserStore {
+    /// Stores content and gives the pointer to it. When this returns, the content survives a crash of the machine.
+    ///
+    /// Putting the same content again is harmless: the words of the first time stay. See [`UserStore::put_all`].
+    pub fn put(&self, content: &[u8], kind: &str, display_text: &str) -> Result<StoredPointer, StoreError> {
+        let stored = self.put_all(&[NewPointer { content, kind, display_text }])?;
+        stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+    }
+
+    /// Stores many contents at the price of few syncs: first all blobs, then all pointers in one transaction.
+    ///
+    /// Fails with [`StoreError::NameTaken`] rather than let one pointer stand for two contents.
+    pub fn put_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
+        let contents: Vec<_> = items.iter().map(|item| item.content).collect();
+        let hashes = self.blobs().put_all(self.folder(), &contents)?;
+        let created = self.now();
+        let rows = items.iter().zip(hashes).map(|(item, content)| {
+            let id = self.key().mint(content);
+            StoredPointer {
+                rehydrate_instructions: instructions(&id),
+                pointer_id: Pointer::whole(id),
+                kind: item.kind.to_owned(),
+                display_text: item.display_text.to_owned(),
+                content,
+                bytes: item.content.len() as u64,
+                created,
+            }
+        });
+        let rows: Vec<_> = rows.collect();
+        self.index().write(|tx| rows.iter().map(|row| self.insert_pointer(tx, row)).collect())
+    }
+
+    /// Adds the row, or gives the one that is there.
+    pub(crate) fn insert_pointer(
+        &self,
+        tx: &Transaction<'_>,
+        new: &StoredPointer,
+    ) -> Result<StoredPointer, StoreError> {
+        let id = &new.pointer_id.id;
+        if let Some(held) = self.pointer_row(tx, id)? {
+            if held.content != new.content {
+                return Err(StoreError::NameTaken {
+                    name: id.name().to_owned(),
+                    held: held.content.to_hex(),
+                    refused: new.content.to_hex(),
+                });
+            }
+            return Ok(held);
+        }
+        self.require_blob(new.content)?;
+        tx.prepare_cached(
+            "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute((
+            self.user(),
+            id.name(),
+            new.content.as_bytes(),
+            to_sql(new.bytes),
+            &new.kind,
+            &new.display_text,
+            &new.rehydrate_instructions,
+            to_sql(new.created.as_millis()),
+        ))?;
+        Ok(new.clone())
+    }
+
+    fn pointer_row(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<StoredPointer>, StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT kind, display_text, rehydrate_instructions, content, bytes, created
+             FROM pointers WHERE user = ?1 AND name = ?2",
+        )?;
+        let read = |row: &Row<'_>| {
+            Ok(StoredPointer {
+                pointer_id: Pointer::whole(id.clone()),
+                kind: row.get(0)?,
+                display_text: row.get(1)?,
+                rehydrate_instructions: row.get(2)?,
+                content: ContentHash::from_bytes(row.get(3)?),
+                bytes: row.get::<_, i64>(4)?.unsigned_abs(),
+                created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
+            })
+        };
+        Ok(query.query_row((self.user(), id.name()), read).optional()?)
+    }
+
+    /// What is known of a pointer of this user. A pointer of another user is as unknown as an invented one.
+    pub fn pointer(&self, pointer: &Pointer) -> Result<StoredPointer, StoreError> {
+        self.index().read(|tx| self.require_pointer(tx, pointer))
+    }
+
+    pub(crate) fn require_pointer(
+        &self,
+        tx: &Transaction<'_>,
+        pointer: &Pointer,
+    ) -> Result<StoredPointer, StoreError> {
+        if !self.key().owns(&pointer.id) {
+            return Err(StoreError::NotOurs { pointer: Box::new(pointer.clone()) });
+        }
+        self.pointer_row(tx, &pointer.id)?
+            .ok_or_else(|| StoreError::UnknownPointer { pointer: Box::new(pointer.clone()) })
+    }
+
+    /// The original bytes a pointer stands for, fragment applied, hash checked (R3-2.3: one hop).
+    pub fn resolve(&self, pointer: &Pointer) -> Result<Vec<u8>, StoreError> {
+        let hash = self.pointer(pointer)?.content;
+        let Some(fragment) = pointer.fragment else { return self.blob(hash) };
+        let mut cutter = Cutter::new(fragment);
+        self.blobs().read(self.folder(), hash, |piece| cutter.feed(piece))?;
+        Ok(cutter.finish()?)
+    }
+}
+
+/// SQLite's integers are signed; no length and no time of ours reaches the sign.
+pub(crate) fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,312 @@
+//! Run records: one JSON record per recipe execution (R0-27), written whole with its receipt, or not at all.
+
+use std::fmt;
+use std::str::FromStr;
+
+use larder_core::hash::ContentHash;
+use larder_core::pointer::Pointer;
+use rusqlite::{OptionalExtension, Row, Transaction};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::UserStore;
+
+/// The id of a run: a UUID of version 7 in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(String);
+
+impl RunId {
+    /// The id made from a moment and ten random bytes.
+    pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&now.as_millis().to_be_bytes()[2..]);
+        bytes[6..].copy_from_slice(&random);
+        bytes[6] = 0x70 | bytes[6] & 0x0f;
+        bytes[8] = 0x80 | bytes[8] & 0x3f;
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bytes.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            text.push_str(&format!("{byte:02x}"));
+        }
+        Self(text)
+    }
+
+    /// The id as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The text is not the id of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of a run: expected a UUID such as 019aa5f0-3c2b-7d4e-8f10-0123456789ab")]
+pub struct ParseRunIdError;
+
+impl FromStr for RunId {
+    type Err = ParseRunIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let groups: Vec<_> = text.split('-').map(str::len).collect();
+        let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
+        (digits && groups == [8, 4, 4, 4, 12]).then(|| Self(text.to_owned())).ok_or(ParseRunIdError)
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Tokens of a run; written with `total`, their sum (R0-27.3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct RunTokens {
+    /// Of the prompt text itself.
+    pub prompt: u64,
+    /// Of the documents and sections put into it.
+    pub input: u64,
+    /// Of the answer.
+    pub output: u64,
+}
+
+impl RunTokens {
+    /// The sum of the three (R0-27.3).
+    pub const fn total(&self) -> u64 {
+        self.prompt.saturating_add(self.input).saturating_add(self.output)
+    }
+}
+
+impl Serialize for RunTokens {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut tokens = serializer.serialize_struct("RunTokens", 4)?;
+        tokens.serialize_field("prompt", &self.prompt)?;
+        tokens.serialize_field("input", &self.input)?;
+        tokens.serialize_field("output", &self.output)?;
+        tokens.serialize_field("total", &self.total())?;
+        tokens.end()
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// With an answer that passed every check.
+    Completed,
+    /// Before any call: it could not be made to fit.
+    Refused,
+    /// With an error of the model or an answer that failed its checks.
+    Failed,
+    /// With a request for a human.
+    Intervention,
+}
+
+/// What is recorded of a run. Sizes, names and outcomes only: payloads stay in blobs (C104).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// The recipe's name (R0-27.2).
+    pub recipe: String,
+    /// The version of the recipe.
+    pub recipe_version: String,
+    /// The layer that answered, such as `MIND` (R0-27.2).
+    pub model_layer: String,
+    /// The model that answered.
+    pub model: String,
+    /// The conversation it belongs to (R0-27.2, C85).
+    pub session_id: Option<String>,
+    /// The turn it belongs to, in the form `turn_000042` (R0-27.2).
+    pub turn_id: Option<String>,
+    /// Tokens by their place (R0-27.3).
+    pub tokens: RunTokens,
+    /// From the start to the end, in milliseconds (R0-27.4).
+    pub latency_ms: u64,
+    /// Whether it gave an answer that passed every check (R0-27.4).
+    pub success: bool,
+    /// Whether the answer met its schema; `None` if it has none or there was no answer (R0-27.4).
+    pub schema_valid: Option<bool>,
+    /// The confidence the answer states; `None` if it states none (R0-27.4).
+    pub confidence: Option<f64>,
+    /// Calls after the first (R0-27.4).
+    pub retries: u32,
+    /// Whether anything was condensed, pointed at or left out (R0-27.5).
+    pub compression_applied: bool,
+    /// Tokens saved by that (R0-27.5).
+    pub compression_savings: u64,
+    /// The price of the calls in US dollars; `None` if the model has no price.
+    pub cost_usd: Option<f64>,
+    /// How it ended.
+    pub status: RunStatus,
+    /// The class of the error, such as `timeout`; never its payload.
+    pub error: Option<String>,
+}
+
+/// A run to be recorded.
+#[derive(Debug, Clone)]
+pub struct NewRun<'a> {
+    /// From [`crate::Store::new_run_id`].
+    pub run_id: RunId,
+    /// What happened.
+    pub facts: RunFacts,
+    /// The receipt of the pack, as JSON.
+    pub receipt: &'a [u8],
+    /// The answer as it came, if there was one.
+    pub output: Option<&'a [u8]>,
+    /// The pointers that stand in the prompt; each must resolve.
+    pub pointers: &'a [Pointer],
+}
+
+/// The record of one recipe execution (R0-27.1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id.
+    pub run_id: RunId,
+    /// When it was recorded (R0-27.2).
+    pub timestamp: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub facts: RunFacts,
+    /// The address of the receipt.
+    pub receipt: ContentHash,
+    /// The address of the answer.
+    pub output: Option<ContentHash>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only those of this recipe.
+    pub recipe: Option<String>,
+    /// Only those recorded at this moment or later.
+    pub since: Option<Timestamp>,
+    /// At most so many, the newest; `None` for all.
+    pub limit: Option<u64>,
+}
+
+impl UserStore {
+    /// Records a run: first its blobs, then, in one transaction, the record with its pointers.
+    ///
+    /// After a crash there is the whole record or none. Fails if the id was used or a pointer does not resolve.
+    pub fn record_run(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
+        let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
+        self.blobs().put_all(self.folder(), &contents)?;
+        let record = RunRecord {
+            run_id: run.run_id,
+            timestamp: self.now(),
+            facts: run.facts,
+            receipt: ContentHash::of(run.receipt),
+            output: run.output.map(ContentHash::of),
+        };
+        let json = serde_json::to_string(&record)
+            .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
+        self.index().write(|tx| self.insert_run(tx, &record, &json, run.pointers))?;
+        tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
+        Ok(record)
+    }
+
+    fn insert_run(
+        &self,
+        tx: &Transaction<'_>,
+        record: &RunRecord,
+        json: &str,
+        pointers: &[Pointer],
+    ) -> Result<(), StoreError> {
+        let id = record.run_id.as_str();
+        for hash in [Some(record.receipt), record.output].into_iter().flatten() {
+            self.require_blob(hash)?;
+        }
+        let added = tx.execute(
+            "INSERT INTO runs (user, run_id, recipe, recorded, record, receipt, output)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (user, run_id) DO NOTHING",
+            (
+                self.user(),
+                id,
+                &record.facts.recipe,
+                to_sql(record.timestamp.as_millis()),
+                json,
+                record.receipt.as_bytes(),
+                record.output.as_ref().map(ContentHash::as_bytes),
+            ),
+        )?;
+        if added == 0 {
+            return Err(StoreError::RunExists { id: id.to_owned() });
+        }
+        let mut link = tx.prepare_cached(
+            "INSERT INTO run_pointers (user, run_id, pointer) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?;
+        for pointer in pointers {
+            self.require_pointer(tx, pointer)?;
+            link.execute((self.user(), id, pointer.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The record of one run.
+    pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
+        let row = self.index().read(|tx| {
+            let mut query =
+                tx.prepare_cached("SELECT run_id, record FROM runs WHERE user = ?1 AND run_id = ?2")?;
+            Ok(query.query_row((self.user(), id.as_str()), id_and_record).optional()?)
+        })?;
+        row.map_or_else(|| Err(StoreError::UnknownRun { id: id.to_string() }), parse)
+    }
+
+    /// The records of this user's runs, newest first.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        let rows: Vec<_> = self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT run_id, record FROM runs
+                 WHERE user = ?1 AND (?2 IS NULL OR recipe = ?2) AND recorded >= ?3
+                 ORDER BY seq DESC LIMIT ?4",
+            )?;
+            let since = filter.since.map_or(0, |since| to_sql(since.as_millis()));
+            let limit = filter.limit.map_or(i64::MAX, to_sql);
+            let rows = query.query_map((self.user(), &filter.recipe, since, limit), id_and_record)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        rows.into_iter().map(parse).collect()
+    }
+
+    /// The pointers that stood in the prompt of a run, in the order of their text.
+    pub fn run_pointers(&self, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
+        let texts: Vec<String> = self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT pointer FROM run_pointers WHERE user = ?1 AND run_id = ?2 ORDER BY pointer",
+            )?;
+            let rows = query.query_map((self.user(), id.as_str()), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        let parse = |text: String| {
+            text.parse().map_err(|error| StoreError::Record {
+                what: format!("pointer {text:?} of run {id}"),
+                source: serde::de::Error::custom(error),
+            })
+        };
+        texts.into_iter().map(parse).collect()
+    }
+}
+
+fn id_and_record(row: &Row<'_>) -> rusqlite::Result<(String, String)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+fn parse((id, json): (String, String)) -> Result<RunRecord, StoreError> {
+    serde_json::from_str(&json).map_err(|source| StoreError::Record { what: format!("run {id}"), source })
+}

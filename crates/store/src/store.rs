@@ -1,0 +1,171 @@
+//! The two handles: a store, and the store as one user sees it. Everything a user owns is reached through the
+//! second only, so no caller can forget to say whose it is.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_core::hash::ContentHash;
+use larder_core::pointer::PointerKey;
+
+use crate::blobs::Blobs;
+use crate::clock::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
+use crate::error::StoreError;
+use crate::home::Layout;
+use crate::index::Index;
+use crate::runs::RunId;
+use crate::user;
+
+/// How long to wait for another process before giving up, unless the options say otherwise.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a store is given from outside.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where randomness comes from.
+    pub entropy: Arc<dyn Entropy>,
+    /// How long to wait for another process that holds a lock.
+    pub patience: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), patience: DEFAULT_PATIENCE }
+    }
+}
+
+impl fmt::Debug for StoreOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreOptions").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+/// A store in a home folder. Cheap to clone; clones and other processes may use the same folder at once.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    options: StoreOptions,
+    master: PointerKey,
+    blobs: Blobs,
+    index: Index,
+}
+
+impl Store {
+    /// Opens the store in `home`, makes it if there is none, and brings its format to the newest version.
+    pub fn open(home: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let layout = Layout { home: home.to_path_buf() };
+        let _lock = layout.lock(options.patience)?;
+        let key = layout.master_key(options.entropy.as_ref())?;
+        let index = Index::open(layout.index(), options.patience)?;
+        check_key(&index, &key, &layout)?;
+        let inner =
+            Inner { master: PointerKey::new(key), blobs: Blobs::new(layout.blobs()), index, layout, options };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The folder it is kept in.
+    pub fn home(&self) -> &Path {
+        &self.inner.layout.home
+    }
+
+    /// The present moment by the store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.inner.options.clock.now()
+    }
+
+    /// A new id for a run, in the form of a UUID version 7: ids made later sort later.
+    pub fn new_run_id(&self) -> Result<RunId, StoreError> {
+        let mut random = [0; 10];
+        self.inner.options.entropy.fill(&mut random).map_err(|source| StoreError::Randomness { source })?;
+        Ok(RunId::new(self.now(), random))
+    }
+
+    /// The store as `user` sees it: 1 to 256 bytes without control characters.
+    pub fn user(&self, user: &str) -> Result<UserStore, StoreError> {
+        user::check(user)?;
+        Ok(UserStore {
+            key: self.inner.master.for_user(user),
+            folder: user::folder(user),
+            user: user.to_owned(),
+            store: self.clone(),
+        })
+    }
+}
+
+/// Refuses a key other than the one the store was made with: its pointers would all look forged.
+fn check_key(index: &Index, key: &[u8; 32], layout: &Layout) -> Result<(), StoreError> {
+    let fingerprint = blake3::derive_key("larder 2026 fingerprint of the master pointer key", key);
+    let fingerprint = ContentHash::from_bytes(fingerprint).to_hex();
+    if index.meta("key_fingerprint", &fingerprint)? == fingerprint {
+        return Ok(());
+    }
+    Err(StoreError::KeyInvalid { path: layout.key(), reason: "the key of another store" })
+}
+
+/// The store as one user sees it. Nothing of another user can be reached through it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct UserStore {
+    store: Store,
+    user: String,
+    folder: String,
+    key: PointerKey,
+}
+
+impl UserStore {
+    /// The user's id.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The key under which this user's pointers are minted and recognised.
+    pub fn key(&self) -> &PointerKey {
+        &self.key
+    }
+
+    /// The store that this is a view of.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Stored bytes by their address: a receipt, an output, the content behind a pointer.
+    pub fn blob(&self, hash: ContentHash) -> Result<Vec<u8>, StoreError> {
+        self.blobs().get(&self.folder, hash)
+    }
+
+    /// The file that holds the blob, for messages and backups.
+    pub fn blob_path(&self, hash: ContentHash) -> PathBuf {
+        self.blobs().path(&self.folder, hash)
+    }
+
+    /// Refuses to let a row name a blob that is not there, whatever happened since it was written.
+    pub(crate) fn require_blob(&self, hash: ContentHash) -> Result<(), StoreError> {
+        if self.blobs().contains(&self.folder, hash) {
+            return Ok(());
+        }
+        Err(StoreError::MissingBlob { path: self.blob_path(hash) })
+    }
+
+    pub(crate) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.store.inner.blobs
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.store.inner.index
+    }
+}

@@ -1,0 +1,64 @@
+//! User ids and the folder names they turn into. Knows nothing of what is kept there.
+
+use crate::error::StoreError;
+
+/// The longest user id, in bytes.
+const MAX_USER_BYTES: usize = 256;
+/// Longer ids get a folder named by their hash, well under every file system's limit of a name.
+const MAX_PLAIN_BYTES: usize = 64;
+
+/// Refuses ids that are empty, longer than 256 bytes or hold control characters (NUL among them).
+pub(crate) fn check(user: &str) -> Result<(), StoreError> {
+    let reason = if user.is_empty() {
+        "empty"
+    } else if user.len() > MAX_USER_BYTES {
+        "too long"
+    } else if user.chars().any(char::is_control) {
+        "holds a control character"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::InvalidUser { user: user.chars().take(40).collect(), reason })
+}
+
+/// The name of the folder that holds the user's blobs.
+///
+/// Plain ids stay readable behind `u-`; all others (separators, dots, capitals, non-ASCII, long) become `h-` and
+/// a hash. So no id can leave its place, and no two share a folder even where file names ignore case.
+pub(crate) fn folder(user: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    if user.len() <= MAX_PLAIN_BYTES && user.bytes().all(plain) {
+        format!("u-{user}")
+    } else {
+        format!("h-{}", blake3::hash(user.as_bytes()).to_hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn hostile_ids_are_refused_or_encoded() {
+        for user in ["", "a\0b", "a\nb", "\u{7f}", &"x".repeat(257)] {
+            assert!(check(user).is_err(), "{user:?}");
+        }
+        for user in
+            ["..", ".", "/etc/passwd", "a/../b", "a\\b", "C:", "Alice", "ユーザー", "u-a", &"x".repeat(256)]
+        {
+            check(user).unwrap();
+            let folder = folder(user);
+            assert!(
+                folder.len() <= 66 && folder.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_users_share_a_folder(a in "[-a-zA-Z0-9_./é]{1,4}", b in "[-a-zA-Z0-9_./é]{1,4}") {
+            prop_assert_eq!(a == b, folder(&a).eq_ignore_ascii_case(&folder(&b)));
+        }
+    }
+}
