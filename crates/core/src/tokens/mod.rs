@@ -1,9 +1,42 @@
 //! Token counts: which tokenizer counts for which model, how far a count can be trusted, and counting that stops
-//! when it has read enough.
+//! when it has read enough. Knows messages, to count their framing; knows no recipe, document or pack.
+//!
+//! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text that they are to whoever wrote
+//! them: that is never less than a provider charges for a text which it does not let act as control.
 
+mod cache;
+mod cuts;
+mod engine;
+mod estimate;
+mod framing;
+mod gguf;
+mod hub;
+mod reach;
+mod registry;
+mod runs;
+mod trim;
+
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+pub use estimate::ClaudeGeneration;
+pub use framing::Framing;
+pub use registry::{DEFAULT_TOKENIZER, Registry};
+
+use cache::Cache;
+use engine::{Engine, OpenAi};
+use estimate::Margin;
+use trim::Side;
+
+/// Texts from this size on are counted by several threads.
+const PARALLEL: usize = 1 << 20;
+/// More threads than this are not worth their start.
+const MOST_THREADS: usize = 8;
+/// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
+const LARGE_PART: usize = 4 * 1024;
 
 /// How a count relates to what the provider will bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,63 +50,259 @@ pub enum Label {
     Estimated,
 }
 
-/// Counts tokens under one vocabulary. Cheap to clone; clones share their cache.
+/// Why a tokenizer is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// No tokenizer of that name.
+    #[error("there is no tokenizer {name:?}; {}known are {known}", suggestion(.nearest))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The nearest name there is, if one is near.
+        nearest: Option<String>,
+        /// All names, comma-separated.
+        known: String,
+    },
+    /// A `tokenizer.json` that cannot be used.
+    #[error("the tokenizer.json {name:?} cannot be used: {reason}")]
+    TokenizerJson {
+        /// What the file was called.
+        name: String,
+        /// What is wrong, or what is not supported.
+        reason: String,
+    },
+    /// A GGUF file whose vocabulary cannot be used.
+    #[error("the vocabulary in the GGUF file {name:?} cannot be used: {reason}")]
+    Gguf {
+        /// What the file was called.
+        name: String,
+        /// What is wrong, or what is not supported.
+        reason: String,
+    },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("did you mean {name:?}? ")).unwrap_or_default()
+}
+
+/// Tokens of a document, whole and by section (R0-21.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenBreakdown {
+    /// The sum over all sections.
+    pub total: usize,
+    /// Section name → tokens; sections of the same name are added up.
+    pub by_section: BTreeMap<String, usize>,
+}
+
+/// Counts tokens under one vocabulary (R0-21.1). Cheap to clone; clones share their cache.
 #[derive(Clone)]
 pub struct Counter {
-    name: Arc<str>,
+    inner: Arc<Inner>,
+}
+
+/// What a counter is made of. Its counts are the vocabulary's own, without the margin of an estimate.
+struct Inner {
+    name: String,
     label: Label,
-    engine: &'static tiktoken::CoreBpe,
+    framing: Framing,
+    margin: Margin,
+    engine: Box<dyn Engine>,
+    cache: Cache,
 }
 
 impl std::fmt::Debug for Counter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Counter({}, {:?})", self.name, self.label)
+        write!(f, "Counter({}, {:?})", self.name(), self.label())
+    }
+}
+
+impl Default for Counter {
+    /// cl100k_base (R0-21.1, C60).
+    fn default() -> Self {
+        Self::cl100k()
     }
 }
 
 impl Counter {
-    /// o200k_base, exact for current OpenAI models.
+    fn new(name: &str, label: Label, framing: Framing, engine: impl Engine + 'static) -> Self {
+        let (name, margin, engine) = (name.to_owned(), Margin::NONE, Box::new(engine));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Cache::default() }) }
+    }
+
+    /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default (R0-21.1, C60).
+    pub fn cl100k() -> Self {
+        Self::new(OpenAi::Cl100k.name(), Label::Exact, Framing::OPENAI, OpenAi::Cl100k)
+    }
+
+    /// o200k_base, exact for OpenAI's models from GPT-4o on.
     pub fn o200k() -> Self {
-        #[allow(clippy::expect_used, reason = "the vocabulary is compiled in")]
-        let engine = tiktoken::get_encoding("o200k_base").expect("the vocabulary is compiled in");
-        Self { name: "o200k_base".into(), label: Label::Exact, engine }
+        Self::new(OpenAi::O200k.name(), Label::Exact, Framing::OPENAI, OpenAi::O200k)
+    }
+
+    /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
+    /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) gives the middle.
+    pub fn claude(generation: ClaudeGeneration) -> Self {
+        let (name, label, framing) =
+            (generation.tokenizer().to_owned(), Label::Estimated, Framing::ANTHROPIC);
+        let (margin, engine) = (generation.margin(), Box::new(OpenAi::O200k));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Cache::default() }) }
+    }
+
+    /// One token per UTF-8 byte: the proven bound for every byte-level vocabulary, for models not known.
+    pub fn bytes() -> Self {
+        Self::new("bytes", Label::Bounded, Framing::BYTES, engine::Bytes)
+    }
+
+    /// The tokenizer in a `tokenizer.json`, exact for its model.
+    ///
+    /// # Errors
+    /// [`TokenError::TokenizerJson`] when the file does not parse or uses a part that is not supported.
+    pub fn from_tokenizer_json(json: &[u8], name: &str) -> Result<Self, TokenError> {
+        Ok(Self::new(name, Label::Exact, Framing::CHATML, hub::Hub::read(json, name)?))
+    }
+
+    /// The tokenizer inside a GGUF model file, exact for its model; reads the metadata at the start of the file.
+    ///
+    /// # Errors
+    /// [`TokenError::Gguf`] when the file is no GGUF or its vocabulary is of a kind that is not supported.
+    pub fn from_gguf(file: impl Read, name: &str) -> Result<Self, TokenError> {
+        let hub = gguf::read(file).map_err(|reason| TokenError::Gguf { name: name.to_owned(), reason })?;
+        Ok(Self::new(name, Label::Exact, Framing::CHATML, hub))
     }
 
     /// The tokenizer's name, as receipts print it.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.inner.name
     }
 
     /// How far the count can be trusted.
     pub fn label(&self) -> Label {
-        self.label
+        self.inner.label
     }
 
-    /// Tokens to charge for `text`: the exact count, the proven bound, or the estimate plus its margin.
+    /// Tokens to charge for `text`: the exact count, the proven bound, or the upper end of the estimate. Takes
+    /// time linear in the length of the text (R0-21.2), and next to none for a text counted before.
     pub fn count(&self, text: &str) -> usize {
-        self.engine.count(text)
+        self.inner.margin.charge(self.inner.raw(text))
+    }
+
+    /// The likeliest number of tokens: the same as [`count`](Self::count) unless the label is estimated.
+    pub fn estimate(&self, text: &str) -> usize {
+        self.inner.margin.middle(self.inner.raw(text), text)
     }
 
     /// Tokens to charge, unless they exceed `limit`; reads about `limit` tokens' worth of text, not all of it.
     pub fn count_up_to(&self, text: &str, limit: usize) -> Option<usize> {
-        Some(self.count(text)).filter(|&tokens| tokens <= limit)
+        let margin = self.inner.margin;
+        self.inner.raw_up_to(text, margin.uncharged(limit)).map(|tokens| margin.charge(tokens))
     }
 
-    /// A prefix of `text` of at most `max` tokens, as long as can be found cheaply, ending at a character boundary.
+    /// The longest prefix of `text` of at most `max` tokens, to within a token or two, that ends at a character
+    /// boundary.
     pub fn prefix<'t>(&self, text: &'t str, max: usize) -> &'t str {
-        let mut end = text.len();
-        while self.count(&text[..end]) > max {
-            end = text.floor_char_boundary(end * 9 / 10);
-        }
-        &text[..end]
+        trim::fit(&self.inner, text, self.inner.margin.uncharged(max), Side::Start)
     }
 
-    /// A suffix of `text` of at most `max` tokens, as long as can be found cheaply, starting at a character boundary.
+    /// The longest suffix of `text` of at most `max` tokens, to within a token or two, that starts at a character
+    /// boundary.
     pub fn suffix<'t>(&self, text: &'t str, max: usize) -> &'t str {
-        let mut start = 0;
-        while self.count(&text[start..]) > max {
-            start = text.ceil_char_boundary(start + (text.len() - start).div_ceil(10));
+        trim::fit(&self.inner, text, self.inner.margin.uncharged(max), Side::End)
+    }
+
+    /// Tokens to charge for a document, whole and by section (R0-21.3).
+    pub fn count_document(&self, sections: &[(&str, &str)]) -> TokenBreakdown {
+        let mut breakdown = TokenBreakdown::default();
+        for (name, text) in sections {
+            let tokens = self.count(text);
+            breakdown.total += tokens;
+            *breakdown.by_section.entry((*name).to_owned()).or_default() += tokens;
         }
-        &text[start..]
+        breakdown
     }
 }
+
+impl Inner {
+    fn raw(&self, text: &str) -> usize {
+        if !self.engine.shape().cuts {
+            return self.part(text);
+        }
+        if text.len() < PARALLEL {
+            return cuts::segments(text).map(|segment| self.part(segment)).sum();
+        }
+        self.raw_parallel(text)
+    }
+
+    /// The sum over equal shares of the text, each counted by a thread; a sum does not depend on their order.
+    fn raw_parallel(&self, text: &str) -> usize {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS);
+        let share = text.len().div_ceil(threads);
+        std::thread::scope(|scope| {
+            let (mut rest, mut workers) = (text, Vec::new());
+            while !rest.is_empty() {
+                let (head, tail) = rest.split_at(cuts::head_end(rest, share));
+                workers.push(
+                    scope.spawn(|| cuts::segments(head).map(|segment| self.part(segment)).sum::<usize>()),
+                );
+                rest = tail;
+            }
+            let sums = workers.into_iter().map(|worker| match worker.join() {
+                Ok(sum) => sum,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            sums.sum()
+        })
+    }
+
+    /// The count of a part between safe cuts, remembered.
+    fn part(&self, text: &str) -> usize {
+        self.cache.get_or(text, |text| self.engine.count(text))
+    }
+
+    fn raw_up_to(&self, text: &str, limit: usize) -> Option<usize> {
+        let shape = self.engine.shape();
+        if shape.per_byte.is_some_and(|most| text.len().saturating_mul(most) <= limit) {
+            return Some(self.raw(text));
+        }
+        if shape.longest.is_some_and(|longest| text.len() > limit.saturating_mul(longest)) {
+            return None;
+        }
+        if !shape.cuts {
+            let tokens = if self.engine.surely_exceeds(text, limit) { None } else { Some(self.part(text)) };
+            return tokens.filter(|&tokens| tokens <= limit);
+        }
+        let (mut total, mut rest, mut proof_tried) = (0, text, false);
+        for segment in cuts::segments(text) {
+            // Text without words and gaps is slow to divide or to merge: see first whether it can fit at all.
+            if !proof_tried && (segment.len() > LARGE_PART && is_unusual(segment)) {
+                proof_tried = true;
+                if self.engine.surely_exceeds(rest, limit - total) {
+                    return None;
+                }
+            }
+            total += self.part(segment);
+            if total > limit {
+                return None;
+            }
+            rest = &rest[segment.len()..];
+        }
+        Some(total)
+    }
+
+    /// As [`raw_up_to`](Self::raw_up_to) for a part that is looked at once, without remembering it.
+    fn fresh_up_to(&self, part: &str, limit: usize) -> Option<usize> {
+        if part.len() > LARGE_PART && self.engine.surely_exceeds(part, limit) {
+            return None;
+        }
+        Some(self.engine.count(part)).filter(|&tokens| tokens <= limit)
+    }
+}
+
+/// Whether a segment is larger than any with safe cuts, or hardly any of it is ASCII.
+fn is_unusual(segment: &str) -> bool {
+    segment.len() > cuts::SEGMENT_MAX + 256
+        || segment.bytes().filter(u8::is_ascii).count() < segment.len() / 8
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

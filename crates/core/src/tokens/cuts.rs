@@ -1,0 +1,142 @@
+//! Safe cuts: places where a text can be divided so that token counts add up. Knows bytes and characters, no
+//! vocabulary.
+//!
+//! A tokenizer first divides text into pieces by a pattern, then encodes each piece alone. Two kinds of places
+//! are inside no piece of any pattern that [`Shape::cuts`](super::engine::Shape) vouches for, and no
+//! normalisation acts across them:
+//!
+//! - after a letter, before a character that is no letter, number, mark or apostrophe;
+//! - after anything but white space, before a space or a tab.
+
+/// The part of a text that is counted, and remembered, at a time: at least this many bytes …
+const SEGMENT_MIN: usize = 2 * 1024;
+/// … on average this many more, so that the cut is found by the words around it and not by its distance from the
+/// start: after an edit the same cuts come back …
+const SEGMENT_SPREAD: u32 = 7;
+/// … and at most this many, where there are any safe cuts.
+pub(super) const SEGMENT_MAX: usize = 16 * 1024;
+
+/// Whether counts add up when `text` is cut before byte `at`, which is a character boundary.
+fn is_safe(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    let (Some(&before), Some(&after)) = (at.checked_sub(1).and_then(|i| bytes.get(i)), bytes.get(at)) else {
+        return false;
+    };
+    if before.is_ascii_alphabetic() && after.is_ascii() {
+        return !after.is_ascii_alphanumeric() && after != b'\'';
+    }
+    if matches!(after, b' ' | b'\t') {
+        return if before.is_ascii() {
+            !matches!(before, b'\t'..=b'\r' | b' ')
+        } else {
+            text[..at].chars().next_back().is_some_and(|c| !c.is_whitespace())
+        };
+    }
+    // The scripts that are written without spaces.
+    if before.is_ascii() || !(after.is_ascii_punctuation() || after == b'\n' || matches!(after, 0xE3 | 0xEF))
+    {
+        return false;
+    }
+    let (left, right) = (text[..at].chars().next_back(), text[at..].chars().next());
+    left.is_some_and(is_east_asian_letter)
+        && right.is_some_and(|c| {
+            c != '\'' && (c.is_ascii() || matches!(c, '、' | '。' | '「' | '」' | '，' | '！' | '？'))
+        })
+}
+
+/// Hiragana, Katakana, Han and Hangul letters, of which each pattern makes pieces as of any letter.
+fn is_east_asian_letter(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
+}
+
+/// The first safe cut at or after byte `from`.
+fn next_cut(text: &str, from: usize) -> Option<usize> {
+    (from..text.len()).find(|&at| text.is_char_boundary(at) && is_safe(text, at))
+}
+
+/// The last safe cut at or before byte `from`.
+fn previous_cut(text: &str, from: usize) -> Option<usize> {
+    (1..=from.min(text.len())).rev().find(|&at| text.is_char_boundary(at) && is_safe(text, at))
+}
+
+/// Whether the eight bytes before a cut mark it as the end of a segment: a function of the words alone.
+fn is_marked(bytes: &[u8], at: usize) -> bool {
+    let window = at.checked_sub(8).and_then(|start| bytes.get(start..at)).and_then(|w| w.try_into().ok());
+    window.is_some_and(|w| {
+        u64::from_le_bytes(w).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - SEGMENT_SPREAD) == 0
+    })
+}
+
+/// The parts of a text between safe cuts, in order; joined they are the text. A part is larger than 16 KiB only
+/// where no cut is safe.
+pub(super) fn segments(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (segment, tail) = rest.split_at(segment_end(rest));
+        rest = tail;
+        Some(segment)
+    })
+}
+
+fn segment_end(text: &str) -> usize {
+    if text.len() <= SEGMENT_MIN {
+        return text.len();
+    }
+    let mut at = SEGMENT_MIN;
+    while let Some(cut) = next_cut(text, at) {
+        if cut >= SEGMENT_MAX || is_marked(text.as_bytes(), cut) {
+            return cut;
+        }
+        at = cut + 1;
+    }
+    text.len()
+}
+
+/// The end of the first part of `text` of at least `least` bytes that can be counted alone.
+pub(super) fn head_end(text: &str, least: usize) -> usize {
+    next_cut(text, least.max(1)).unwrap_or(text.len())
+}
+
+/// The start of the last part of `text` of at least `least` bytes that can be counted alone.
+pub(super) fn tail_start(text: &str, least: usize) -> usize {
+    text.len().checked_sub(least.max(1)).and_then(|from| previous_cut(text, from)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_and_gaps_are_cut() {
+        for (left, right, safe) in [
+            ("word", " next", true),
+            ("word", ", next", true),
+            ("don", "'t", false),
+            ("word", "s", false),
+            ("!", "\n", false),
+            ("x\n", " y", false),
+            ("\u{3000}", " ", false),
+            ("7", " up", true),
+            ("です", "。次", true),
+            ("か", "\u{3099}", false),
+            ("です", "ね", false),
+            ("\0", "\0", false),
+        ] {
+            assert_eq!(is_safe(&format!("{left}{right}"), left.len()), safe, "{left:?}|{right:?}");
+        }
+    }
+
+    #[test]
+    fn segments_tile_and_come_back_after_an_edit() {
+        let text: String = (0..40_000).map(|n| format!("word{} ", n * 7919 % 10_007)).collect();
+        let edited = format!("{}inserted {}", &text[..1000], &text[1000..]);
+        let before: Vec<&str> = segments(&text).collect();
+        assert_eq!(before.concat(), text);
+        assert!(before.iter().all(|s| s.len() <= SEGMENT_MAX + 64));
+        let fresh = segments(&edited).filter(|s| !before.contains(s)).count();
+        assert!(fresh <= 3, "{fresh} of {} segments are new", before.len());
+    }
+}

@@ -1,0 +1,130 @@
+//! Estimates for models whose tokenizer is not public: the factors over o200k_base and the margin charged. The
+//! provider's own counts, where they are known, belong to who calls the provider.
+
+/// Factors are hundredths, so that a charge is the same on every machine.
+const WHOLE: usize = 100;
+/// The start of a text that tells prose from code.
+const LOOKED_AT: usize = 4 * 1024;
+/// From this share of signs that code is full of and prose is not, in hundredths, a text counts as code.
+const CODE_SIGNS: usize = 4;
+
+/// Claude models fall into two generations by their tokenizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClaudeGeneration {
+    /// Claude 3 to Opus 4.6.
+    To4_6,
+    /// 4.7 and later, and every model whose version cannot be told.
+    From4_7,
+}
+
+/// How the counts of a related vocabulary become an estimate. In hundredths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Margin {
+    prose: usize,
+    json: usize,
+    code: usize,
+    upper: usize,
+}
+
+impl ClaudeGeneration {
+    /// Measured against counts that the provider reported: the means by kind of text, and the upper end.
+    pub(super) fn margin(self) -> Margin {
+        match self {
+            Self::To4_6 => Margin { prose: 108, json: 115, code: 130, upper: 145 },
+            Self::From4_7 => Margin { prose: 149, json: 139, code: 171, upper: 240 },
+        }
+    }
+
+    pub(super) fn tokenizer(self) -> &'static str {
+        match self {
+            Self::To4_6 => "claude-4.6",
+            Self::From4_7 => "claude",
+        }
+    }
+
+    /// The generation of a model id such as `claude-opus-4-6` or `anthropic.claude-3-5-sonnet-20241022-v2:0`.
+    pub fn of_model(id: &str) -> Self {
+        let after_name = id.rsplit("claude").next().unwrap_or(id);
+        let mut numbers = after_name
+            .split(|c: char| !c.is_ascii_digit())
+            .skip_while(|digits| digits.is_empty())
+            .take_while(|digits| (1..=2).contains(&digits.len()))
+            .map(|digits| digits.parse::<u32>().unwrap_or(u32::MAX));
+        match (numbers.next(), numbers.next().unwrap_or(0)) {
+            (Some(major), minor) if (major, minor) < (4, 7) => Self::To4_6,
+            _ => Self::From4_7,
+        }
+    }
+}
+
+impl Margin {
+    /// For counts that are no estimates.
+    pub(super) const NONE: Self = Self { prose: WHOLE, json: WHOLE, code: WHOLE, upper: WHOLE };
+
+    /// What is charged for `tokens` of the related vocabulary.
+    pub(super) fn charge(self, tokens: usize) -> usize {
+        tokens.saturating_mul(self.upper).div_ceil(WHOLE)
+    }
+
+    /// The most tokens of the related vocabulary for which no more than `limit` is charged.
+    pub(super) fn uncharged(self, limit: usize) -> usize {
+        limit.saturating_mul(WHOLE) / self.upper
+    }
+
+    /// The likeliest number of tokens.
+    pub(super) fn middle(self, tokens: usize, text: &str) -> usize {
+        if self == Self::NONE {
+            return tokens;
+        }
+        tokens.saturating_mul(self.factor(text)).div_ceil(WHOLE)
+    }
+
+    fn factor(self, text: &str) -> usize {
+        let start = &text.as_bytes()[..text.len().min(LOOKED_AT)];
+        let signs = start.iter().filter(|byte| b"{}[]()<>=;_".contains(byte)).count();
+        match text.trim_start().bytes().next() {
+            Some(b'{' | b'[') => self.json,
+            _ if signs * WHOLE > start.len() * CODE_SIGNS => self.code,
+            _ => self.prose,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_in_a_model_id_decides_and_doubt_charges_more() {
+        for (id, generation) in [
+            ("claude-3-opus-20240229", ClaudeGeneration::To4_6),
+            ("anthropic.claude-3-5-sonnet-20241022-v2:0", ClaudeGeneration::To4_6),
+            ("claude-opus-4-20250514", ClaudeGeneration::To4_6),
+            ("claude-opus-4-6", ClaudeGeneration::To4_6),
+            ("claude-2.1", ClaudeGeneration::To4_6),
+            ("claude-opus-4-7", ClaudeGeneration::From4_7),
+            ("claude-sonnet-5", ClaudeGeneration::From4_7),
+            ("claude-opus-latest", ClaudeGeneration::From4_7),
+            ("claude", ClaudeGeneration::From4_7),
+        ] {
+            assert_eq!(ClaudeGeneration::of_model(id), generation, "{id}");
+        }
+    }
+
+    #[test]
+    fn what_is_charged_is_never_over_a_limit_it_was_derived_from() {
+        let margin = ClaudeGeneration::From4_7.margin();
+        for limit in 0..10_000 {
+            assert!(margin.charge(margin.uncharged(limit)) <= limit);
+            assert!(margin.charge(margin.uncharged(limit) + 1) > limit);
+        }
+    }
+
+    #[test]
+    fn the_middle_follows_the_kind_of_text() {
+        let margin = ClaudeGeneration::To4_6.margin();
+        assert_eq!(margin.middle(100, "It was a quiet morning, and nobody spoke."), 108);
+        assert_eq!(margin.middle(100, "  {\"a\": 1}"), 115);
+        assert_eq!(margin.middle(100, "fn main() { let x = f(1); }"), 130);
+    }
+}

@@ -1,0 +1,180 @@
+//! Which tokenizer counts for which model (R0-21.1, C60). Knows model families by their ids; the table that binds
+//! layers to models is elsewhere.
+
+use std::collections::BTreeMap;
+
+use super::{ClaudeGeneration, Counter, TokenError};
+
+/// The tokenizer where a recipe or call names none and its model is not known by name (R0-21.1, C60).
+pub const DEFAULT_TOKENIZER: &str = "cl100k_base";
+
+/// Beginnings of model ids that o200k_base counts, without provider and fine-tuning prefixes.
+const O200K_MODELS: [&str; 9] =
+    ["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4"];
+/// Beginnings of model ids that cl100k_base counts, looked at after those of o200k_base.
+const CL100K_MODELS: [&str; 4] = ["gpt-4", "gpt-3.5", "gpt-35", "text-embedding-"];
+/// A name is suggested when it is at most this many edits away.
+const NEAR: usize = 4;
+
+/// Counters by tokenizer name and by model. Clones share the counters and their caches.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    tokenizers: BTreeMap<String, Counter>,
+    models: BTreeMap<String, Counter>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::builtin()
+    }
+}
+
+impl Registry {
+    /// The tokenizers compiled in: cl100k_base, o200k_base, the estimates for Claude, and the bound by bytes.
+    /// A vocabulary is unpacked at its first count.
+    pub fn builtin() -> Self {
+        let counters = [
+            Counter::cl100k(),
+            Counter::o200k(),
+            Counter::claude(ClaudeGeneration::To4_6),
+            Counter::claude(ClaudeGeneration::From4_7),
+            Counter::bytes(),
+        ];
+        let tokenizers = counters.into_iter().map(|counter| (counter.name().to_owned(), counter)).collect();
+        Self { tokenizers, models: BTreeMap::new() }
+    }
+
+    /// Has `counter` count for `model` from now on, and makes it known by its own name.
+    pub fn register(&mut self, model: &str, counter: Counter) {
+        self.tokenizers.insert(counter.name().to_owned(), counter.clone());
+        self.models.insert(model.to_owned(), counter);
+    }
+
+    /// The counter for a model id, with or without a provider's prefix: as registered, exact for OpenAI's models,
+    /// an estimate for Claude, the provable bound for every other.
+    pub fn for_model(&self, model: &str) -> Counter {
+        if let Some(counter) = self.models.get(model) {
+            return counter.clone();
+        }
+        let id = model.to_ascii_lowercase();
+        let bare = id.rsplit('/').next().unwrap_or(&id);
+        let bare = bare.strip_prefix("ft:").unwrap_or(bare);
+        let is_of = |families: &[&str]| families.iter().any(|family| is_family(bare, family));
+        if id.contains("claude") {
+            self.tokenizer(Counter::claude(ClaudeGeneration::of_model(&id)))
+        } else if is_of(&O200K_MODELS) {
+            self.tokenizer(Counter::o200k())
+        } else if is_of(&CL100K_MODELS) {
+            self.tokenizer(Counter::cl100k())
+        } else {
+            self.tokenizer(Counter::bytes())
+        }
+    }
+
+    /// The tokenizer of that name.
+    ///
+    /// # Errors
+    /// [`TokenError::Unknown`] with the nearest name.
+    pub fn by_name(&self, name: &str) -> Result<Counter, TokenError> {
+        self.tokenizers.get(name).cloned().ok_or_else(|| TokenError::Unknown {
+            name: name.to_owned(),
+            nearest: self.nearest(name),
+            known: self.names().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// All tokenizer names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tokenizers.keys().map(String::as_str)
+    }
+
+    /// The registry's own counter of the same name, which shares its cache with all others handed out.
+    fn tokenizer(&self, counter: Counter) -> Counter {
+        self.tokenizers.get(counter.name()).cloned().unwrap_or(counter)
+    }
+
+    fn nearest(&self, name: &str) -> Option<String> {
+        let distance = |known: &str| edits(&name.to_ascii_lowercase(), known);
+        let (distance, nearest) = self.names().map(|known| (distance(known), known)).min()?;
+        (distance <= NEAR.min(nearest.len() / 2)).then(|| nearest.to_owned())
+    }
+}
+
+/// Whether a model id is of a family: the family's name, or that and something that does not continue a number.
+fn is_family(id: &str, family: &str) -> bool {
+    id.strip_prefix(family)
+        .is_some_and(|rest| family.ends_with('-') || !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Insertions, deletions and replacements between two names. A hostile name is compared by its start only.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().take(64).enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (&b, cell) in b.iter().zip(row.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = *cell;
+            left = replaced.min(diagonal + 1).min(left + 1);
+            *cell = left;
+        }
+        row[0] = i + 1;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::Label;
+
+    #[test]
+    fn models_find_their_tokenizer() {
+        let registry = Registry::builtin();
+        for (model, tokenizer) in [
+            ("gpt-4o-mini", "o200k_base"),
+            ("openai/gpt-4.1", "o200k_base"),
+            ("gpt-5.2-codex", "o200k_base"),
+            ("ft:gpt-4o-2024-08-06:acme::abc", "o200k_base"),
+            ("o3-mini", "o200k_base"),
+            ("gpt-4-turbo", "cl100k_base"),
+            ("gpt-3.5-turbo-0125", "cl100k_base"),
+            ("text-embedding-3-small", "cl100k_base"),
+            ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-4.6"),
+            ("claude-opus-4-7", "claude"),
+            ("o365-helper", "bytes"),
+            ("llama-3.3-70b", "bytes"),
+            ("", "bytes"),
+        ] {
+            assert_eq!(registry.for_model(model).name(), tokenizer, "{model}");
+        }
+        assert_eq!(registry.for_model("mystery").label(), Label::Bounded);
+        assert!(registry.by_name(DEFAULT_TOKENIZER).is_ok());
+    }
+
+    #[test]
+    fn a_registered_model_is_found_by_model_and_by_name() {
+        let mut registry = Registry::builtin();
+        registry.register("llama-3.3-70b", Counter::o200k());
+        assert_eq!(registry.for_model("llama-3.3-70b").name(), "o200k_base");
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest() {
+        let registry = Registry::builtin();
+        let error = registry.by_name("o200_base").unwrap_err().to_string();
+        assert!(error.contains("did you mean \"o200k_base\"?"), "{error}");
+        let error = registry.by_name(&"x".repeat(1 << 20)).unwrap_err();
+        assert!(matches!(error, TokenError::Unknown { nearest: None, .. }));
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        for (a, b, distance) in
+            [("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("same", "same", 0)]
+        {
+            assert_eq!(edits(a, b), distance, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Long runs of one repeated pattern (a megabyte of `a`, of spaces, of line breaks), counted without encoding all
+//! of them. Knows token lengths, not how a vocabulary finds them.
+//!
+//! Merging a single piece costs more than linear time, and only such runs make pieces of a megabyte out of little
+//! thought. In the middle of a run the encoding settles on one repeated token. Two neighbouring tokens of an
+//! encoding stay neighbours wherever they meet, so where that token follows itself, more of it may be put in
+//! between or taken out: the run is shortened by whole tokens, the short text is encoded, and what was taken out
+//! is added to the count.
+
+use std::ops::Range;
+
+/// Shorter texts and runs are encoded as they are.
+const LONG: usize = 8 * 1024;
+/// Kept of a run at each end, many times the longest token.
+const KEPT: usize = 2 * 1024;
+/// Longest pattern looked for, in bytes: one character of any script, or two ASCII ones.
+const LONGEST_PERIOD: usize = 4;
+
+/// A stretch to take out of a text, in whole tokens of one length.
+struct Removal {
+    bytes: Range<usize>,
+    token: usize,
+}
+
+/// The count of `text`, if it is long and has a long run that could be shortened; `lengths` gives the bytes of
+/// each token of a text.
+pub(super) fn count_shortened(text: &str, lengths: impl Fn(&str) -> Vec<usize>) -> Option<usize> {
+    if text.len() < LONG {
+        return None;
+    }
+    let removals: Vec<Removal> =
+        runs(text.as_bytes()).into_iter().filter_map(|run| removal(text, run, &lengths)).collect();
+    let mut short = String::new();
+    let (mut splices, mut removed, mut kept_from) = (Vec::new(), 0, 0);
+    for Removal { bytes, token } in &removals {
+        short.push_str(text.get(kept_from..bytes.start)?);
+        splices.push((short.len(), *token));
+        removed += bytes.len() / token;
+        kept_from = bytes.end;
+    }
+    if removals.is_empty() {
+        return None;
+    }
+    short.push_str(text.get(kept_from..)?);
+    let tokens = lengths(&short);
+    splices.iter().all(|&(at, token)| repeats_at(&tokens, at, token)).then_some(tokens.len() + removed)
+}
+
+/// Runs of at least 8 KiB in which each byte equals the one a period before it, with their periods. Of runs that
+/// overlap, the one of the shortest period is given.
+fn runs(bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
+    let mut found: Vec<(Range<usize>, usize)> = Vec::new();
+    for period in 1..=LONGEST_PERIOD {
+        let mut start = 0;
+        for at in period..=bytes.len() {
+            if bytes.get(at) != bytes.get(at - period) || at == bytes.len() {
+                let run = start..at;
+                let overlaps = |other: &(Range<usize>, usize)| other.0.start < at && start < other.0.end;
+                if run.len() >= LONG && !found.iter().any(overlaps) {
+                    found.push((run, period));
+                }
+                start = at + 1 - period;
+            }
+        }
+    }
+    found.sort_by_key(|(run, _)| run.start);
+    found
+}
+
+/// What may be taken out of a run, if its encoding settles on one token.
+fn removal(text: &str, run: (Range<usize>, usize), lengths: &impl Fn(&str) -> Vec<usize>) -> Option<Removal> {
+    let (Range { start, end }, period) = run;
+    let start = text.ceil_char_boundary(start);
+    let sample = lengths(text.get(start..text.floor_char_boundary(start + 2 * KEPT))?);
+    let middle = sample.len() / 2;
+    let token = *sample.get(middle)?;
+    let settled =
+        token % period == 0 && sample.get(middle.checked_sub(1)?..middle + 2)?.iter().all(|&l| l == token);
+    let from = text.floor_char_boundary(start + KEPT);
+    let removable = end.checked_sub(KEPT)?.checked_sub(from)? / token * token;
+    (settled && removable > 0).then_some(Removal { bytes: from..from + removable, token })
+}
+
+/// Whether a token of this length ends within one such token of byte `at`, and is followed by another.
+fn repeats_at(tokens: &[usize], at: usize, token: usize) -> bool {
+    let mut offset = 0;
+    let index = tokens.iter().position(|length| {
+        offset += length;
+        offset >= at
+    });
+    index.is_some_and(|i| tokens.get(i..i + 3).is_some_and(|next| next.iter().all(|&length| length == token)))
+}
