@@ -2,14 +2,32 @@
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
+mod context_doc;
+mod detect;
+mod extract;
+mod fill;
+mod frame;
+mod markdown;
+pub mod pins;
+mod plain;
+mod prose;
+mod render;
+mod score;
 pub mod sections;
+mod select;
+mod units;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::detect::detect;
+use self::frame::{Condenser, Extractive, Job};
 use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
+
+/// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
+pub const CONDENSER_VERSION: u32 = 1;
 
 /// What a text is, which decides how it is condensed (R0-22.6, extended).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,12 +97,12 @@ pub struct Gap {
     pub bytes: Range<usize>,
 }
 
-/// What became of the numbers, paths, URLs, hashes, ids and error lines of the original.
+/// What became of the distinct numbers, paths, URLs, hashes, ids and error lines of the original.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probes {
     /// Stand in the condensed text.
     pub kept: usize,
-    /// Stand in bytes that a gap's pointer gives back.
+    /// Stand in bytes that the pointers of the gaps give back.
     pub recoverable: usize,
     /// In neither. Always 0, or the condensation was refused.
     pub lost: usize,
@@ -127,4 +145,57 @@ pub enum CondenseError {
         /// The pin.
         pin: String,
     },
+}
+
+/// Makes a text smaller so that it meets the target; a text that meets it already is given back as it is.
+///
+/// The result is at most `target` tokens, holds every pin and every pointer of ours that stood in the text, and says
+/// where what it leaves out can be read. It is a pure function of the request.
+///
+/// # Errors
+/// A pin that does not stand in the text; a target below what pins, pointers and marks need, with the needed number.
+pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
+    if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
+        return Err(CondenseError::PinAbsent { pin: pin.clone() });
+    }
+    let original_tokens = request.counter.count(request.text);
+    let job = Job::new(request, original_tokens);
+    if original_tokens <= request.target {
+        return Ok(whole(&job));
+    }
+    let condenser = condenser_for(request.content_type);
+    let draft = condenser.condense(&job)?;
+    frame::proved(&job, condenser, draft).or_else(|_| {
+        let draft = PLAIN.condense(&job)?;
+        frame::proved(&job, PLAIN, draft)
+            .map_err(|_| CondenseError::PinsExceedTarget { needed: original_tokens, target: request.target })
+    })
+}
+
+const PLAIN: &dyn Condenser = &Extractive(plain::Plain);
+
+fn condenser_for(content_type: ContentType) -> &'static dyn Condenser {
+    match content_type {
+        ContentType::ContextDoc => &Extractive(context_doc::ContextDoc::Current),
+        ContentType::PriorTurn => &Extractive(context_doc::ContextDoc::Prior),
+        ContentType::Prose => &Extractive(prose::Prose),
+        ContentType::Markdown | ContentType::ResearchDoc | ContentType::PageDoc => {
+            &Extractive(markdown::Markdown)
+        }
+        ContentType::ToolResult | ContentType::Chat | ContentType::Generic => PLAIN,
+    }
+}
+
+/// The original, unchanged.
+fn whole(job: &Job<'_>) -> Condensed {
+    let text = job.request.text;
+    Condensed {
+        text: text.to_owned(),
+        tokens: job.original_tokens,
+        original_tokens: job.original_tokens,
+        content_type: job.request.content_type,
+        pointer: Pointer::whole(job.id.clone()),
+        gaps: Vec::new(),
+        probes: job.probes(std::slice::from_ref(&(0..text.len())), text, &[]),
+    }
 }

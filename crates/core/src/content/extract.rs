@@ -1,0 +1,109 @@
+//! Choosing a subset of the original: the cheapest header and the coarsest division with which all that must and all
+//! that should stand does.
+//!
+//! Knows the order in which compromises are made; does not know content types.
+
+use super::CondenseError;
+use super::fill::fill;
+use super::frame::{Draft, Job};
+use super::pins::Span;
+use super::render::{Header, Renderer};
+use super::score::Scores;
+use super::select::Selection;
+use super::units::{Grain, Piece, Tier, refine};
+
+/// The best subset of `units` that meets the target.
+///
+/// # Errors
+/// What is required, with the barest marks, is larger than the target.
+pub(super) fn extract(job: &Job<'_>, units: &[Piece]) -> Result<Draft, CondenseError> {
+    let target = job.request.target;
+    let ranges: Vec<_> = units.iter().map(|unit| unit.range.clone()).collect();
+    let scores = Scores::new(job.request.text, &ranges, job.request.query);
+    let telling = job.telling();
+    let mut needed = job.original_tokens;
+    for header in Header::LADDER {
+        let renderer = Renderer::new(job.request.text, &job.lines, &job.id, header);
+        if job.request.counter.count(&renderer.header()) > target / header.share() {
+            needed = needed.min(if header == Header::Bare {
+                job.request.counter.count(&renderer.text(&[]))
+            } else {
+                needed
+            });
+            if header != Header::Bare {
+                continue;
+            }
+        }
+        let attempt = Attempt { job, units, scores: &scores, telling: &telling, renderer: &renderer };
+        match attempt.run() {
+            Ok(draft) => return Ok(draft),
+            Err(more) => needed = more.min(job.original_tokens),
+        }
+    }
+    Err(CondenseError::PinsExceedTarget { needed, target })
+}
+
+/// One form of header.
+struct Attempt<'a> {
+    job: &'a Job<'a>,
+    units: &'a [Piece],
+    scores: &'a Scores,
+    telling: &'a [&'a Span],
+    renderer: &'a Renderer<'a>,
+}
+
+impl Attempt<'_> {
+    /// The draft, or the tokens that what is required needs at least.
+    fn run(&self) -> Result<Draft, usize> {
+        let mut needed = usize::MAX;
+        let mut coarsest = None;
+        for grain in Grain::LADDER {
+            let pieces = self.pieces(grain);
+            let mut selection = self.selection(&pieces);
+            let required = selection.tokens();
+            needed = needed.min(required);
+            if required > self.job.request.target {
+                continue;
+            }
+            coarsest.get_or_insert(grain);
+            // No telling span takes less than a token.
+            if self.telling.len() <= self.job.request.target && selection.can_show_all(Tier::Telling) {
+                selection.choose();
+                trim(&mut selection);
+                if selection.shows_all(Tier::Telling) {
+                    return Ok(self.draft(selection));
+                }
+            }
+        }
+        let pieces = self.pieces(coarsest.ok_or(needed)?);
+        let mut selection = self.selection(&pieces);
+        selection.crowd();
+        selection.choose();
+        trim(&mut selection);
+        Ok(self.draft(selection))
+    }
+
+    fn pieces(&self, grain: Grain) -> Vec<Piece> {
+        refine(self.job.request.text, self.units, &self.job.required, self.telling, grain)
+    }
+
+    fn selection<'s>(&'s self, pieces: &'s [Piece]) -> Selection<'s> {
+        Selection::new(self.job, pieces, self.scores, self.renderer, self.telling)
+    }
+
+    fn draft(&self, mut selection: Selection<'_>) -> Draft {
+        fill(&mut selection);
+        let shown = selection.ranges();
+        Draft { text: self.renderer.text(&shown), gaps: self.renderer.gaps(&shown), shown, told: Vec::new() }
+    }
+}
+
+/// Costs were estimated; takes back what the exact count says is too much.
+fn trim(selection: &mut Selection<'_>) {
+    loop {
+        let over = selection.tokens().saturating_sub(selection.job.request.target);
+        if over == 0 || !selection.take_back(over) {
+            return;
+        }
+    }
+}

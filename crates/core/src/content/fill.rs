@@ -1,0 +1,78 @@
+//! Filling up: what whole pieces leave unused is used by the beginnings of others, cut between words.
+//!
+//! Knows the selection; every step is checked against the exact count, so the target is never passed.
+
+use super::select::Selection;
+
+/// Tokens that may stay unused.
+const SLACK: usize = 2;
+/// Steps after which filling stops, full or not; each counts the whole result once.
+const MOST_STEPS: usize = 48;
+/// Attempts to cut one piece shorter when the exact count says that the estimate was too high.
+const MOST_CUTS: usize = 6;
+
+/// Shows parts of further pieces until at most [`SLACK`] tokens stay unused or nothing more can be shown.
+pub(super) fn fill(selection: &mut Selection<'_>) {
+    let target = selection.job.request.target;
+    let mut tokens = selection.tokens();
+    let mut dead = vec![false; selection.pieces.len()];
+    for _ in 0..MOST_STEPS {
+        let free = target.saturating_sub(tokens);
+        if free <= SLACK {
+            return;
+        }
+        let Some(piece) = best_to_extend(selection, &dead, free) else { return };
+        match extend(selection, piece, free) {
+            Some(now) => tokens = now,
+            None => dead[piece] = true,
+        }
+    }
+}
+
+/// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere.
+fn best_to_extend(selection: &Selection<'_>, dead: &[bool], free: usize) -> Option<usize> {
+    let can = |&piece: &usize| {
+        let ready = || selection.pieces[piece].needs.into_iter().flatten().all(|need| selection.shown[need]);
+        !selection.shown[piece] && !dead[piece] && selection.pieces[piece].divisible && ready()
+    };
+    let joined = |&piece: &usize| joins(selection, piece);
+    let best = |pieces: &mut dyn Iterator<Item = usize>| {
+        pieces.map(|piece| selection.candidate(piece)).max().map(|candidate| candidate.piece)
+    };
+    let all = || (0..selection.pieces.len()).filter(can);
+    best(&mut all().filter(joined))
+        .or_else(|| best(&mut all().filter(|piece| free > selection.mark + SLACK && !joined(piece))))
+}
+
+fn joins(selection: &Selection<'_>, piece: usize) -> bool {
+    piece == 0 || selection.shown[piece - 1] || selection.partial.contains_key(&piece)
+}
+
+/// Shows more of a piece's beginning, as `free` tokens allow; gives the new exact count.
+fn extend(selection: &mut Selection<'_>, piece: usize, free: usize) -> Option<usize> {
+    let (job, range) = (selection.job, selection.pieces[piece].range.clone());
+    let before = selection.partial.get(&piece).copied();
+    let shown = before.map_or(0, |end| job.request.counter.count(&job.request.text[range.start..end]));
+    let mark = if joins(selection, piece) { 0 } else { selection.mark };
+    let mut room = (shown + free).checked_sub(mark)?;
+    for _ in 0..MOST_CUTS {
+        let Some(end) = job.cut_at(&range, room).filter(|&end| before.is_none_or(|before| before < end))
+        else {
+            break;
+        };
+        selection.shown[piece] = end == range.end;
+        selection.partial.insert(piece, end);
+        let tokens = selection.tokens();
+        if tokens <= job.request.target {
+            return Some(tokens);
+        }
+        let Some(less) = room.checked_sub((tokens - job.request.target).max(1)) else { break };
+        room = less;
+    }
+    selection.shown[piece] = false;
+    match before {
+        Some(end) => selection.partial.insert(piece, end),
+        None => selection.partial.remove(&piece),
+    };
+    None
+}

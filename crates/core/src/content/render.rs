@@ -1,0 +1,209 @@
+//! How a condensed text is written: the header line, the marks of gaps, and which bytes each gap stands for.
+//!
+//! Knows shown ranges and pointers; does not know why a range is shown. The words, for a pointer `P`:
+//!
+//! ```text
+//! [Condensed. Full text: P. "[… Lx-y]" = lines x to y left out here, "[… Bx-y]" = bytes; to read them, append #Lx-y or #Bx-y to the pointer.]
+//! [Condensed: P. "[… Lx-y]" = left out: append #Lx-y to read.]      where that would be too dear
+//! [… P]                                                             where that is too dear as well; gaps are `[…]`
+//! ```
+//!
+//! A mark says where the gap lies, never how many items it holds: absence is no evidence. If the original already
+//! holds something like a mark (it was condensed before, or imitates us), the marks and the header carry a tag of
+//! the pointer's keyed checksum, which the original's author cannot know.
+
+use std::ops::Range;
+
+use super::{Gap, Unit};
+use crate::pointer::{Pointer, PointerId};
+
+/// What every mark begins with; `…` is one token in current vocabularies, `⋯` three.
+const OPEN: &str = "[…";
+/// A hidden stretch of at most this many bytes costs no more than the mark that would stand for it.
+const SHORTEST_GAP: usize = 12;
+
+/// Byte offsets of line starts; lines end at `\n` and are counted from 1.
+#[derive(Debug)]
+pub(super) struct Lines {
+    starts: Vec<usize>,
+    len: usize,
+}
+
+impl Lines {
+    pub(super) fn of(text: &str) -> Self {
+        let starts = std::iter::once(0)
+            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+            .filter(|&start| start < text.len())
+            .collect();
+        Self { starts, len: text.len() }
+    }
+
+    /// The number of the line that holds byte `at`.
+    fn number(&self, at: usize) -> usize {
+        self.starts.partition_point(|&start| start <= at)
+    }
+
+    fn is_boundary(&self, at: usize) -> bool {
+        at == self.len || self.starts.binary_search(&at).is_ok()
+    }
+}
+
+/// How much the header explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    Full,
+    Short,
+    Bare,
+}
+
+impl Header {
+    /// From the clearest to the cheapest.
+    pub(super) const LADDER: [Self; 3] = [Self::Full, Self::Short, Self::Bare];
+
+    /// The share of the target, as one part in so many, that this form may take.
+    pub(super) const fn share(self) -> usize {
+        match self {
+            Self::Full => 8,
+            Self::Short => 3,
+            Self::Bare => 1,
+        }
+    }
+}
+
+/// Writes one original's condensed forms.
+#[derive(Debug, Clone)]
+pub(super) struct Renderer<'a> {
+    text: &'a str,
+    lines: &'a Lines,
+    id: &'a PointerId,
+    tag: String,
+    header: Header,
+}
+
+impl<'a> Renderer<'a> {
+    pub(super) fn new(text: &'a str, lines: &'a Lines, id: &'a PointerId, header: Header) -> Self {
+        let digits = id.as_str();
+        let tag = if text.contains(OPEN) { digits[digits.len() - 2..].to_owned() } else { String::new() };
+        Self { text, lines, id, tag, header }
+    }
+
+    /// The header line.
+    pub(super) fn header(&self) -> String {
+        let (id, tag) = (self.id, &self.tag);
+        match self.header {
+            Header::Full => format!(
+                "[Condensed. Full text: {id}. \"[…{tag} Lx-y]\" = lines x to y left out here, \"[…{tag} Bx-y]\" = bytes; \
+                 to read them, append #Lx-y or #Bx-y to the pointer.]\n"
+            ),
+            Header::Short => {
+                format!("[Condensed: {id}. \"[…{tag} Lx-y]\" = left out: append #Lx-y to read.]\n")
+            }
+            Header::Bare => format!("[…{tag} {id}]\n"),
+        }
+    }
+
+    /// A mark of typical size, to estimate what one costs.
+    pub(super) fn sample_mark(&self) -> String {
+        let middle = self.text.len() / 2;
+        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.text.len())))
+    }
+
+    /// `shown` sorted, joined, and with gaps too short for a mark closed.
+    pub(super) fn settle(&self, shown: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+        let mut settled: Vec<Range<usize>> = Vec::new();
+        for range in shown {
+            match settled.last_mut() {
+                Some(last) if range.start <= last.end + SHORTEST_GAP => last.end = last.end.max(range.end),
+                None if range.start <= SHORTEST_GAP => settled.push(0..range.end),
+                _ if range.is_empty() => {}
+                _ => settled.push(range),
+            }
+        }
+        if let Some(last) = settled.last_mut().filter(|last| self.text.len() - last.end <= SHORTEST_GAP) {
+            last.end = self.text.len();
+        }
+        settled
+    }
+
+    /// The condensed text that shows `shown`, which is settled.
+    pub(super) fn text(&self, shown: &[Range<usize>]) -> String {
+        let mut out = self.header();
+        if shown.is_empty() {
+            if self.header == Header::Bare {
+                out.pop();
+            } else {
+                out.push_str(&self.mark(0, self.text.len()));
+            }
+            return out;
+        }
+        let mut at = 0;
+        for range in shown {
+            self.push_gap(&mut out, at..range.start);
+            out.push_str(&self.text[range.clone()]);
+            at = range.end;
+        }
+        self.push_gap(&mut out, at..self.text.len());
+        out
+    }
+
+    fn push_gap(&self, out: &mut String, gap: Range<usize>) {
+        if gap.is_empty() {
+            return;
+        }
+        if !out.ends_with(|c: char| c.is_whitespace()) {
+            out.push(' ');
+        }
+        out.push_str(&self.mark(gap.start, gap.end));
+        if gap.end == self.text.len() {
+            return;
+        }
+        if self.text[..gap.end].ends_with('\n') {
+            out.push('\n');
+        } else if !self.text[gap.end..].starts_with(|c: char| c.is_whitespace()) {
+            out.push(' ');
+        }
+    }
+
+    fn mark(&self, start: usize, end: usize) -> String {
+        let tag = &self.tag;
+        if self.header == Header::Bare {
+            return format!("{OPEN}{tag}]");
+        }
+        match self.line_range(start, end) {
+            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}]"),
+            None => format!("{OPEN}{tag} B{start}-{end}]"),
+        }
+    }
+
+    /// First and last line if the bytes are exactly whole lines.
+    fn line_range(&self, start: usize, end: usize) -> Option<(usize, usize)> {
+        let whole = start < end && self.lines.is_boundary(start) && self.lines.is_boundary(end);
+        whole.then(|| (self.lines.number(start), self.lines.number(end - 1)))
+    }
+
+    /// The gaps that `shown`, which is settled, leaves.
+    pub(super) fn gaps(&self, shown: &[Range<usize>]) -> Vec<Gap> {
+        let starts = std::iter::once(0).chain(shown.iter().map(|range| range.end));
+        let ends = shown.iter().map(|range| range.start).chain(std::iter::once(self.text.len()));
+        starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| self.gap(start..end)).collect()
+    }
+
+    fn gap(&self, bytes: Range<usize>) -> Gap {
+        match self.line_range(bytes.start, bytes.end) {
+            Some((first, last)) => Gap {
+                unit: Unit::Line,
+                range: (first, last),
+                count: last + 1 - first,
+                pointer: Pointer::lines(self.id.clone(), first, last),
+                bytes,
+            },
+            None => Gap {
+                unit: Unit::Byte,
+                range: (bytes.start, bytes.end),
+                count: bytes.len(),
+                pointer: Pointer::bytes(self.id.clone(), bytes.clone()),
+                bytes,
+            },
+        }
+    }
+}

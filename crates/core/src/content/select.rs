@@ -1,0 +1,280 @@
+//! Which pieces are shown: the best set under the target, taken greedily by what each adds per token.
+//!
+//! Knows pieces, scores and token costs; does not know how a content type is divided or how a result is checked.
+//! What a piece adds falls as its words are shown elsewhere, and its cost counts the marks: next to something shown
+//! it needs none, between two shown stretches it saves one. So passages grow together by themselves.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+
+use super::frame::Job;
+use super::pins::Span;
+use super::render::Renderer;
+use super::score::{Scores, Shown};
+use super::units::{Piece, Tier};
+
+/// Relevance to the query outweighs everything else that a plain piece has.
+const QUERY_WEIGHT: f32 = 12.0;
+/// What a telling span of weight 1 is worth, in bytes of average text.
+const SPAN_WEIGHT: f32 = 40.0;
+/// From this relevance on a piece stands beside those with telling spans.
+const ANSWERS: f32 = 0.5;
+/// After so many pieces in a row that do not fit, only filling up is left to do.
+const MOST_MISSES: usize = 64;
+/// A score that fell by less than this share since it was looked up is good enough.
+const CLOSE_ENOUGH: f32 = 0.9;
+
+/// A hidden piece and what it is worth now; the greatest is taken next.
+#[derive(Debug, PartialEq)]
+pub(super) struct Candidate {
+    tier: Tier,
+    rank: f32,
+    pub(super) piece: usize,
+}
+
+impl Eq for Candidate {}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_tier = other.tier.cmp(&self.tier);
+        by_tier.then(self.rank.total_cmp(&other.rank)).then(other.piece.cmp(&self.piece))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The pieces of one text, those shown marked.
+pub(super) struct Selection<'a> {
+    pub(super) job: &'a Job<'a>,
+    pub(super) pieces: &'a [Piece],
+    scores: &'a Scores,
+    renderer: &'a Renderer<'a>,
+    weights: Vec<f32>,
+    /// Not all telling spans fit, so what answers the query competes with them.
+    crowded: bool,
+    pub(super) shown: Vec<bool>,
+    /// Ends of pieces shown in part.
+    pub(super) partial: BTreeMap<usize, usize>,
+    said: Shown,
+    costs: Vec<Option<usize>>,
+    pub(super) mark: usize,
+    /// Estimated tokens of what is shown, header and marks included.
+    spent: usize,
+    /// What each step showed, so that the last can be taken back.
+    steps: Vec<(Vec<usize>, usize)>,
+}
+
+impl<'a> Selection<'a> {
+    /// Shows what is required and nothing else.
+    pub(super) fn new(
+        job: &'a Job<'a>,
+        pieces: &'a [Piece],
+        scores: &'a Scores,
+        renderer: &'a Renderer<'a>,
+        telling: &[&Span],
+    ) -> Self {
+        let counter = job.request.counter;
+        let mark = counter.count(&renderer.sample_mark());
+        let mut selection = Self {
+            job,
+            pieces,
+            scores,
+            renderer,
+            weights: span_weights(pieces, telling),
+            crowded: false,
+            shown: vec![false; pieces.len()],
+            partial: BTreeMap::new(),
+            said: Shown::nothing(),
+            costs: vec![None; pieces.len()],
+            mark,
+            spent: counter.count(&renderer.header()) + mark,
+            steps: Vec::new(),
+        };
+        for (index, piece) in pieces.iter().enumerate() {
+            if piece.tier == Tier::Required && !selection.shown[index] {
+                selection.show(index);
+            }
+        }
+        selection.steps.clear();
+        selection
+    }
+
+    /// Lets what answers the query compete with telling spans, because these do not all fit.
+    pub(super) fn crowd(&mut self) {
+        self.crowded = true;
+    }
+
+    /// The ranges shown, ready to be written.
+    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+        let shown =
+            self.pieces.iter().enumerate().filter_map(|(index, piece)| match self.partial.get(&index) {
+                _ if self.shown[index] => Some(piece.range.clone()),
+                Some(&end) => Some(piece.range.start..end),
+                None => None,
+            });
+        self.renderer.settle(shown)
+    }
+
+    /// Tokens of the text as it stands, exactly.
+    pub(super) fn tokens(&self) -> usize {
+        self.job.request.counter.count(&self.renderer.text(&self.ranges()))
+    }
+
+    /// Whether everything up to `tier` can be shown, by estimate; reads no more than the target's worth.
+    pub(super) fn can_show_all(&mut self, tier: Tier) -> bool {
+        let mut needed = self.spent;
+        let mut shown = self.shown.clone();
+        for piece in 0..self.pieces.len() {
+            if self.pieces[piece].tier <= tier && !shown[piece] {
+                for member in self.with_needs(piece) {
+                    if !std::mem::replace(&mut shown[member], true) {
+                        needed += self.cost(member);
+                    }
+                }
+            }
+            if needed > self.job.request.target {
+                return false;
+            }
+        }
+        let stretches = shown.windows(2).filter(|pair| pair[0] && !pair[1]).count();
+        needed + stretches * self.mark <= self.job.request.target
+    }
+
+    /// Whether everything up to `tier` is shown.
+    pub(super) fn shows_all(&self, tier: Tier) -> bool {
+        self.pieces.iter().zip(&self.shown).all(|(piece, &shown)| shown || piece.tier > tier)
+    }
+
+    /// Adds the best pieces until no other fits.
+    pub(super) fn choose(&mut self) {
+        let hidden = (0..self.pieces.len()).filter(|&piece| !self.shown[piece]);
+        let mut heap: BinaryHeap<Candidate> = hidden.map(|piece| self.candidate(piece)).collect();
+        let mut misses = 0;
+        while let Some(best) = heap.pop() {
+            if self.shown[best.piece] {
+                continue;
+            }
+            let now = self.candidate(best.piece);
+            let faded = now.tier > best.tier || now.rank < best.rank * CLOSE_ENOUGH;
+            if faded && heap.peek().is_some_and(|next| *next > now) {
+                heap.push(now);
+            } else if self.fits(best.piece) {
+                misses = 0;
+                for piece in self.show(best.piece) {
+                    let beside =
+                        [piece.checked_sub(1), Some(piece + 1).filter(|&next| next < self.pieces.len())];
+                    let hidden = beside.into_iter().flatten().filter(|&next| !self.shown[next]);
+                    heap.extend(hidden.map(|next| self.candidate(next)));
+                }
+            } else {
+                misses += 1;
+                if misses > MOST_MISSES {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Takes steps back, the last first, until about `tokens` are free again; false if there is nothing to take back.
+    pub(super) fn take_back(&mut self, tokens: usize) -> bool {
+        let goal = self.spent.saturating_sub(tokens);
+        let mut any = false;
+        while self.spent > goal || !any {
+            let Some((pieces, before)) = self.steps.pop() else { break };
+            pieces.iter().for_each(|&piece| self.shown[piece] = false);
+            self.spent = before;
+            any = true;
+        }
+        any
+    }
+
+    /// What a piece is worth beside what is shown.
+    pub(super) fn candidate(&self, index: usize) -> Candidate {
+        let piece = &self.pieces[index];
+        let bytes = piece.range.len() as f32;
+        let relevance = self.scores.relevance[piece.unit];
+        let gain = self.scores.gain(piece.unit, &self.said);
+        // Marks this piece would add (or save), in bytes of text that cost as much.
+        let marks = self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
+        let value = piece.prior * gain + QUERY_WEIGHT * relevance + self.weights[index] / bytes * SPAN_WEIGHT;
+        let rank = match piece.tier {
+            Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
+            _ => value * bytes / (bytes + marks).max(1.0),
+        };
+        let answers = self.crowded && relevance >= ANSWERS && piece.tier == Tier::Plain;
+        let tier = if answers { Tier::Telling } else { piece.tier };
+        Candidate { tier, rank, piece: index }
+    }
+
+    fn is_hidden(&self, piece: Option<usize>) -> bool {
+        piece.is_some_and(|piece| self.shown.get(piece) == Some(&false))
+    }
+
+    fn marks_delta(&self, piece: usize) -> isize {
+        let before = self.is_hidden(piece.checked_sub(1));
+        let after = self.is_hidden(Some(piece + 1));
+        isize::from(before) + isize::from(after) - 1
+    }
+
+    fn cost(&mut self, piece: usize) -> usize {
+        if let Some(cost) = self.costs[piece] {
+            return cost;
+        }
+        let cost = self.job.request.counter.count(&self.job.request.text[self.pieces[piece].range.clone()]);
+        self.costs[piece] = Some(cost);
+        cost
+    }
+
+    /// The piece and all hidden pieces it needs.
+    fn with_needs(&self, piece: usize) -> Vec<usize> {
+        let mut all = vec![piece];
+        let mut next = 0;
+        while let Some(&member) = all.get(next) {
+            for need in self.pieces[member].needs.into_iter().flatten() {
+                if !self.shown[need] && !all.contains(&need) {
+                    all.push(need);
+                }
+            }
+            next += 1;
+        }
+        all
+    }
+
+    fn fits(&mut self, piece: usize) -> bool {
+        let members = self.with_needs(piece);
+        let text: usize = members.iter().map(|&member| self.cost(member)).sum();
+        let more = members.len() as isize - 1;
+        let marks = (self.marks_delta(piece) + more) * self.mark as isize;
+        (self.spent + text).saturating_add_signed(marks) <= self.job.request.target
+    }
+
+    fn show(&mut self, piece: usize) -> Vec<usize> {
+        let before = self.spent;
+        let members = self.with_needs(piece);
+        for &member in &members {
+            let marks = self.marks_delta(member) * self.mark as isize;
+            self.spent = (self.spent + self.cost(member)).saturating_add_signed(marks);
+            self.shown[member] = true;
+            self.said.add(self.pieces[member].unit, self.scores);
+        }
+        self.steps.push((members.clone(), before));
+        members
+    }
+}
+
+/// How much the telling spans in each piece weigh.
+fn span_weights(pieces: &[Piece], telling: &[&Span]) -> Vec<f32> {
+    let mut weights = vec![0.0; pieces.len()];
+    for span in telling {
+        let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);
+        if let Some(weight) = weights.get_mut(at) {
+            *weight += span.kind.weight();
+        }
+    }
+    weights
+}
