@@ -61,6 +61,11 @@ impl SectionId {
         self as u8
     }
 
+    /// The section with this number, or none above 6.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
     /// The stable id, as recipes, receipts and indexes store it (C2).
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +127,7 @@ impl SectionId {
     pub fn from_selector(selector: &str) -> Option<Self> {
         let number = selector.strip_prefix('§').or_else(|| selector.strip_prefix("section_"));
         match number.map(str::as_bytes) {
-            Some([digit @ b'0'..=b'6']) => Self::ALL.get(usize::from(digit - b'0')).copied(),
+            Some([digit @ b'0'..=b'9']) => Self::from_number(digit - b'0'),
             Some(_) => None,
             None => Self::ALL.into_iter().find(|id| id.name() == selector),
         }
@@ -215,7 +220,7 @@ fn without_break(line: &str) -> &str {
 fn parse_heading(line: &str) -> Option<(SectionId, Option<u32>)> {
     let line = without_break(line);
     let number = line.strip_prefix("## ")?.bytes().next()?.checked_sub(b'0')?;
-    let id = *SectionId::ALL.get(usize::from(number))?;
+    let id = SectionId::from_number(number)?;
     match line.strip_prefix(id.heading())? {
         "" => Some((id, None)),
         suffix => {
