@@ -1,0 +1,158 @@
+//! JSON Schema: drafts 7 and 2020-12, compiled once, with all violations of a value at once.
+//!
+//! A schema reaches nothing outside: a `$ref` to another document resolves only among the documents registered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use super::shorten;
+use crate::hash::ContentHash;
+
+/// Violations that are reported of one value; a model mends no longer list at once.
+pub const MAX_VIOLATIONS: usize = 20;
+/// Characters of one violation's message, which quotes the value.
+const MESSAGE_CHARS: usize = 300;
+/// Backtracking steps of a `pattern` with look-around, after which the value counts as not matching.
+const BACKTRACK_LIMIT: usize = 100_000;
+/// Schemas kept compiled. Recipes are few; the bound is for schemas that come with requests.
+const CACHED_SCHEMAS: usize = 256;
+
+/// The draft that a schema without `$schema` is read as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Draft {
+    /// Draft 7.
+    Draft7,
+    /// Draft 2020-12.
+    #[default]
+    Draft202012,
+}
+
+/// The schema is not valid, or refers to a document that is not registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the schema is not usable at {path:?}: {problem}; expected a JSON Schema without outside references")]
+pub struct SchemaError {
+    /// JSON pointer into the schema; empty for the schema itself.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// One way in which a value breaks its schema.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// JSON pointer into the value; empty for the value itself.
+    pub path: String,
+    /// What is wrong there, for the model.
+    pub message: String,
+    /// JSON pointer into the schema: the keyword that is broken.
+    pub keyword: String,
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+}
+
+impl Schema {
+    /// Every violation, in the order of the schema, at most [`MAX_VIOLATIONS`]; none means valid. `format` is an
+    /// annotation, as both drafts have it, and is not checked.
+    pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
+        errors
+            .map(|error| Violation {
+                path: error.instance_path().to_string(),
+                message: shorten(&error.to_string(), MESSAGE_CHARS),
+                keyword: error.schema_path().to_string(),
+            })
+            .collect()
+    }
+
+    /// Whether the value keeps to the schema.
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+}
+
+/// Compiles schemas and keeps them compiled.
+#[derive(Debug, Default)]
+pub struct Schemas {
+    draft: Draft,
+    remotes: Remotes,
+    compiled: Mutex<BTreeMap<ContentHash, Arc<Schema>>>,
+}
+
+impl Schemas {
+    /// `draft` is for schemas that do not say theirs; `remotes` are the documents, by absolute URI without fragment,
+    /// that a `$ref` may reach besides the metaschemas.
+    pub fn new(draft: Draft, remotes: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self { draft, remotes: Remotes(Arc::new(remotes.into_iter().collect())), compiled: Mutex::default() }
+    }
+
+    /// The schema, compiled now or before.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a schema that is none, or that refers to what is not registered.
+    pub fn compile(&self, schema: &Value) -> Result<Arc<Schema>, SchemaError> {
+        let key = ContentHash::of(schema.to_string().as_bytes());
+        if let Some(known) = self.cache().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        // Compiled outside the lock; two threads may do the same work once, which is harmless.
+        let compiled = Arc::new(Schema { validator: self.build(schema)? });
+        let mut cache = self.cache();
+        if cache.len() >= CACHED_SCHEMAS {
+            cache.clear();
+        }
+        cache.insert(key, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    fn build(&self, schema: &Value) -> Result<Validator, SchemaError> {
+        let mut options = jsonschema::options()
+            .with_retriever(self.remotes.clone())
+            .should_validate_formats(false)
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT));
+        if schema.get("$schema").is_none() {
+            options = options.with_draft(self.draft.into());
+        }
+        options.build(schema).map_err(|error| SchemaError {
+            path: error.instance_path().to_string(),
+            problem: shorten(&error.to_string(), MESSAGE_CHARS),
+        })
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, BTreeMap<ContentHash, Arc<Schema>>> {
+        // A thread that panicked while it held the lock left the map whole: it only inserts and clears.
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<Draft> for jsonschema::Draft {
+    fn from(draft: Draft) -> Self {
+        match draft {
+            Draft::Draft7 => Self::Draft7,
+            Draft::Draft202012 => Self::Draft202012,
+        }
+    }
+}
+
+/// Finds the documents registered and no others.
+#[derive(Debug, Clone, Default)]
+struct Remotes(Arc<BTreeMap<String, Value>>);
+
+impl jsonschema::Retrieve for Remotes {
+    fn retrieve(
+        &self,
+        uri: &jsonschema::Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        self.0.get(uri.as_str()).cloned().ok_or_else(|| format!("{uri} is not registered").into())
+    }
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

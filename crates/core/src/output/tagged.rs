@@ -1,0 +1,276 @@
+//! Tagged answers: declared tags are taken out of the text as it arrives, and what is left is the reply
+//! (R4-2.27 to R4-2.35, R2-3.6).
+//!
+//! A tag is `<name>` … `</name>`; case and white space before the `>` do not matter, so that a careless model cannot
+//! show a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else is text. The
+//! parser reads character by character and keeps its place, so any chunking gives the same result.
+
+use serde_json::{Map, Value};
+
+use super::OutputError;
+use super::stream::Event;
+use crate::recipe::TagSpec;
+
+/// White space that may stand before the `>` of a tag.
+const MAX_TAG_SPACE: usize = 8;
+/// Characters that the name of a field may have.
+const MAX_FIELD_NAME: usize = 40;
+
+/// A tagged answer being read.
+#[derive(Debug, Clone)]
+pub(super) struct Tagged {
+    specs: Vec<TagSpec>,
+    /// Bytes read so far.
+    offset: usize,
+    /// From a `<` on, what may still become a tag.
+    pending: String,
+    open: Option<Open>,
+    found: Vec<(usize, String)>,
+    reply: String,
+    /// White space that is part of the reply only if more of the reply follows.
+    held: String,
+    error: Option<OutputError>,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    spec: usize,
+    offset: usize,
+    text: String,
+}
+
+enum Mark {
+    No,
+    Maybe,
+    Opens(usize),
+    Closes(usize),
+}
+
+impl Tagged {
+    pub(super) fn new(specs: &[TagSpec]) -> Self {
+        Self {
+            specs: specs.to_vec(),
+            offset: 0,
+            pending: String::new(),
+            open: None,
+            found: Vec::new(),
+            reply: String::new(),
+            held: String::new(),
+            error: None,
+        }
+    }
+
+    /// Reads on; gives what the user may see of it.
+    pub(super) fn push(&mut self, mut text: &str, events: &mut Vec<Event>) {
+        while let Some(next) = text.chars().next() {
+            if self.pending.is_empty() && next != '<' {
+                let (plain, rest) = text.split_at(text.find('<').unwrap_or(text.len()));
+                self.offset += plain.len();
+                self.take(plain, events);
+                text = rest;
+                continue;
+            }
+            text = &text[next.len_utf8()..];
+            if next == '<' {
+                self.release(events);
+            }
+            self.pending.push(next);
+            self.offset += next.len_utf8();
+            match self.classify() {
+                Mark::Maybe => {}
+                Mark::No => self.release(events),
+                Mark::Opens(spec) => self.opened(spec),
+                Mark::Closes(spec) => self.closed(spec, events),
+            }
+        }
+    }
+
+    /// What `pending` is. Inside a tag only that tag's closing counts.
+    fn classify(&self) -> Mark {
+        let body = &self.pending[1..];
+        let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name));
+        let candidates = self.specs.iter().enumerate();
+        let mut verdict = Mark::No;
+        for (spec, TagSpec { name: declared, .. }) in candidates {
+            let expected = match &self.open {
+                Some(open) => open.spec == spec && (closing || body.is_empty()),
+                None => true,
+            };
+            match expected.then(|| tag_end(name, declared)) {
+                Some(Mark::Opens(_)) if closing => return Mark::Closes(spec),
+                Some(Mark::Opens(_)) => return Mark::Opens(spec),
+                Some(Mark::Maybe) => verdict = Mark::Maybe,
+                _ => {}
+            }
+        }
+        verdict
+    }
+
+    /// `pending` was no tag after all.
+    fn release(&mut self, events: &mut Vec<Event>) {
+        let text = std::mem::take(&mut self.pending);
+        self.take(&text, events);
+    }
+
+    fn opened(&mut self, spec: usize) {
+        let offset = self.offset - self.pending.len();
+        self.pending.clear();
+        let TagSpec { name, multiple, .. } = &self.specs[spec];
+        if !multiple && self.found.iter().any(|(found, _)| *found == spec) {
+            self.fail(OutputError::RepeatedTag { name: name.clone(), offset });
+        }
+        self.open = Some(Open { spec, offset, text: String::new() });
+    }
+
+    fn closed(&mut self, spec: usize, events: &mut Vec<Event>) {
+        let offset = self.offset - self.pending.len();
+        self.pending.clear();
+        let name = &self.specs[spec].name;
+        let Some(open) = self.open.take() else {
+            return self.fail(OutputError::UnopenedTag { name: name.clone(), offset });
+        };
+        let text = open.text.trim().to_owned();
+        if !self.specs[spec].hidden {
+            events.push(Event::Tag { name: name.clone(), text: text.clone() });
+        }
+        self.found.push((spec, text));
+    }
+
+    /// Text that is no tag: of the open one, else of the reply, whose outer white space is layout.
+    fn take(&mut self, text: &str, events: &mut Vec<Event>) {
+        if let Some(open) = &mut self.open {
+            return open.text.push_str(text);
+        }
+        let text = if self.reply.is_empty() { text.trim_start() } else { text };
+        let shown = text.trim_end();
+        if !shown.is_empty() {
+            let mut delta = std::mem::take(&mut self.held);
+            delta.push_str(shown);
+            self.reply.push_str(&delta);
+            match events.last_mut() {
+                Some(Event::Reply(last)) => last.push_str(&delta),
+                _ => events.push(Event::Reply(delta)),
+            }
+        }
+        if !self.reply.is_empty() {
+            self.held.push_str(&text[shown.len()..]);
+        }
+    }
+
+    /// Keeps the first error; reading goes on, so that later text still lands where it belongs.
+    fn fail(&mut self, error: OutputError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The tags by name and the reply.
+    pub(super) fn finish(mut self, events: &mut Vec<Event>) -> Result<(Value, String), OutputError> {
+        self.release(events);
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if let Some(Open { spec, offset, .. }) = self.open {
+            return Err(OutputError::UnclosedTag { name: self.specs[spec].name.clone(), offset });
+        }
+        let mut value = Map::new();
+        for (at, spec) in self.specs.iter().enumerate() {
+            let texts =
+                self.found.iter().filter(|(found, _)| *found == at).map(|(_, text)| content(spec, text));
+            let mut contents = texts.collect::<Result<Vec<_>, _>>()?;
+            if contents.is_empty() {
+                if spec.required {
+                    return Err(OutputError::MissingTag { name: spec.name.clone() });
+                }
+                continue;
+            }
+            let content = if spec.multiple { Value::Array(contents) } else { contents.swap_remove(0) };
+            value.insert(spec.name.clone(), content);
+        }
+        Ok((Value::Object(value), self.reply))
+    }
+}
+
+/// Whether `text` (what follows `<` or `</`) is, or may become, `declared` and a `>`.
+fn tag_end(text: &str, declared: &str) -> Mark {
+    let (name, rest) = text.split_at(text.floor_char_boundary(declared.len()));
+    if text.len() < declared.len() {
+        let may = declared.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
+        return if may { Mark::Maybe } else { Mark::No };
+    }
+    let space = rest.trim_end_matches('>');
+    match (name.eq_ignore_ascii_case(declared), rest.len() - space.len()) {
+        (true, 0..=1) if space.len() <= MAX_TAG_SPACE && space.bytes().all(|b| b.is_ascii_whitespace()) => {
+            if rest.ends_with('>') {
+                Mark::Opens(0)
+            } else {
+                Mark::Maybe
+            }
+        }
+        _ => Mark::No,
+    }
+}
+
+/// The content of a tag: its text, or where its schema asks for an object its `Field: value` lines.
+fn content(spec: &TagSpec, text: &str) -> Result<Value, OutputError> {
+    match &spec.schema {
+        Some(schema) if schema.get("type").is_none_or(|kind| kind != "string") => {
+            fields(&spec.name, schema, text)
+        }
+        _ => Ok(text.into()),
+    }
+}
+
+fn fields(tag: &str, schema: &Value, text: &str) -> Result<Value, OutputError> {
+    let mut fields: Map<String, Value> = Map::new();
+    let mut current: Option<(String, String)> = None;
+    let problem = |line: usize, problem| OutputError::Field { name: tag.to_owned(), line: line + 1, problem };
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match (field(line), &mut current) {
+            (Some((name, value)), _) => {
+                if let Some((name, value)) = current.take() {
+                    let value = typed(schema, &name, value);
+                    fields.insert(name, value);
+                }
+                if fields.contains_key(name) {
+                    return Err(problem(at, "the same field again"));
+                }
+                current = Some((name.to_owned(), value.to_owned()));
+            }
+            (None, Some((_, value))) => {
+                value.push('\n');
+                value.push_str(line.trim());
+            }
+            (None, None) => return Err(problem(at, "no field")),
+        }
+    }
+    if let Some((name, value)) = current {
+        let value = typed(schema, &name, value);
+        fields.insert(name, value);
+    }
+    Ok(Value::Object(fields))
+}
+
+/// `Field: value`, if the line is one; else it goes on with the value before it.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim();
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.len() <= MAX_FIELD_NAME
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_- ".contains(&byte));
+    plain.then_some((name, value.trim()))
+}
+
+/// A field's text as the type its schema asks for; a text that is not of that type stays text and fails the schema.
+fn typed(schema: &Value, name: &str, text: String) -> Value {
+    let declared = schema.get("properties").and_then(|properties| properties.get(name)?.get("type"));
+    let wants = |kinds: &[&str]| {
+        declared.is_some_and(|declared| match declared {
+            Value::Array(any) => any.iter().any(|kind| kinds.iter().any(|wanted| kind == wanted)),
+            one => kinds.iter().any(|wanted| one == wanted),
+        })
+    };
+    match serde_json::from_str(&text) {
+        Ok(number @ Value::Number(_)) if wants(&["integer", "number"]) => number,
+        Ok(flag @ Value::Bool(_)) if wants(&["boolean"]) => flag,
+        _ => Value::String(text),
+    }
+}
