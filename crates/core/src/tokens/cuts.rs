@@ -5,7 +5,7 @@
 //! are inside no piece of any pattern that [`Shape::cuts`](super::engine::Shape) vouches for, and no
 //! normalisation acts across them:
 //!
-//! - after a letter, before a character that is no letter, number, mark or apostrophe;
+//! - after a letter or a digit, before a character that is no letter, number, mark or apostrophe;
 //! - after anything but white space, before a space or a tab.
 
 /// The part of a text that is counted, and remembered, at a time: at least this many bytes …
@@ -16,47 +16,87 @@ const SEGMENT_SPREAD: u32 = 7;
 /// … and at most this many, where there are any safe cuts.
 pub(super) const SEGMENT_MAX: usize = 16 * 1024;
 
-/// Whether counts add up when `text` is cut before byte `at`, which is a character boundary.
-fn is_safe(text: &str, at: usize) -> bool {
+/// Kinds of bytes before which a cut is safe: after anything but white space, a space or tab …
+const GAP: u8 = 1;
+/// … and after a letter or digit, any other ASCII character but letters, digits and the apostrophe, with which
+/// contractions begin.
+const SIGN: u8 = 2;
+
+/// Before which kinds of bytes a cut after this byte is safe.
+const AFTER: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => GAP | SIGN,
+            b'\t'..=b'\r' | b' ' => 0,
+            _ => GAP,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Of which kind this byte is.
+const BEFORE: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = match byte as u8 {
+            b' ' | b'\t' => GAP,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'\'' => 0,
+            _ => SIGN,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Whether counts add up when `text` is cut before byte `at`. A place inside a character is not safe.
+#[inline]
+pub(super) fn is_safe(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let (Some(&before), Some(&after)) = (at.checked_sub(1).and_then(|i| bytes.get(i)), bytes.get(at)) else {
         return false;
     };
-    if before.is_ascii_alphabetic() && after.is_ascii() {
-        return !after.is_ascii_alphanumeric() && after != b'\'';
+    if before.is_ascii() {
+        return AFTER[usize::from(before)] & BEFORE[usize::from(after)] != 0;
     }
-    if matches!(after, b' ' | b'\t') {
-        return if before.is_ascii() {
-            !matches!(before, b'\t'..=b'\r' | b' ')
-        } else {
-            text[..at].chars().next_back().is_some_and(|c| !c.is_whitespace())
-        };
-    }
-    // The scripts that are written without spaces.
-    if before.is_ascii() || !(after.is_ascii_punctuation() || after == b'\n' || matches!(after, 0xE3 | 0xEF))
-    {
-        return false;
-    }
-    let (left, right) = (text[..at].chars().next_back(), text[at..].chars().next());
-    left.is_some_and(is_east_asian_letter)
-        && right.is_some_and(|c| {
-            c != '\'' && (c.is_ascii() || matches!(c, '、' | '。' | '「' | '」' | '，' | '！' | '？'))
-        })
+    is_safe_after_wide(text, at, after)
 }
 
-/// Hiragana, Katakana, Han and Hangul letters, of which each pattern makes pieces as of any letter.
-fn is_east_asian_letter(c: char) -> bool {
-    matches!(c, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
+/// The same where the character before is not ASCII.
+fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
+    let kind = BEFORE[usize::from(after)];
+    if kind == 0 && !matches!(after, 0xE3 | 0xEF) {
+        return false;
+    }
+    let Some((left, right)) = text.split_at_checked(at) else { return false };
+    let left = left.chars().next_back();
+    match kind {
+        GAP => left.is_some_and(|c| !c.is_whitespace()),
+        SIGN => left.is_some_and(is_east_asian_letter),
+        _ => {
+            left.is_some_and(is_east_asian_letter)
+                && right.starts_with(['、', '。', '「', '」', '，', '！', '？'])
+        }
+    }
+}
+
+/// Hiragana, Katakana, Han, Yi and Hangul letters, of which each pattern makes pieces as of any letter.
+pub(super) fn is_east_asian_letter(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{A000}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}' | '\u{20000}'..='\u{2A6DF}')
 }
 
 /// The first safe cut at or after byte `from`.
 fn next_cut(text: &str, from: usize) -> Option<usize> {
-    (from..text.len()).find(|&at| text.is_char_boundary(at) && is_safe(text, at))
+    (from..text.len()).find(|&at| is_safe(text, at))
 }
 
 /// The last safe cut at or before byte `from`.
 fn previous_cut(text: &str, from: usize) -> Option<usize> {
-    (1..=from.min(text.len())).rev().find(|&at| text.is_char_boundary(at) && is_safe(text, at))
+    (1..=from.min(text.len())).rev().find(|&at| is_safe(text, at))
 }
 
 /// Whether the eight bytes before a cut mark it as the end of a segment: a function of the words alone.
@@ -120,6 +160,9 @@ mod tests {
             ("x\n", " y", false),
             ("\u{3000}", " ", false),
             ("7", " up", true),
+            ("7", ",", true),
+            ("7", "8", false),
+            (",", "8", false),
             ("です", "。次", true),
             ("か", "\u{3099}", false),
             ("です", "ね", false),

@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
+use super::bridges::Bridges;
 use super::reach::Reach;
-use super::runs;
+use super::{runs, words};
 
 /// What can be proven of the counts of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,21 +67,35 @@ impl OpenAi {
         tiktoken::get_encoding(self.name()).expect("the vocabulary is compiled in")
     }
 
+    /// The bytes of every token.
+    fn tokens(self) -> impl Iterator<Item = Vec<u8>> {
+        let vocabulary = self.vocabulary();
+        (0..u32::try_from(vocabulary.vocab_size()).unwrap_or(u32::MAX)).map(|id| vocabulary.decode(&[id]))
+    }
+
     fn reach(self) -> &'static Reach {
         static REACHES: [OnceLock<Reach>; 2] = [OnceLock::new(), OnceLock::new()];
-        REACHES[self as usize].get_or_init(|| {
-            let vocabulary = self.vocabulary();
-            let ids = 0..u32::try_from(vocabulary.vocab_size()).unwrap_or(u32::MAX);
-            Reach::new(ids.map(|id| vocabulary.decode(&[id])))
-        })
+        REACHES[self as usize].get_or_init(|| Reach::new(self.tokens()))
+    }
+
+    fn bridges(self) -> &'static Bridges {
+        static BRIDGES: [OnceLock<Bridges>; 2] = [OnceLock::new(), OnceLock::new()];
+        BRIDGES[self as usize].get_or_init(|| Bridges::new(self.tokens()))
     }
 }
 
 impl Engine for OpenAi {
     fn count(&self, text: &str) -> usize {
         let vocabulary = self.vocabulary();
-        runs::count_shortened(text, |part| token_lengths(vocabulary, part))
-            .unwrap_or_else(|| vocabulary.count(text))
+        if let Some(tokens) = runs::count_shortened(text, |part| token_lengths(vocabulary, part)) {
+            return tokens;
+        }
+        if is_mostly_ascii(text) {
+            return vocabulary.count(text);
+        }
+        // Where words are not divided by spaces, merging whole phrases costs several times more than looking up
+        // the few characters between two places that no token lies across.
+        words::count(text, *self as usize, || self.bridges(), |word| vocabulary.count(word))
     }
 
     fn shape(&self) -> Shape {
@@ -90,6 +105,10 @@ impl Engine for OpenAi {
     fn surely_exceeds(&self, text: &str, limit: usize) -> bool {
         self.reach().surely_exceeds(text.as_bytes(), limit)
     }
+}
+
+fn is_mostly_ascii(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii).count() > text.len() / 2
 }
 
 fn token_lengths(vocabulary: &tiktoken::CoreBpe, text: &str) -> Vec<usize> {

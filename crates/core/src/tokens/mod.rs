@@ -4,6 +4,7 @@
 //! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text that they are to whoever wrote
 //! them: that is never less than a provider charges for a text which it does not let act as control.
 
+mod bridges;
 mod cache;
 mod cuts;
 mod engine;
@@ -15,6 +16,7 @@ mod reach;
 mod registry;
 mod runs;
 mod trim;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -13,6 +13,8 @@ use std::ops::Range;
 const LONG: usize = 8 * 1024;
 /// Kept of a run at each end, many times the longest token.
 const KEPT: usize = 2 * 1024;
+/// Bytes that have to repeat before a run is measured.
+const STRETCH: usize = 64;
 /// Longest pattern looked for, in bytes: one character of any script, or two ASCII ones.
 const LONGEST_PERIOD: usize = 4;
 
@@ -46,24 +48,30 @@ pub(super) fn count_shortened(text: &str, lengths: impl Fn(&str) -> Vec<usize>) 
     splices.iter().all(|&(at, token)| repeats_at(&tokens, at, token)).then_some(tokens.len() + removed)
 }
 
-/// Runs of at least 8 KiB in which each byte equals the one a period before it, with their periods. Of runs that
-/// overlap, the one of the shortest period is given.
+/// Runs of at least 8 KiB in which each byte equals the one a period before it, with their periods, in order. Of
+/// runs that overlap, the one of the shortest period is given.
 fn runs(bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
     let mut found: Vec<(Range<usize>, usize)> = Vec::new();
-    for period in 1..=LONGEST_PERIOD {
-        let mut start = 0;
-        for at in period..=bytes.len() {
-            if bytes.get(at) != bytes.get(at - period) || at == bytes.len() {
-                let run = start..at;
-                let overlaps = |other: &(Range<usize>, usize)| other.0.start < at && start < other.0.end;
-                if run.len() >= LONG && !found.iter().any(overlaps) {
-                    found.push((run, period));
-                }
-                start = at + 1 - period;
-            }
+    // A run covers at least one of these places with a stretch after it that tells.
+    for probe in (0..bytes.len()).step_by(LONG / 2) {
+        let (Some(stretch), false) =
+            (bytes.get(probe..probe + STRETCH), found.last().is_some_and(|(run, _)| run.contains(&probe)))
+        else {
+            continue;
+        };
+        let Some(period) =
+            (1..=LONGEST_PERIOD).find(|&period| stretch[period..] == stretch[..STRETCH - period])
+        else {
+            continue;
+        };
+        let floor = found.last().map_or(0, |(run, _)| run.end);
+        let same = |at: &usize| bytes.get(at + period) == bytes.get(*at);
+        let start = probe - (floor..probe).rev().take_while(same).count();
+        let end = probe + period + (probe..bytes.len() - period).take_while(same).count();
+        if end - start >= LONG {
+            found.push((start..end, period));
         }
     }
-    found.sort_by_key(|(run, _)| run.start);
     found
 }
 
