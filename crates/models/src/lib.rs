@@ -2,3 +2,5 @@
 //! prices, retries and the circuit breaker.
 
 pub mod chat;
+pub mod price;
+pub mod table;

@@ -1,0 +1,271 @@
+//! The model table: which model plays which layer, and what is known of each model (C55). Owns its types and the
+//! tables that ship; `read` parses it. Connects to nothing.
+
+mod problem;
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use larder_core::recipe::{Layer, Mode};
+use serde::{Deserialize, Serialize};
+
+pub use problem::{Code, Problems, TableProblem};
+
+use crate::price::Prices;
+
+/// Milliseconds a call may take when neither recipe nor table says (R0-14.5).
+pub const DEFAULT_TIMEOUT_MS: u64 = larder_core::recipe::DEFAULT_TIMEOUT_MS;
+/// Times a call that may be sent again is sent again, when the table does not say.
+pub const DEFAULT_RETRIES: u32 = 2;
+
+/// The tables that ship, by name (C55). They are data: nothing else in Larder names a model.
+pub const SHIPPED: [(&str, &str); 5] = [
+    ("embedded", include_str!("../../../../cookbook/models/embedded.toml")),
+    ("five-model", include_str!("../../../../cookbook/models/five-model.toml")),
+    ("single-mind", include_str!("../../../../cookbook/models/single-mind.toml")),
+    ("coding", include_str!("../../../../cookbook/models/coding.toml")),
+    ("conversation", include_str!("../../../../cookbook/models/conversation.toml")),
+];
+/// The table in force when `larder.toml` has none: everything runs in process, without a key.
+pub const DEFAULT_TABLE: &str = "embedded";
+
+/// The number of a layer (R0-3.1).
+pub const fn layer_number(layer: Layer) -> u8 {
+    match layer {
+        Layer::Reflex => 0,
+        Layer::Nerves => 1,
+        Layer::Mind => 2,
+        Layer::Voice => 4,
+        Layer::Eyes => 6,
+    }
+}
+
+/// Who serves a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, Kimi …
+    OpenAi,
+    /// Any server that speaks Anthropic's Messages API: Anthropic, Amazon Bedrock …
+    Anthropic,
+    /// Amazon Bedrock's `InvokeModel`, for Titan embeddings.
+    Bedrock,
+    /// The model inside Larder.
+    Embedded,
+    /// Recorded replies in a folder.
+    Replay,
+}
+
+impl Provider {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("openai", Self::OpenAi),
+        ("anthropic", Self::Anthropic),
+        ("bedrock", Self::Bedrock),
+        ("embedded", Self::Embedded),
+        ("replay", Self::Replay),
+    ];
+
+    /// Whether the provider is reached over HTTP.
+    pub const fn is_remote(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Anthropic | Self::Bedrock)
+    }
+}
+
+/// What a model can do, or needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// Holds replies to a JSON Schema.
+    JsonSchema,
+    /// Calls tools.
+    Tools,
+    /// Sees pictures.
+    Vision,
+    /// Caches prompt prefixes that requests mark.
+    Cache,
+    /// Streams replies.
+    Streaming,
+    /// Makes vectors of texts; it cannot chat.
+    Embedding,
+    /// Stays loaded and serves several calls at once, so background work need not queue behind others (C57).
+    AlwaysHot,
+    /// Takes a budget for hidden reasoning (C63).
+    Thinking,
+    /// Wants the limit as `max_completion_tokens`, as OpenAI's newer models do, rather than `max_tokens`.
+    MaxCompletionTokens,
+}
+
+impl Capability {
+    const NAMES: [(&'static str, Self); 9] = [
+        ("json_schema", Self::JsonSchema),
+        ("tools", Self::Tools),
+        ("vision", Self::Vision),
+        ("cache", Self::Cache),
+        ("streaming", Self::Streaming),
+        ("embedding", Self::Embedding),
+        ("always_hot", Self::AlwaysHot),
+        ("thinking", Self::Thinking),
+        ("max_completion_tokens", Self::MaxCompletionTokens),
+    ];
+}
+
+impl std::fmt::Display for Capability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            Self::NAMES.iter().find(|(_, capability)| capability == self).map_or("", |(name, _)| name),
+        )
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelSpec {
+    /// Who serves it.
+    pub provider: Provider,
+    /// The server's address; `None` is the provider's own. `${NAME:-default}` stands for an environment variable.
+    pub base_url: Option<String>,
+    /// The provider's id of the model.
+    pub id: String,
+    /// Its tokenizer, as the token registry names it; `None` leaves it to the registry to know the id.
+    pub tokenizer: Option<String>,
+    /// Tokens of prompt and reply together.
+    pub window: usize,
+    /// Tokens a reply may have at most; 0 for embedding models.
+    pub max_output: u32,
+    /// Sampling temperature where the layer names none; `None` leaves it to the provider.
+    pub temperature: Option<f32>,
+    /// What its tokens cost; `None` when that is not known.
+    pub prices: Option<Prices>,
+    /// What it can do.
+    pub capabilities: BTreeSet<Capability>,
+    /// Time for one call, where the recipe allows no less.
+    pub timeout: Duration,
+    /// Times a call that may be sent again is sent again.
+    pub retries: u32,
+    /// The model to ask when this one is out; prompts are packed again for its window (C66).
+    pub fallback: Option<String>,
+    /// Environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// File that holds the key, relative to `larder.toml`.
+    pub api_key_file: Option<String>,
+    /// Header that carries the key, where the provider's usual one is not wanted.
+    pub key_header: Option<String>,
+    /// Length of the vectors of an embedding model.
+    pub dimensions: Option<usize>,
+    /// Folder of recorded replies, relative to `larder.toml` (provider `replay`).
+    pub folder: Option<String>,
+    /// Size as its makers state it; information only (C58).
+    pub size: Option<String>,
+    /// Fields added to every request body.
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
+}
+
+impl ModelSpec {
+    /// Whether the model has a capability.
+    pub fn can(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
+
+/// What a layer is bound to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Binding {
+    /// The model.
+    pub model: String,
+    /// The model for recipes of mode `code` (C56).
+    pub code_model: Option<String>,
+    /// The model when `use_alternative` is on (R4-1.14).
+    pub alternative: Option<String>,
+    /// Sampling temperature of the role (R1-2.11 to R1-2.14).
+    pub temperature: Option<f32>,
+    /// How fast answers should come; measured, not enforced (C71).
+    pub target: Option<Duration>,
+}
+
+/// A layer's model, found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resolved<'a> {
+    /// The model's name in the table.
+    pub name: &'a str,
+    /// The model.
+    pub spec: &'a ModelSpec,
+    /// Sampling temperature; `None` leaves it to the provider.
+    pub temperature: Option<f32>,
+    /// How fast answers should come.
+    pub target: Option<Duration>,
+}
+
+/// Layers and models. Every name that a binding or fallback holds is a model of the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelTable {
+    layers: BTreeMap<Layer, Binding>,
+    models: BTreeMap<String, ModelSpec>,
+    use_alternative: bool,
+}
+
+impl ModelTable {
+    /// Reads the `[models]` table of a `larder.toml`; other tables are left alone. Without one, this is the table
+    /// [`DEFAULT_TABLE`].
+    ///
+    /// # Errors
+    /// Every problem of the table, in the order of the file.
+    pub fn parse(larder_toml: &str) -> Result<Self, Problems> {
+        read::table(larder_toml)
+    }
+
+    /// A table that ships, by its name in [`SHIPPED`].
+    pub fn shipped(name: &str) -> Option<Self> {
+        let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name)?;
+        Self::parse(text).ok()
+    }
+
+    /// The model that plays `layer` for recipes of `mode`; `None` when the layer is bound to none.
+    pub fn resolve(&self, layer: Layer, mode: Option<Mode>) -> Option<Resolved<'_>> {
+        let binding = self.layers.get(&layer)?;
+        let code = binding.code_model.as_ref().filter(|_| mode == Some(Mode::Code));
+        let alternative = binding.alternative.as_ref().filter(|_| self.use_alternative);
+        let name = alternative.or(code).unwrap_or(&binding.model);
+        let (name, spec) = self.models.get_key_value(name)?;
+        Some(Resolved {
+            name,
+            spec,
+            temperature: binding.temperature.or(spec.temperature),
+            target: binding.target,
+        })
+    }
+
+    /// A model by its name in the table.
+    pub fn model(&self, name: &str) -> Option<&ModelSpec> {
+        self.models.get(name)
+    }
+
+    /// All models, by name.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSpec)> {
+        self.models.iter().map(|(name, spec)| (name.as_str(), spec))
+    }
+
+    /// All bound layers, by number.
+    pub fn layers(&self) -> impl Iterator<Item = (Layer, &Binding)> {
+        self.layers.iter().map(|(layer, binding)| (*layer, binding))
+    }
+
+    /// The first model that makes vectors, by name.
+    pub fn embedding_model(&self) -> Option<(&str, &ModelSpec)> {
+        self.models().find(|(_, spec)| spec.can(Capability::Embedding))
+    }
+
+    /// Whether layers use their alternative models (R4-1.14).
+    pub fn uses_alternative(&self) -> bool {
+        self.use_alternative
+    }
+
+    /// Turns the alternative models on or off, as a setting from outside the file may (C86).
+    pub fn set_use_alternative(&mut self, on: bool) {
+        self.use_alternative = on;
+    }
+}
+
+#[cfg(test)]
+#[path = "../table_tests.rs"]
+mod tests;

@@ -1,0 +1,396 @@
+//! TOML → [`ModelTable`], with every problem and its place. Knows no provider.
+
+mod checks;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use larder_core::recipe::Layer;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    Binding, Capability, Code, DEFAULT_RETRIES, DEFAULT_TABLE, DEFAULT_TIMEOUT_MS, ModelSpec, ModelTable,
+    Problems, Provider, SHIPPED,
+};
+use crate::price::{Price, Prices};
+use walk::{Span, Walk};
+
+/// Keys of `[models]` that are not models.
+const TABLE_KEYS: [&str; 3] = ["table", "use_alternative", "layers"];
+const BINDING_KEYS: [&str; 5] = ["model", "code_model", "alternative", "temperature", "target_ms"];
+const MODEL_KEYS: [&str; 19] = [
+    "provider",
+    "base_url",
+    "id",
+    "tokenizer",
+    "window",
+    "max_output",
+    "temperature",
+    "prices",
+    "capabilities",
+    "timeout_ms",
+    "retries",
+    "fallback",
+    "api_key_env",
+    "api_key_file",
+    "key_header",
+    "dimensions",
+    "folder",
+    "size",
+    "extra_body",
+];
+const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "cache_write", "output"];
+/// Fields of a request body that are Larder's own, since the budget rests on them.
+const OWN_FIELDS: [&str; 12] = [
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "input",
+    "max_tokens",
+    "max_completion_tokens",
+    "stream",
+    "stream_options",
+    "response_format",
+    "n",
+    "encoding_format",
+];
+/// Highest temperature any provider takes.
+const MAX_TEMPERATURE: f64 = 2.0;
+/// Most retries that make sense; more belong into a queue.
+const MAX_RETRIES: u64 = 10;
+/// Longest time for a call: one day.
+const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Largest window that a table may state.
+const MAX_WINDOW: u64 = 1 << 30;
+
+/// A model whose keys are still being read; later keys override those of the shipped table it starts from.
+#[derive(Default)]
+struct Draft {
+    span: Span,
+    provider: Option<Provider>,
+    base_url: Option<String>,
+    id: Option<String>,
+    tokenizer: Option<String>,
+    window: Option<usize>,
+    max_output: Option<u32>,
+    temperature: Option<f32>,
+    prices: Option<Prices>,
+    capabilities: BTreeSet<Capability>,
+    timeout_ms: Option<u64>,
+    retries: Option<u32>,
+    fallback: Option<String>,
+    api_key_env: Option<String>,
+    api_key_file: Option<String>,
+    key_header: Option<String>,
+    dimensions: Option<usize>,
+    folder: Option<String>,
+    size: Option<String>,
+    extra_body: serde_json::Map<String, serde_json::Value>,
+}
+
+pub(super) fn table(source: &str) -> Result<ModelTable, Problems> {
+    let mut walk = Walk::new(source);
+    let table = walk.parse().and_then(|document| read(&mut walk, &document));
+    let problems = walk.into_problems();
+    match table {
+        Some(table) if problems.0.is_empty() => Ok(table),
+        _ => Err(problems),
+    }
+}
+
+fn read(walk: &mut Walk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
+    let Some(value) = document.get("models") else { return ModelTable::shipped(DEFAULT_TABLE) };
+    let models = walk.table("models", value)?;
+    let base = models.get("table").and_then(|value| shipped(walk, value));
+    let mut table = base.unwrap_or(ModelTable {
+        layers: BTreeMap::new(),
+        models: BTreeMap::new(),
+        use_alternative: false,
+    });
+    if let Some(value) = models.get("use_alternative") {
+        table.use_alternative = walk.boolean("use_alternative", value).unwrap_or_default();
+    }
+    for (name, value) in models {
+        let key = name.get_ref().as_ref();
+        if TABLE_KEYS.contains(&key) {
+            continue;
+        }
+        if !value.get_ref().is_table() {
+            walk.unknown_key(name, "[models]", &TABLE_KEYS);
+            continue;
+        }
+        let start = table.models.remove(key).map_or_else(Draft::default, Draft::from);
+        let draft = model(walk, key, value, Draft { span: name.span(), ..start })?;
+        if let Some(spec) = draft.finish(walk, key) {
+            table.models.insert(key.to_owned(), spec);
+        } else {
+            walk.broken_model(key);
+        }
+    }
+    if let Some(value) = models.get("layers") {
+        layers(walk, value, &mut table);
+    }
+    checks::names(walk, &table, models);
+    Some(table)
+}
+
+fn shipped(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTable> {
+    let name = walk.string("table", value)?;
+    let table = ModelTable::shipped(&name);
+    if table.is_none() {
+        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        walk.unknown_name(Code::M005, value.span(), "table", &name, &names);
+    }
+    table
+}
+
+fn layers(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, table: &mut ModelTable) {
+    let Some(layers) = walk.table("layers", value) else { return };
+    for (name, value) in layers {
+        let layer = Layer::ALL.iter().find(|(layer, _)| *layer == name.get_ref().as_ref());
+        let Some(&(_, layer)) = layer else {
+            walk.unknown_name(
+                Code::M005,
+                name.span(),
+                "layer",
+                name.get_ref(),
+                &Layer::ALL.map(|(name, _)| name),
+            );
+            continue;
+        };
+        if let Some(binding) = binding(walk, value, table.layers.remove(&layer)) {
+            table.layers.insert(layer, binding);
+        }
+    }
+}
+
+/// `MIND = "name"` or `MIND = { model = "name", … }`; the second form keeps what it does not mention.
+fn binding(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, start: Option<Binding>) -> Option<Binding> {
+    let bare =
+        |model| Binding { model, code_model: None, alternative: None, temperature: None, target: None };
+    if let Some(name) = value.get_ref().as_str() {
+        return Some(bare(name.to_owned()));
+    }
+    let table = walk.table("a layer", value)?;
+    let mut binding = start.unwrap_or_else(|| bare(String::new()));
+    for (name, value) in table {
+        match name.get_ref().as_ref() {
+            "model" => binding.model = walk.string("model", value).unwrap_or_default(),
+            "code_model" => binding.code_model = walk.string("code_model", value),
+            "alternative" => binding.alternative = walk.string("alternative", value),
+            "temperature" => binding.temperature = temperature(walk, value),
+            "target_ms" => {
+                binding.target =
+                    walk.integer("target_ms", value, 1..=MAX_TIMEOUT_MS).map(Duration::from_millis);
+            }
+            _ => walk.unknown_key(name, "a layer", &BINDING_KEYS),
+        }
+    }
+    if binding.model.is_empty() && !table.contains_key("model") {
+        walk.problem(Code::M004, value.span(), "the layer names no `model`", "add `model = \"…\"`");
+        return None;
+    }
+    Some(binding)
+}
+
+fn model(walk: &mut Walk<'_>, name: &str, value: &Spanned<DeValue<'_>>, mut draft: Draft) -> Option<Draft> {
+    let table = walk.table(name, value)?;
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "provider" => draft.provider = provider(walk, value),
+            "base_url" => draft.base_url = walk.string("base_url", value),
+            "id" => draft.id = walk.string("id", value),
+            "tokenizer" => draft.tokenizer = walk.string("tokenizer", value),
+            "window" => draft.window = walk.integer("window", value, 1..=MAX_WINDOW),
+            "max_output" => draft.max_output = walk.integer("max_output", value, 0..=MAX_WINDOW),
+            "temperature" => draft.temperature = temperature(walk, value),
+            "prices" => draft.prices = prices(walk, value),
+            "capabilities" => draft.capabilities = capabilities(walk, value),
+            "timeout_ms" => draft.timeout_ms = walk.integer("timeout_ms", value, 1..=MAX_TIMEOUT_MS),
+            "retries" => draft.retries = walk.integer("retries", value, 0..=MAX_RETRIES),
+            "fallback" => draft.fallback = walk.string("fallback", value),
+            "api_key_env" => draft.api_key_env = walk.variable(value),
+            "api_key_file" => draft.api_key_file = walk.string("api_key_file", value),
+            "key_header" => draft.key_header = walk.string("key_header", value),
+            "dimensions" => draft.dimensions = walk.integer("dimensions", value, 1..=MAX_WINDOW),
+            "folder" => draft.folder = walk.string("folder", value),
+            "size" => draft.size = walk.string("size", value),
+            "extra_body" => extra_body(walk, value, &mut draft.extra_body),
+            "api_key" | "key" | "token" => walk.problem(
+                Code::M007,
+                key.span(),
+                "a key must not stand in larder.toml",
+                "put it into an environment variable and name that with `api_key_env`, or into a file and name that \
+                 with `api_key_file`",
+            ),
+            _ => walk.unknown_key(key, &format!("[models.{name}]"), &MODEL_KEYS),
+        }
+    }
+    Some(draft)
+}
+
+fn provider(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Provider> {
+    let name = walk.string("provider", value)?;
+    let found = Provider::NAMES.iter().find(|(provider, _)| *provider == name);
+    if found.is_none() {
+        walk.unknown_name(
+            Code::M003,
+            value.span(),
+            "provider",
+            &name,
+            &Provider::NAMES.map(|(name, _)| name),
+        );
+    }
+    found.map(|(_, provider)| *provider)
+}
+
+fn temperature(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32> {
+    let number = walk.decimal("temperature", value)?.parse::<f64>().ok();
+    let good = number.filter(|number| (0.0..=MAX_TEMPERATURE).contains(number));
+    if good.is_none() {
+        let message = format!("`temperature` is a number from 0 to {MAX_TEMPERATURE}");
+        walk.problem(Code::M003, value.span(), message, "");
+    }
+    good.map(|number| number as f32)
+}
+
+fn prices(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
+    let table = walk.table("prices", value)?;
+    let mut found: BTreeMap<&str, Price> = BTreeMap::new();
+    for (key, value) in table {
+        let Some(name) = PRICE_KEYS.into_iter().find(|name| *name == key.get_ref().as_ref()) else {
+            walk.unknown_key(key, "`prices`", &PRICE_KEYS);
+            continue;
+        };
+        let Some(text) = walk.decimal(name, value) else { continue };
+        match Price::per_million(&text) {
+            Some(price) => {
+                found.insert(name, price);
+            }
+            None => walk.problem(
+                Code::M003,
+                value.span(),
+                format!("the price `{text}` is no plain decimal number with at most six decimal places"),
+                "prices are US dollars per million tokens, such as `0.25`",
+            ),
+        }
+    }
+    let Some(&input) = found.get("input") else {
+        if !table.contains_key("input") {
+            walk.problem(
+                Code::M004,
+                value.span(),
+                "`prices` lacks `input`",
+                "state US dollars per million tokens",
+            );
+        }
+        return None;
+    };
+    // Where a provider bills its cache like any other input, the table need not repeat the price.
+    let or_input = |key| found.get(key).copied().unwrap_or(input);
+    Some(Prices {
+        input,
+        cached_input: or_input("cached_input"),
+        cache_write: or_input("cache_write"),
+        output: found.get("output").copied().unwrap_or_default(),
+    })
+}
+
+fn capabilities(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<Capability> {
+    let mut capabilities = BTreeSet::new();
+    let Some(items) = value.get_ref().as_array() else {
+        let help = "write a list, such as `capabilities = [\"json_schema\", \"streaming\"]`";
+        walk.problem(Code::M003, value.span(), "`capabilities` is not a list", help);
+        return capabilities;
+    };
+    for item in items.iter() {
+        let Some(name) = walk.string("a capability", item) else { continue };
+        match Capability::NAMES.iter().find(|(capability, _)| *capability == name) {
+            Some((_, capability)) => {
+                capabilities.insert(*capability);
+            }
+            None => walk.unknown_name(
+                Code::M003,
+                item.span(),
+                "capability",
+                &name,
+                &Capability::NAMES.map(|(name, _)| name),
+            ),
+        }
+    }
+    capabilities
+}
+
+fn extra_body(
+    walk: &mut Walk<'_>,
+    value: &Spanned<DeValue<'_>>,
+    body: &mut serde_json::Map<String, serde_json::Value>,
+) {
+    let Some(table) = walk.table("extra_body", value) else { return };
+    for (key, value) in table {
+        let name = key.get_ref().as_ref();
+        if OWN_FIELDS.contains(&name) {
+            let message = format!("`extra_body` may not set `{name}`: Larder sets it from the recipe");
+            walk.problem(Code::M006, key.span(), message, "remove it");
+        } else if let Some(json) = walk.json(value) {
+            body.insert(name.to_owned(), json);
+        }
+    }
+}
+
+impl From<ModelSpec> for Draft {
+    fn from(spec: ModelSpec) -> Self {
+        Self {
+            span: 0..0,
+            provider: Some(spec.provider),
+            base_url: spec.base_url,
+            id: Some(spec.id),
+            tokenizer: spec.tokenizer,
+            window: Some(spec.window),
+            max_output: Some(spec.max_output),
+            temperature: spec.temperature,
+            prices: spec.prices,
+            capabilities: spec.capabilities,
+            timeout_ms: u64::try_from(spec.timeout.as_millis()).ok(),
+            retries: Some(spec.retries),
+            fallback: spec.fallback,
+            api_key_env: spec.api_key_env,
+            api_key_file: spec.api_key_file,
+            key_header: spec.key_header,
+            dimensions: spec.dimensions,
+            folder: spec.folder,
+            size: spec.size,
+            extra_body: spec.extra_body,
+        }
+    }
+}
+
+impl Draft {
+    fn finish(self, walk: &mut Walk<'_>, name: &str) -> Option<ModelSpec> {
+        checks::model(walk, name, &self);
+        Some(ModelSpec {
+            provider: self.provider?,
+            base_url: self.base_url,
+            id: self.id?,
+            tokenizer: self.tokenizer,
+            window: self.window?,
+            max_output: self.max_output.unwrap_or(0),
+            temperature: self.temperature,
+            prices: self.prices,
+            capabilities: self.capabilities,
+            timeout: Duration::from_millis(self.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS)),
+            retries: self.retries.unwrap_or(DEFAULT_RETRIES),
+            fallback: self.fallback,
+            api_key_env: self.api_key_env,
+            api_key_file: self.api_key_file,
+            key_header: self.key_header,
+            dimensions: self.dimensions,
+            folder: self.folder,
+            size: self.size,
+            extra_body: self.extra_body,
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! What must hold between the values of a table.
+
+use std::collections::BTreeSet;
+
+use toml::de::DeTable;
+
+use super::super::{Capability, Code, ModelTable, Provider};
+use super::walk::{Span, Walk};
+use super::{Draft, TABLE_KEYS};
+
+/// One model by itself.
+pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+    let embeds = draft.capabilities.contains(&Capability::Embedding);
+    let mut missing = Vec::new();
+    missing.extend(draft.provider.is_none().then_some("`provider`"));
+    missing.extend(draft.id.is_none().then_some("`id`"));
+    missing.extend(draft.window.is_none().then_some("`window`"));
+    missing.extend((draft.max_output.is_none() && !embeds).then_some("`max_output`"));
+    missing.extend((embeds && draft.dimensions.is_none()).then_some("`dimensions`"));
+    missing
+        .extend((draft.provider == Some(Provider::Replay) && draft.folder.is_none()).then_some("`folder`"));
+    if !missing.is_empty() {
+        let message = format!("[models.{name}] lacks {}", missing.join(", "));
+        let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
+        let help = if close {
+            "if this is no model: the keys besides models are table, use_alternative, layers"
+        } else {
+            ""
+        };
+        walk.problem(Code::M004, draft.span.clone(), message, help);
+    }
+    if let (Some(window), Some(max_output), false) = (draft.window, draft.max_output, embeds)
+        && (max_output == 0 || usize::try_from(max_output).is_ok_and(|output| output >= window))
+    {
+        let message =
+            format!("`max_output` of [models.{name}] is {max_output}, which leaves no prompt or no reply");
+        let help = format!("it must be at least 1 and less than the window of {window}");
+        walk.problem(Code::M006, draft.span.clone(), message, help);
+    }
+    contradictions(walk, name, draft);
+}
+
+fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+    let mut wrong = |text: &str, help: &str| {
+        walk.problem(Code::M006, draft.span.clone(), format!("[models.{name}] {text}"), help);
+    };
+    if draft.api_key_env.is_some() && draft.api_key_file.is_some() {
+        wrong("has both `api_key_env` and `api_key_file`", "keep one");
+    }
+    let Some(provider) = draft.provider else { return };
+    let remote_only = [
+        ("base_url", draft.base_url.is_some()),
+        ("api_key_env", draft.api_key_env.is_some()),
+        ("api_key_file", draft.api_key_file.is_some()),
+        ("key_header", draft.key_header.is_some()),
+        ("extra_body", !draft.extra_body.is_empty()),
+    ];
+    for (key, is_set) in remote_only {
+        if is_set && !provider.is_remote() {
+            wrong(&format!("sets `{key}`, which its provider does not use"), "remove it");
+        }
+    }
+    if draft.folder.is_some() && provider != Provider::Replay {
+        wrong("sets `folder`, which only provider `replay` uses", "remove it");
+    }
+    let embeds = draft.capabilities.contains(&Capability::Embedding);
+    if embeds && matches!(provider, Provider::Anthropic | Provider::Replay) {
+        wrong(
+            "has capability `embedding`, which its provider does not offer",
+            "use provider openai, bedrock or embedded",
+        );
+    }
+    if !embeds && provider == Provider::Bedrock {
+        let help = "for chat use provider anthropic or openai with Bedrock's address for that API";
+        wrong("uses provider bedrock, which makes only embeddings", help);
+    }
+}
+
+/// Names of models: each exists, chats, and no chain of fallbacks runs in a circle.
+pub(super) fn names(walk: &mut Walk<'_>, table: &ModelTable, file: &DeTable<'_>) {
+    let known: Vec<&str> = table.models.keys().map(String::as_str).collect();
+    let place = |path: &[&str]| place(file, path);
+    let mut used = Vec::new();
+    for (layer, binding) in &table.layers {
+        let layer = layer.as_str();
+        used.push((Some(binding.model.as_str()), place(&["layers", layer, "model"])));
+        used.push((binding.code_model.as_deref(), place(&["layers", layer, "code_model"])));
+        used.push((binding.alternative.as_deref(), place(&["layers", layer, "alternative"])));
+    }
+    for (name, spec) in &table.models {
+        used.push((spec.fallback.as_deref(), place(&[name, "fallback"])));
+    }
+    for (name, span) in used {
+        let Some(name) = name.filter(|name| !name.is_empty() && !walk.is_broken(name)) else { continue };
+        match table.models.get(name) {
+            None => walk.unknown_name(Code::M005, span, "model", name, &known),
+            Some(spec) if spec.can(Capability::Embedding) => {
+                let message = format!("the model `{name}` makes vectors and cannot answer prompts");
+                walk.problem(Code::M006, span, message, "name a model without the capability `embedding`");
+            }
+            Some(_) => {}
+        }
+    }
+    for name in table.models.keys().filter(|name| in_circle(table, name)) {
+        let message = format!("the fallback of `{name}` leads back to itself");
+        walk.problem(
+            Code::M006,
+            place(&[name, "fallback"]),
+            message,
+            "let the last model of the chain have none",
+        );
+    }
+}
+
+fn in_circle(table: &ModelTable, start: &str) -> bool {
+    let next = |name: &str| table.models.get(name).and_then(|spec| spec.fallback.as_deref());
+    let mut seen = BTreeSet::new();
+    let mut at = next(start);
+    while let Some(name) = at.filter(|name| seen.insert(*name)) {
+        if name == start {
+            return true;
+        }
+        at = next(name);
+    }
+    false
+}
+
+/// Where the deepest key of `path` stands that the file has; the shipped table may have supplied the rest.
+fn place(file: &DeTable<'_>, path: &[&str]) -> Span {
+    let mut span = 0..0;
+    let mut table = Some(file);
+    for key in path {
+        let Some((_, value)) = table.and_then(|table| table.get_key_value(*key)) else { break };
+        span = value.span();
+        table = value.get_ref().as_table();
+    }
+    span
+}
