@@ -92,6 +92,15 @@ pub struct ChatReply {
     pub usage: Usage,
 }
 
+impl ChatReply {
+    /// The reply as the events of a stream: text if there is any, each tool call, the end.
+    pub fn into_events(self) -> impl Iterator<Item = ChatEvent> {
+        let text = (!self.text.is_empty()).then(|| ChatEvent::Text(self.text.clone()));
+        let calls: Vec<_> = self.tool_calls.iter().cloned().map(ChatEvent::ToolCall).collect();
+        text.into_iter().chain(calls).chain([ChatEvent::Done(self)])
+    }
+}
+
 /// One step of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatEvent {

@@ -1,6 +1,19 @@
 //! Everything that talks to a model: the chat and embedding seams, the providers behind them, the model table,
 //! prices, retries and the circuit breaker.
 
+mod anthropic;
+mod bedrock;
+mod breaker;
 pub mod chat;
+pub mod connect;
+mod decode;
+mod failure;
+mod http;
+mod openai;
 pub mod price;
+pub mod replay;
+pub mod resilient;
+pub mod secret;
+mod settings;
+mod sse;
 pub mod table;

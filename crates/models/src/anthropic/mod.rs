@@ -1,0 +1,70 @@
+//! Anthropic's Messages API, which Amazon Bedrock speaks too. Knows nothing of the model table beyond [`Settings`].
+//!
+//! Structured output goes by `output_config.format`, not by a forced tool: it leaves the tools free, and the reply is
+//! the JSON text itself. The API takes a subset of JSON Schema; `schema` reduces to it.
+
+mod reply;
+mod request;
+mod schema;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+
+use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
+use crate::decode;
+use crate::http::{Endpoint, within};
+use crate::settings::Settings;
+
+/// Where requests go when the model table names no address.
+pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+/// The environment variable of the key, when the model table names none.
+pub const DEFAULT_KEY_ENV: &str = "ANTHROPIC_API_KEY";
+/// The header of the key, when the model table names none.
+pub const DEFAULT_KEY_HEADER: &str = "x-api-key";
+/// The version of the API whose shapes this module reads and writes, and its header.
+pub const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
+
+const PATH: &str = "v1/messages";
+
+/// A model behind a server that speaks the Messages API.
+#[derive(Debug)]
+pub struct Anthropic {
+    endpoint: Endpoint,
+    settings: Settings,
+}
+
+impl Anthropic {
+    /// A model at `endpoint`.
+    pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+        Self { endpoint, settings }
+    }
+
+    async fn whole(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let body = self.body(request, false)?;
+        let json = self.endpoint.post(PATH, &body).await?.json().await?;
+        reply::whole(&json, &self.endpoint)
+    }
+
+    fn body(&self, request: &ChatRequest, stream: bool) -> Result<serde_json::Value, ModelError> {
+        self.settings.check(request, self.endpoint.name())?;
+        let thinking = self.settings.thinking_budget(request, self.endpoint.name());
+        Ok(request::body(request, &self.settings, thinking, stream))
+    }
+}
+
+impl ChatModel for Anthropic {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        within(self.endpoint.name(), request.timeout, self.whole(request)).boxed()
+    }
+
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        if !self.settings.streams() {
+            return decode::whole(self.chat(request));
+        }
+        let open = async move {
+            let body = self.body(request, true)?;
+            self.endpoint.post(PATH, &body).await
+        };
+        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+    }
+}

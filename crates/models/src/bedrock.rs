@@ -1,0 +1,73 @@
+//! Titan embeddings by Amazon Bedrock's `InvokeModel` (R4-1.6). Chat on Bedrock goes by its Anthropic and OpenAI
+//! addresses. Knows no HTTP beyond its endpoint.
+
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use serde_json::{Value, json};
+
+use crate::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
+use crate::http::{Endpoint, within};
+use crate::openai::vector;
+
+/// Where requests go when the model table names no address (R4-1.3).
+pub const DEFAULT_BASE_URL: &str = "https://bedrock-runtime.${AWS_REGION:-us-east-1}.amazonaws.com";
+/// The environment variable of the key, when the model table names none.
+pub const DEFAULT_KEY_ENV: &str = "AWS_BEARER_TOKEN_BEDROCK";
+/// The header of the key, when the model table names none.
+pub const DEFAULT_KEY_HEADER: &str = "authorization";
+
+/// A Titan Text Embeddings V2 model.
+#[derive(Debug)]
+pub struct TitanEmbeddings {
+    endpoint: Endpoint,
+    path: String,
+    dimensions: usize,
+    timeout: Duration,
+}
+
+impl TitanEmbeddings {
+    /// The model `id` at `endpoint`, asked for vectors of `dimensions` numbers; `timeout` is for one request.
+    pub fn new(endpoint: Endpoint, id: &str, dimensions: usize, timeout: Duration) -> Self {
+        Self { endpoint, path: format!("model/{}/invoke", percent_encoded(id)), dimensions, timeout }
+    }
+
+    async fn one(&self, text: &str) -> Result<(Vec<f32>, u64), ModelError> {
+        let body = json!({ "inputText": text, "dimensions": self.dimensions, "normalize": true });
+        let json = self.endpoint.post(&self.path, &body).await?.json().await?;
+        let vector = json.get("embedding").and_then(vector).filter(|vector| vector.len() == self.dimensions);
+        let vector = vector.ok_or_else(|| {
+            self.endpoint.protocol(format!("`embedding` is no vector of {} numbers", self.dimensions))
+        })?;
+        Ok((vector, json.get("inputTextTokenCount").and_then(Value::as_u64).unwrap_or(0)))
+    }
+}
+
+impl EmbeddingModel for TitanEmbeddings {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
+        async move {
+            let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
+            // The API takes one text a call.
+            for text in texts {
+                let (vector, tokens) = within(self.endpoint.name(), self.timeout, self.one(text)).await?;
+                all.vectors.push(vector);
+                all.usage.input = all.usage.input.saturating_add(tokens);
+            }
+            Ok(all)
+        }
+        .boxed()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+}
+
+/// Model ids hold colons and, as ARNs, slashes.
+fn percent_encoded(id: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    id.bytes().map(byte).collect()
+}

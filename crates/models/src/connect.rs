@@ -1,0 +1,288 @@
+//! From a name in the model table to a model that answers. The only place that reads keys and knows all providers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::anthropic::{self, Anthropic};
+use crate::bedrock::{self, TitanEmbeddings};
+use crate::chat::{ChatModel, EmbeddingModel, ModelError};
+use crate::http::{Endpoint, Http};
+use crate::openai::{self, OpenAi, OpenAiEmbeddings};
+use crate::replay::Replay;
+use crate::resilient::{Jitter, Policy, Resilient, random_jitter};
+use crate::secret::Secret;
+use crate::settings::Settings;
+use crate::table::{Capability, ModelSpec, ModelTable, Provider};
+
+/// How models inside this process are opened.
+pub trait EmbeddedModels: Send + Sync {
+    /// Opens a chat model.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when its weights are missing, with how to get them.
+    fn chat(&self, spec: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError>;
+
+    /// Opens an embedding model.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when its weights are missing, with how to get them.
+    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError>;
+}
+
+/// The models of a table, connected when they are first asked for and kept (R4-1.1).
+pub struct Models {
+    table: ModelTable,
+    folder: PathBuf,
+    variables: BTreeMap<String, Option<String>>,
+    embedded: Option<Arc<dyn EmbeddedModels>>,
+    policy: Policy,
+    jitter: Jitter,
+    http: Arc<Http>,
+    chat: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
+    embedding: Mutex<BTreeMap<String, Arc<dyn EmbeddingModel>>>,
+}
+
+impl Models {
+    /// The models of `table`. `folder` is where `larder.toml` lies; `env` looks up environment variables, of which
+    /// only those that the table names are read. Nothing is connected, and nothing can fail, before a model is asked
+    /// for.
+    pub fn new(table: ModelTable, folder: impl Into<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let mut variables = BTreeMap::new();
+        for (_, spec) in table.models() {
+            let address = pieces(base_url(spec));
+            let named = address.into_iter().filter_map(|piece| match piece {
+                Piece::Variable { name, .. } => Some(name.to_owned()),
+                Piece::Text(_) => None,
+            });
+            for name in named.chain(spec.api_key_env.clone()).chain(default_key(spec).map(str::to_owned)) {
+                variables.entry(name.clone()).or_insert_with(|| env(&name));
+            }
+        }
+        Self {
+            table,
+            folder: folder.into(),
+            variables,
+            embedded: None,
+            policy: Policy::default(),
+            jitter: random_jitter(),
+            http: Arc::default(),
+            chat: Mutex::default(),
+            embedding: Mutex::default(),
+        }
+    }
+
+    /// The same models, with a way to open those of provider `embedded`.
+    #[must_use]
+    pub fn with_embedded(mut self, embedded: Arc<dyn EmbeddedModels>) -> Self {
+        self.embedded = Some(embedded);
+        self
+    }
+
+    /// The same models, asked again by `policy` with pauses from `jitter`. The number of retries is each model's own,
+    /// from the table.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy, jitter: Jitter) -> Self {
+        (self.policy, self.jitter) = (policy, jitter);
+        self
+    }
+
+    /// The table.
+    pub fn table(&self) -> &ModelTable {
+        &self.table
+    }
+
+    /// The chat model called `name` in the table.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when there is none, or its key or weights are missing.
+    pub fn chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let mut open = self.chat.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = open.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model = self.open_chat(name)?;
+        open.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    /// The embedding model called `name` in the table.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when there is none, or its key or weights are missing.
+    pub fn embedding(&self, name: &str) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        let mut open = self.embedding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = open.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model = self.open_embedding(name)?;
+        open.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn open_chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let spec = self.spec(name)?;
+        if spec.can(Capability::Embedding) {
+            return Err(unset(name, "the model makes vectors and cannot answer prompts"));
+        }
+        let model: Arc<dyn ChatModel> = match spec.provider {
+            Provider::OpenAi => Arc::new(OpenAi::new(self.endpoint(name, spec)?, settings(spec))),
+            Provider::Anthropic => Arc::new(Anthropic::new(self.endpoint(name, spec)?, settings(spec))),
+            Provider::Bedrock => return Err(unset(name, "provider bedrock makes only embeddings")),
+            Provider::Replay => {
+                Arc::new(Replay::new(self.folder.join(spec.folder.as_deref().unwrap_or_default())))
+            }
+            Provider::Embedded => self.embedded(name)?.chat(spec)?,
+        };
+        Ok(if spec.provider.is_remote() { Arc::new(self.resilient(name, spec, model)) } else { model })
+    }
+
+    fn resilient<M: ?Sized>(&self, name: &str, spec: &ModelSpec, model: Arc<M>) -> Resilient<M> {
+        let policy = Policy { retries: spec.retries, ..self.policy };
+        Resilient::new(name, model, policy, Arc::clone(&self.jitter))
+    }
+
+    fn open_embedding(&self, name: &str) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        let spec = self.spec(name)?;
+        let Some(dimensions) = spec.dimensions.filter(|_| spec.can(Capability::Embedding)) else {
+            return Err(unset(name, "the model answers prompts and makes no vectors"));
+        };
+        let model: Arc<dyn EmbeddingModel> = match spec.provider {
+            Provider::OpenAi => {
+                let endpoint = self.endpoint(name, spec)?;
+                Arc::new(OpenAiEmbeddings::new(endpoint, &spec.id, dimensions, spec.timeout, settings(spec)))
+            }
+            Provider::Bedrock => {
+                let endpoint = self.endpoint(name, spec)?;
+                Arc::new(TitanEmbeddings::new(endpoint, &spec.id, dimensions, spec.timeout))
+            }
+            Provider::Embedded => return self.embedded(name)?.embedding(spec),
+            Provider::Anthropic | Provider::Replay => {
+                return Err(unset(name, "its provider offers no embeddings"));
+            }
+        };
+        Ok(Arc::new(self.resilient(name, spec, model)))
+    }
+
+    fn spec(&self, name: &str) -> Result<&ModelSpec, ModelError> {
+        self.table.model(name).ok_or_else(|| unset(name, "larder.toml defines no such model"))
+    }
+
+    fn embedded(&self, name: &str) -> Result<&dyn EmbeddedModels, ModelError> {
+        self.embedded.as_deref().ok_or_else(|| unset(name, "this build of Larder holds no model of its own"))
+    }
+
+    fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<Endpoint, ModelError> {
+        let (header, extra) = match spec.provider {
+            Provider::Anthropic => {
+                (anthropic::DEFAULT_KEY_HEADER, std::slice::from_ref(&anthropic::VERSION_HEADER))
+            }
+            Provider::Bedrock => (bedrock::DEFAULT_KEY_HEADER, &[][..]),
+            Provider::OpenAi | Provider::Embedded | Provider::Replay => (openai::DEFAULT_KEY_HEADER, &[][..]),
+        };
+        let base_url = self.expand(name, base_url(spec))?;
+        let header = spec.key_header.as_deref().unwrap_or(header);
+        let key = self.key(name, spec)?.map(|key| (header, key));
+        Endpoint::new(Arc::clone(&self.http), name, &base_url, key, extra)
+    }
+
+    /// The key of a model; `None` where the table asks for none.
+    fn key(&self, name: &str, spec: &ModelSpec) -> Result<Option<Secret>, ModelError> {
+        if let Some(file) = &spec.api_key_file {
+            let key = Secret::from_file(&self.folder.join(file));
+            return key.map(Some).map_err(|error| unset(name, &error.to_string()));
+        }
+        let Some(variable) = spec.api_key_env.as_deref().or_else(|| default_key(spec)) else {
+            return Ok(None);
+        };
+        let key = self.variable(variable).and_then(Secret::new);
+        key.map(Some).ok_or_else(|| {
+            unset(
+                name,
+                &format!("no key: set the environment variable {variable}, or `api_key_file` in larder.toml"),
+            )
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name)?.as_deref().filter(|value| !value.is_empty())
+    }
+
+    /// `text` with each `${NAME:-default}` replaced by the variable, or the default where that is not set.
+    fn expand(&self, model: &str, text: &str) -> Result<String, ModelError> {
+        let mut expanded = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => expanded.push_str(text),
+                Piece::Variable { name, default } => {
+                    let value = self.variable(name).or(default).ok_or_else(|| {
+                        unset(
+                            model,
+                            &format!("base_url needs the environment variable {name}, which is not set"),
+                        )
+                    })?;
+                    expanded.push_str(value);
+                }
+            }
+        }
+        Ok(expanded)
+    }
+}
+
+/// The address of a model's server, before its variables are filled in; empty for models that have none.
+fn base_url(spec: &ModelSpec) -> &str {
+    let own = match spec.provider {
+        Provider::OpenAi => openai::DEFAULT_BASE_URL,
+        Provider::Anthropic => anthropic::DEFAULT_BASE_URL,
+        Provider::Bedrock => bedrock::DEFAULT_BASE_URL,
+        Provider::Embedded | Provider::Replay => "",
+    };
+    spec.base_url.as_deref().unwrap_or(own)
+}
+
+/// The variable that holds the key of the provider's own servers. Never sent to any other address.
+fn default_key(spec: &ModelSpec) -> Option<&'static str> {
+    if spec.base_url.is_some() || spec.api_key_file.is_some() {
+        return None;
+    }
+    match spec.provider {
+        Provider::OpenAi => Some(openai::DEFAULT_KEY_ENV),
+        Provider::Anthropic => Some(anthropic::DEFAULT_KEY_ENV),
+        Provider::Bedrock => Some(bedrock::DEFAULT_KEY_ENV),
+        Provider::Embedded | Provider::Replay => None,
+    }
+}
+
+fn settings(spec: &ModelSpec) -> Settings {
+    Settings { capabilities: spec.capabilities.clone(), extra_body: spec.extra_body.clone() }
+}
+
+fn unset(model: &str, detail: &str) -> ModelError {
+    ModelError::NotConfigured { provider: model.to_owned(), detail: detail.to_owned() }
+}
+
+enum Piece<'t> {
+    Text(&'t str),
+    Variable { name: &'t str, default: Option<&'t str> },
+}
+
+/// The parts of a text with `${NAME}` and `${NAME:-default}`.
+fn pieces(mut text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    while let Some((before, rest)) = text.split_once("${") {
+        let Some((inside, after)) = rest.split_once('}') else { break };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        pieces.push(Piece::Text(before));
+        pieces.push(Piece::Variable { name, default });
+        text = after;
+    }
+    pieces.push(Piece::Text(text));
+    pieces
+}
+
+#[cfg(test)]
+#[path = "connect_tests.rs"]
+mod tests;

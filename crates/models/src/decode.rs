@@ -1,0 +1,151 @@
+//! A streamed reply: bytes → events → pieces of a [`ChatReply`], under one deadline. Knows no provider; each brings
+//! its [`Decoder`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use tokio::time::Instant;
+
+use crate::chat::{ChatEvent, ChatReply, ModelError};
+use crate::http::{Endpoint, Reply};
+use crate::sse::{SseEvent, SseParser};
+
+/// The furthest deadline; a longer timeout means none.
+pub const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What an event brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Text to show.
+    Text(String),
+    /// Nothing to show yet.
+    More,
+    /// The provider says that this was all.
+    End,
+}
+
+/// A provider's reading of its own stream.
+pub trait Decoder: Send {
+    /// Takes one event.
+    ///
+    /// # Errors
+    /// When the event is malformed, or is the provider's own report of an error.
+    fn event(&mut self, event: SseEvent, from: &Endpoint) -> Result<Step, ModelError>;
+
+    /// The whole reply, after the last event. `said_end` tells whether an event was [`Step::End`].
+    ///
+    /// # Errors
+    /// What is missing, when the stream broke off.
+    fn finish(&mut self, said_end: bool) -> Result<ChatReply, String>;
+}
+
+/// Opens a reply and decodes it; all of it must happen within `limit`.
+pub fn run<'a, D, F>(
+    name: &'a str,
+    limit: Duration,
+    open: F,
+    decoder: D,
+) -> BoxStream<'a, Result<ChatEvent, ModelError>>
+where
+    D: Decoder + 'a,
+    F: Future<Output = Result<Reply<'a>, ModelError>> + Send + 'a,
+{
+    let opened = stream::once(async move {
+        let reply = open.await?;
+        if !reply.is_no_stream() {
+            return Ok(Live::new(reply, decoder));
+        }
+        let endpoint = reply.endpoint();
+        let body = reply.json().await?;
+        Err(endpoint.protocol(format!("a stream was asked for, but this came: {body}")))
+    });
+    let events = opened.map_ok(|live| stream::try_unfold(live, Live::step)).try_flatten();
+    until(name, limit, events.boxed())
+}
+
+/// `events`, ended by [`ModelError::Timeout`] when they take longer than `limit` from now.
+pub fn until<'a>(
+    name: &'a str,
+    limit: Duration,
+    events: BoxStream<'a, Result<ChatEvent, ModelError>>,
+) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+    let deadline = Instant::now() + limit.min(NEVER);
+    stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        match tokio::time::timeout_at(deadline, events.next()).await {
+            Ok(event) => event.map(|event| (event, Some(events))),
+            // Dropping `events` closes the connection.
+            Err(_) => Some((Err(ModelError::Timeout { provider: name.to_owned(), after: limit }), None)),
+        }
+    })
+    .boxed()
+}
+
+/// A stream under way.
+struct Live<'a, D> {
+    reply: Reply<'a>,
+    /// `None` when no more bytes are wanted.
+    parser: Option<SseParser>,
+    decoder: D,
+    /// What is decoded but not given out. Errors wait in line too, so that chunking cannot change what comes first.
+    ready: VecDeque<Result<ChatEvent, ModelError>>,
+}
+
+impl<'a, D: Decoder> Live<'a, D> {
+    fn new(reply: Reply<'a>, decoder: D) -> Self {
+        Self { reply, parser: Some(SseParser::default()), decoder, ready: VecDeque::new() }
+    }
+
+    async fn step(mut self) -> Result<Option<(ChatEvent, Self)>, ModelError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return event.map(|event| Some((event, self)));
+            }
+            let Some(parser) = self.parser.take() else { return Ok(None) };
+            let bytes = self.reply.chunk().await?;
+            if let Err(error) = self.read(parser, bytes.as_deref()) {
+                self.ready.push_back(Err(error));
+            }
+        }
+    }
+
+    /// Decodes the next bytes; `None` is the end of the body.
+    fn read(&mut self, mut parser: SseParser, bytes: Option<&[u8]>) -> Result<(), ModelError> {
+        let mut events = Vec::new();
+        let (parsed, rest) = match bytes {
+            Some(bytes) => (parser.push(bytes, &mut events), Some(parser)),
+            None => (parser.finish(&mut events), None),
+        };
+        for event in events {
+            match self.decoder.event(event, self.reply.endpoint())? {
+                Step::Text(text) if text.is_empty() => {}
+                Step::Text(text) => self.ready.push_back(Ok(ChatEvent::Text(text))),
+                Step::More => {}
+                Step::End => return self.end(true),
+            }
+        }
+        parsed.map_err(|error| self.reply.endpoint().protocol(error.to_string()))?;
+        match rest {
+            Some(parser) => self.parser = Some(parser),
+            None => self.end(false)?,
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, said_end: bool) -> Result<(), ModelError> {
+        let reply = self.decoder.finish(said_end).map_err(|why| self.reply.endpoint().protocol(why))?;
+        // The text has been given out already.
+        self.ready.extend(reply.into_events().filter(|event| !matches!(event, ChatEvent::Text(_))).map(Ok));
+        Ok(())
+    }
+}
+
+/// The events of a reply that comes whole.
+pub fn whole<'a>(
+    reply: impl Future<Output = Result<ChatReply, ModelError>> + Send + 'a,
+) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+    let events = async move { Ok(stream::iter(reply.await?.into_events().map(Ok))) };
+    stream::once(events).try_flatten().boxed()
+}

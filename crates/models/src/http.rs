@@ -1,0 +1,315 @@
+//! The one HTTP client (R4-1.1): certificates, proxies, limits, and what a broken connection means. Knows no
+//! provider's wire format.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+use serde_json::Value;
+
+use crate::chat::ModelError;
+use crate::failure::{Failure, printable};
+use crate::secret::Secret;
+
+/// Time to reach a host.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of one reply; no model writes more.
+const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of an error body that are read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// The client, built when it is first needed. It trusts what the system trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR`
+/// replace the system's certificates on Unix), follows no redirect, and goes through the proxy that the environment
+/// names, except to this machine itself.
+#[derive(Debug, Default)]
+pub struct Http {
+    proxied: OnceLock<Result<Client, String>>,
+    direct: OnceLock<Result<Client, String>>,
+}
+
+impl Http {
+    fn client(&self, url: &Url) -> Result<&Client, String> {
+        let (cell, builder) = if is_loopback(url) {
+            (&self.direct, Client::builder().no_proxy())
+        } else {
+            (&self.proxied, Client::builder())
+        };
+        let client = cell.get_or_init(|| {
+            // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            builder
+                .connect_timeout(CONNECT_TIMEOUT)
+                .redirect(redirect::Policy::none())
+                .user_agent(concat!("larder/", env!("CARGO_PKG_VERSION")))
+                .build()
+                .map_err(|error| chain(&error))
+        });
+        client.as_ref().map_err(Clone::clone)
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+/// Where and how one model is asked.
+#[derive(Debug)]
+pub struct Endpoint {
+    http: Arc<Http>,
+    name: String,
+    base: Url,
+    headers: HeaderMap,
+    secret: Option<Secret>,
+}
+
+impl Endpoint {
+    /// An endpoint called `name` in errors. The key goes into the header `key_header`, after `Bearer` if that is
+    /// `authorization`.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when the address or a header cannot be used.
+    pub fn new(
+        http: Arc<Http>,
+        name: &str,
+        base_url: &str,
+        key: Option<(&str, Secret)>,
+        extra: &[(&'static str, &str)],
+    ) -> Result<Self, ModelError> {
+        let wrong = |detail: String| ModelError::NotConfigured { provider: name.to_owned(), detail };
+        let mut base = Url::parse(base_url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| wrong(format!("base_url `{base_url}` is no http or https address")))?;
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let mut headers = HeaderMap::new();
+        for (header, value) in extra {
+            let value =
+                HeaderValue::from_str(value).map_err(|_| wrong(format!("header {header} is not ASCII")))?;
+            headers.insert(*header, value);
+        }
+        let mut secret = None;
+        if let Some((header, key)) = key {
+            let header = HeaderName::from_bytes(header.as_bytes())
+                .map_err(|_| wrong(format!("key_header `{header}` is no header name")))?;
+            let bearer = if header == reqwest::header::AUTHORIZATION { "Bearer " } else { "" };
+            let mut value = HeaderValue::from_str(&format!("{bearer}{}", key.expose()))
+                .map_err(|_| wrong("the key holds characters that no HTTP header may hold".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(header, value);
+            secret = Some(key);
+        }
+        Ok(Self { http, name: name.to_owned(), base, headers, secret })
+    }
+
+    /// What errors call this endpoint.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Posts `body` to `path` under the base address and waits for the head of a successful reply.
+    ///
+    /// # Errors
+    /// [`ModelError::Unreachable`] when nothing was sent; the class of [`Failure`] when the provider refused;
+    /// [`ModelError::Protocol`] when the connection broke.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Reply<'_>, ModelError> {
+        let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
+        let url = self.base.join(path).map_err(|error| unset(error.to_string()))?;
+        let client = self.http.client(&url).map_err(unset)?;
+        let sent = client.post(url).headers(self.headers.clone()).json(body).send().await;
+        let response = sent.map_err(|error| self.broken(&error))?;
+        let mut reply = Reply { endpoint: self, response, read: 0 };
+        if reply.response.status().is_success() {
+            return Ok(reply);
+        }
+        let status = reply.response.status().as_u16();
+        let retry_after = retry_after(reply.response.headers());
+        // A refusal whose reason cannot be read whole is still that refusal.
+        let body = reply.read_at_most(MAX_ERROR_BYTES).await;
+        Err(Failure::from_body(status, &body, retry_after, self.secret.as_ref()).into_error(&self.name))
+    }
+
+    /// The reply did not keep to the protocol.
+    pub fn protocol(&self, detail: impl AsRef<str>) -> ModelError {
+        ModelError::Protocol {
+            provider: self.name.clone(),
+            detail: printable(detail.as_ref(), self.secret.as_ref()),
+        }
+    }
+
+    /// The provider reported an error after it had said 200.
+    pub fn late_failure(&self, error: &Value) -> ModelError {
+        Failure::from_event(error, self.secret.as_ref()).into_error(&self.name)
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> ModelError {
+        let detail = printable(&chain(error), self.secret.as_ref());
+        let provider = self.name.clone();
+        if error.is_connect() {
+            ModelError::Unreachable { provider, detail }
+        } else if error.is_builder() {
+            ModelError::NotConfigured { provider, detail }
+        } else {
+            ModelError::Protocol { provider, detail }
+        }
+    }
+}
+
+/// A successful reply whose body is still to come.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    endpoint: &'a Endpoint,
+    response: Response,
+    read: usize,
+}
+
+impl<'a> Reply<'a> {
+    /// The endpoint that was asked.
+    pub fn endpoint(&self) -> &'a Endpoint {
+        self.endpoint
+    }
+
+    /// The next bytes of the body, `None` at its end.
+    ///
+    /// # Errors
+    /// [`ModelError::Protocol`] when the connection breaks or the body is larger than any reply.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        let chunk = self.response.chunk().await.map_err(|error| self.endpoint.broken(&error))?;
+        self.read = self.read.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
+        if self.read > MAX_REPLY_BYTES {
+            return Err(self.endpoint.protocol(format!("the reply has more than {MAX_REPLY_BYTES} bytes")));
+        }
+        Ok(chunk)
+    }
+
+    /// The whole body, which must be a JSON object.
+    ///
+    /// # Errors
+    /// [`ModelError::Protocol`] as [`Reply::chunk`], and when the body is anything else.
+    pub async fn json(mut self) -> Result<Value, ModelError> {
+        let mut body = Vec::new();
+        while let Some(bytes) = self.chunk().await? {
+            body.extend_from_slice(&bytes);
+        }
+        match serde_json::from_slice(&body) {
+            Ok(json @ Value::Object(_)) => Ok(json),
+            Ok(_) => Err(self.endpoint.protocol("the reply is not a JSON object")),
+            Err(error) => Err(self.endpoint.protocol(format!("the reply is not JSON: {error}"))),
+        }
+    }
+
+    /// Whether the server says that the body is JSON or HTML rather than an event stream.
+    pub fn is_no_stream(&self) -> bool {
+        let content_type = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        content_type.is_some_and(|kind| kind.starts_with("application/json") || kind.starts_with("text/html"))
+    }
+
+    async fn read_at_most(&mut self, limit: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < limit {
+            match self.response.chunk().await {
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        body.truncate(limit);
+        body
+    }
+}
+
+/// `retry-after-ms`, else `retry-after` in seconds. The date form is ignored: it would need a clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    number("retry-after-ms")
+        .map(|ms| ms / 1_000.0)
+        .or_else(|| number("retry-after"))
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// An error with its causes; the outermost words of reqwest alone say nothing of what went wrong.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Runs `call` for at most `limit`.
+///
+/// # Errors
+/// [`ModelError::Timeout`] when the limit passes, and those of `call`.
+pub async fn within<T>(
+    name: &str,
+    limit: Duration,
+    call: impl Future<Output = Result<T, ModelError>>,
+) -> Result<T, ModelError> {
+    tokio::time::timeout(limit, call)
+        .await
+        .unwrap_or_else(|_| Err(ModelError::Timeout { provider: name.to_owned(), after: limit }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_reads_both_headers_and_no_nonsense() {
+        let read = |name: &'static str, value: &'static str| {
+            retry_after(&HeaderMap::from_iter([(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )]))
+        };
+        assert_eq!(read("retry-after", "2"), Some(Duration::from_secs(2)));
+        assert_eq!(read("retry-after-ms", "250"), Some(Duration::from_millis(250)));
+        for bad in ["-1", "nan", "inf", "1e400", "Wed, 21 Oct 2026 07:28:00 GMT", ""] {
+            assert_eq!(read("retry-after", bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_bypasses_the_proxy() {
+        for (url, loopback) in [
+            ("http://127.0.0.1:8000/v1", true),
+            ("http://localhost/", true),
+            ("http://[::1]:1/", true),
+            ("http://localhost.example.com/", false),
+            ("https://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), loopback, "{url}");
+        }
+    }
+
+    #[test]
+    fn unusable_addresses_and_keys_say_what_is_wrong_and_print_no_key() {
+        let endpoint = |url: &str, header: &str, key: &str| {
+            let key = Some((header, Secret::new(key).unwrap()));
+            Endpoint::new(Arc::default(), "mind", url, key, &[])
+        };
+        for (url, header, key, words) in [
+            ("ftp://x/", "authorization", "k", "no http or https address"),
+            ("nonsense", "authorization", "k", "no http or https address"),
+            ("http://x", "bad header", "k", "no header name"),
+            ("http://x", "authorization", "secret\u{7}key", "no HTTP header may hold"),
+        ] {
+            let error = endpoint(url, header, key).unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains("secret"), "{error}");
+        }
+        let good = endpoint("http://x/v1", "authorization", "hidden").unwrap();
+        assert!(!format!("{good:?}").contains("hidden"));
+        assert_eq!(good.base.as_str(), "http://x/v1/");
+    }
+}

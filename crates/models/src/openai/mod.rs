@@ -1,0 +1,62 @@
+//! Chat completions and embeddings as OpenAI defines them, which vLLM, llama.cpp, Ollama, Kimi and others speak too.
+//! Knows nothing of the model table beyond [`Settings`].
+
+mod embed;
+mod reply;
+mod request;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+
+pub use embed::{OpenAiEmbeddings, vector};
+
+use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
+use crate::decode;
+use crate::http::{Endpoint, within};
+use crate::settings::Settings;
+
+/// Where requests go when the model table names no address.
+pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+/// The environment variable of the key, when the model table names none.
+pub const DEFAULT_KEY_ENV: &str = "OPENAI_API_KEY";
+/// The header of the key, when the model table names none.
+pub const DEFAULT_KEY_HEADER: &str = "authorization";
+
+/// A model behind an OpenAI-compatible server.
+#[derive(Debug)]
+pub struct OpenAi {
+    endpoint: Endpoint,
+    settings: Settings,
+}
+
+impl OpenAi {
+    /// A model at `endpoint`.
+    pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+        Self { endpoint, settings }
+    }
+
+    async fn whole(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        self.settings.check(request, self.endpoint.name())?;
+        let body = request::body(request, &self.settings, false);
+        let json = self.endpoint.post("chat/completions", &body).await?.json().await?;
+        reply::whole(&json, &self.endpoint)
+    }
+}
+
+impl ChatModel for OpenAi {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        within(self.endpoint.name(), request.timeout, self.whole(request)).boxed()
+    }
+
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        if !self.settings.streams() {
+            return decode::whole(self.chat(request));
+        }
+        let open = async move {
+            self.settings.check(request, self.endpoint.name())?;
+            let body = request::body(request, &self.settings, true);
+            self.endpoint.post("chat/completions", &body).await
+        };
+        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+    }
+}

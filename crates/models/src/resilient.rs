@@ -1,0 +1,189 @@
+//! A model that is asked again when that is safe, within its time, and left alone when it is out. Knows no provider.
+//!
+//! Asked again: errors that [`ModelError::is_retryable`] allows, which leave nothing done and nothing billed. A timeout
+//! is not among them. A stream is asked again only before its first event. The clock is tokio's, so tests can stop it;
+//! randomness is passed in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use tokio::time::{Instant, sleep, timeout_at};
+
+pub use crate::breaker::BreakerPolicy;
+use crate::breaker::{Breaker, Ticket};
+use crate::chat::{
+    ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, Embeddings, ModelError, Usage,
+};
+use crate::decode::NEVER;
+use crate::table::DEFAULT_RETRIES;
+
+/// Texts that are embedded, and asked again, together. Servers take from 256 to 2,048 in one request.
+const EMBED_BATCH: usize = 256;
+
+/// How often, and after what pause, a call is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Times a call is sent again at most.
+    pub retries: u32,
+    /// The longest pause before the first retry; it doubles with each.
+    pub backoff: Duration,
+    /// The longest pause before any retry.
+    pub max_backoff: Duration,
+    /// The longest pause that a provider may ask for. A longer one ends the call with its error.
+    pub max_retry_after: Duration,
+    /// When to leave the provider alone.
+    pub breaker: BreakerPolicy,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retries: DEFAULT_RETRIES,
+            backoff: Duration::from_millis(500),
+            max_backoff: Duration::from_secs(8),
+            max_retry_after: Duration::from_secs(30),
+            breaker: BreakerPolicy::default(),
+        }
+    }
+}
+
+/// Gives numbers from 0 up to 1, evenly spread: where in its range a pause falls.
+pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
+
+/// The jitter of production: fast and not for secrets.
+pub fn random_jitter() -> Jitter {
+    Arc::new(fastrand::f64)
+}
+
+/// The wrapper. `M` is the model's trait object.
+pub struct Resilient<M: ?Sized> {
+    name: String,
+    policy: Policy,
+    jitter: Jitter,
+    breaker: Breaker,
+    model: Arc<M>,
+}
+
+impl<M: ?Sized> Resilient<M> {
+    /// Wraps `model`, which errors call `name`.
+    pub fn new(name: &str, model: Arc<M>, policy: Policy, jitter: Jitter) -> Self {
+        let breaker = Breaker::new(policy.breaker);
+        Self { name: name.to_owned(), policy, jitter, breaker, model }
+    }
+
+    /// Calls `attempt` until it succeeds, may not be repeated, or the time or retries are used up.
+    async fn repeat<'a, T, F>(
+        &'a self,
+        limit: Duration,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<(T, Ticket<'a>), ModelError>
+    where
+        F: Future<Output = Result<T, ModelError>>,
+    {
+        let deadline = Instant::now() + limit.min(NEVER);
+        let late = || ModelError::Timeout { provider: self.name.clone(), after: limit };
+        let mut ticket = self.breaker.admit().map_err(|(failures, retry_in)| ModelError::BreakerOpen {
+            provider: self.name.clone(),
+            failures,
+            retry_in,
+        })?;
+        for retry in 0.. {
+            let error = match timeout_at(deadline, attempt()).await.unwrap_or_else(|_| Err(late())) {
+                Ok(value) => return Ok((value, ticket)),
+                Err(error) => error,
+            };
+            ticket.report(Err::<(), _>(&error));
+            let Some(pause) = self.pause(&error, retry, deadline) else { return Err(error) };
+            tracing::warn!(model = self.name, retry = retry + 1, pause_ms = pause.as_millis(), %error, "asking again");
+            sleep(pause).await;
+            // When the breaker has opened meanwhile, the error says more than the breaker would.
+            let Ok(next) = self.breaker.admit() else { return Err(error) };
+            ticket = next;
+        }
+        Err(late())
+    }
+
+    /// How long to wait before the given retry, counted from 0; `None` when there is to be none.
+    fn pause(&self, error: &ModelError, retry: u32, deadline: Instant) -> Option<Duration> {
+        if !error.is_retryable() || retry >= self.policy.retries {
+            return None;
+        }
+        let widest =
+            self.policy.backoff.saturating_mul(2_u32.saturating_pow(retry)).min(self.policy.max_backoff);
+        let mut pause = widest.mul_f64((self.jitter)().clamp(0.0, 1.0));
+        if let ModelError::RateLimited { retry_after: Some(asked), .. } = error {
+            if *asked > self.policy.max_retry_after {
+                return None;
+            }
+            pause = pause.max(*asked);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        (pause < left).then_some(pause)
+    }
+}
+
+impl ChatModel for Resilient<dyn ChatModel> {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        async move {
+            let (reply, ticket) = self.repeat(request.timeout, || self.model.chat(request)).await?;
+            ticket.report(Ok(()));
+            Ok(reply)
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        let open = async move {
+            let attempt = || async {
+                let mut events = self.model.stream(request);
+                let first = events.next().await.unwrap_or_else(|| {
+                    let detail = "the stream held nothing".to_owned();
+                    Err(ModelError::Protocol { provider: self.name.clone(), detail })
+                })?;
+                Ok((first, events))
+            };
+            let ((first, rest), ticket) = self.repeat(request.timeout, attempt).await?;
+            let events = stream::once(std::future::ready(Ok(first))).chain(rest).boxed();
+            Ok(stream::try_unfold((events, Some(ticket)), watched))
+        };
+        crate::decode::until(&self.name, request.timeout, stream::once(open).try_flatten().boxed())
+    }
+}
+
+type Watched<'a> = (BoxStream<'a, Result<ChatEvent, ModelError>>, Option<Ticket<'a>>);
+
+/// Passes a stream on and reports to the breaker how it ended.
+async fn watched(state: Watched<'_>) -> Result<Option<(ChatEvent, Watched<'_>)>, ModelError> {
+    let (mut events, mut ticket) = state;
+    let event = events.try_next().await;
+    if (event.is_err() || matches!(event, Ok(Some(ChatEvent::Done(_)))))
+        && let Some(ticket) = ticket.take()
+    {
+        ticket.report(event.as_ref());
+    }
+    Ok(event?.map(|event| (event, (events, ticket))))
+}
+
+impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
+        async move {
+            let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
+            for texts in texts.chunks(EMBED_BATCH) {
+                // The model limits its own time; a batch is asked again as often as the policy allows.
+                let (mut some, ticket) = self.repeat(NEVER, || self.model.embed(texts)).await?;
+                ticket.report(Ok(()));
+                all.vectors.append(&mut some.vectors);
+                all.usage.input = all.usage.input.saturating_add(some.usage.input);
+            }
+            Ok(all)
+        }
+        .boxed()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.model.dimensions()
+    }
+}
