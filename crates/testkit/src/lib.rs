@@ -1,1 +1,12 @@
-//! Placeholder.
+//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids. Test code only: it may panic, and
+//! nothing that ships depends on it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken test double must stop the test"
+)]
+
+pub mod fixed;
+pub mod scripted;
+pub mod stub;
