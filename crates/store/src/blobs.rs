@@ -32,6 +32,10 @@ impl Blobs {
         Self { root, durable: Mutex::default() }
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn path(&self, folder: &str, hash: ContentHash) -> PathBuf {
         let hex = hash.to_hex();
         let (first, rest) = hex.split_at(2);

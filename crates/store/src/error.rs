@@ -150,6 +150,24 @@ pub enum StoreError {
         /// The id.
         id: String,
     },
+    /// Everything of the user is being deleted.
+    #[error("user {user:?}: everything of this user is being deleted; try again when that is done")]
+    BeingDeleted {
+        /// The id of the user.
+        user: String,
+    },
+    /// No intervention has this number.
+    #[error("intervention {id}: no such intervention; `larder interventions list` shows those there are")]
+    UnknownIntervention {
+        /// The number.
+        id: u64,
+    },
+    /// The intervention is settled already.
+    #[error("intervention {id}: already resolved; the first resolution stays")]
+    InterventionResolved {
+        /// The number.
+        id: u64,
+    },
     /// A record could not be written or read as JSON.
     #[error("{what}: not a valid record: {source}")]
     Record {

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
@@ -43,7 +43,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
 
 /// Writes `bytes` to a new temporary file in `dir`, readable by its owner only and not yet synced.
 ///
-/// The file is locked while it is open: whoever can lock it knows that its writer is dead.
+/// The file is locked while it is open: whoever can lock it knows that its writer is dead (see [`is_abandoned`]).
 pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;
     match file.as_file().lock() {
@@ -54,6 +54,12 @@ pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> 
     Ok(file)
 }
 
+/// Whether the writer of a temporary file is gone.
+pub(crate) fn is_abandoned(path: &Path) -> bool {
+    // The lock is let go at once: a writer that has not locked its new file yet finds it gone, and writes again.
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
 /// Opens (and if need be makes) a file that only its owner may read.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
@@ -61,4 +67,31 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Something in a folder.
+pub(crate) struct Entry {
+    /// Its name; bytes that are no UTF-8, which no name of ours holds, are replaced.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+/// What is in a folder, by name; nothing if it is not there or not a folder.
+pub(crate) fn entries(dir: &Path) -> Result<Vec<Entry>, StoreError> {
+    let list = || -> io::Result<Vec<Entry>> {
+        let entry = |entry: std::fs::DirEntry| Entry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            path: entry.path(),
+        };
+        let mut all =
+            std::fs::read_dir(dir)?.map(|found| found.map(entry)).collect::<io::Result<Vec<_>>>()?;
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    };
+    match list() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        listed => listed.map_err(StoreError::io(dir, "listing the folder")),
+    }
 }

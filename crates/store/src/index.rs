@@ -12,7 +12,7 @@ use crate::files;
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
 /// What turns version n into version n + 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -34,7 +34,8 @@ impl Index {
             connection.busy_timeout(patience)?;
             check_owner(&connection, &path)?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
+            set_synchronous(&connection, "FULL")?;
+            connection.pragma_update(None, "secure_delete", "ON")?;
             migrate(&mut connection, &path, MIGRATIONS)?;
             Ok(connection)
         });
@@ -42,6 +43,10 @@ impl Index {
             Ok(connection) => Ok(Self { path, connection: Mutex::new(connection) }),
             Err(error) => Err(error.at_index(&path)),
         }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -65,19 +70,31 @@ impl Index {
         self.transact(TransactionBehavior::Immediate, work)
     }
 
+    /// As [`Index::write`], but a crash of the machine may undo it. For what can be made again.
+    pub(crate) fn write_unsynced<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.lock();
+        let done = set_synchronous(&connection, "NORMAL").and_then(|()| {
+            let done = transact(&mut connection, TransactionBehavior::Immediate, work);
+            set_synchronous(&connection, "FULL").and(done)
+        });
+        done.map_err(|error| error.at_index(&self.path))
+    }
+
+    /// Folds the log of writes into the file and empties it.
+    pub(crate) fn truncate_log(&self) -> Result<(), StoreError> {
+        let truncated = self.lock().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        truncated.map_err(|error| StoreError::from(error).at_index(&self.path))
+    }
+
     fn transact<T>(
         &self,
         behaviour: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = self.lock();
-        let attempt = || {
-            let transaction = connection.transaction_with_behavior(behaviour)?;
-            let result = work(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
-        };
-        attempt().map_err(|error: StoreError| error.at_index(&self.path))
+        transact(&mut self.lock(), behaviour, work).map_err(|error| error.at_index(&self.path))
     }
 
     /// The value kept under `key`: the first one ever offered stays.
@@ -87,6 +104,21 @@ impl Index {
             Ok(tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))?)
         })
     }
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    behaviour: TransactionBehavior,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = connection.transaction_with_behavior(behaviour)?;
+    let result = work(&transaction)?;
+    transaction.commit()?;
+    Ok(result)
+}
+
+fn set_synchronous(connection: &Connection, mode: &str) -> Result<(), StoreError> {
+    Ok(connection.pragma_update(None, "synchronous", mode)?)
 }
 
 fn pragma(connection: &Connection, name: &str) -> Result<i64, StoreError> {

@@ -86,3 +86,37 @@ fn a_migration_that_fails_leaves_the_old_version() {
     assert_eq!(pragma(&raw, "user_version").unwrap(), FORMAT_VERSION);
     assert!(raw.prepare("SELECT x FROM fresh").is_err());
 }
+
+/// The tables and indexes of an index, as SQLite wrote them down.
+fn schema(connection: &Connection) -> Vec<(String, Option<String>)> {
+    let mut query = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn an_index_of_every_older_version_is_brought_up_with_its_rows() {
+    let fresh = tempfile::tempdir().unwrap();
+    let fresh = Index::open(at(&fresh), PATIENCE).unwrap();
+    for version in 1..MIGRATIONS.len() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut old = Connection::open(at(&dir)).unwrap();
+        migrate(&mut old, &at(&dir), &MIGRATIONS[..version]).unwrap();
+        assert_eq!(pragma(&old, "user_version").unwrap(), version as i64);
+        old.execute_batch(
+            "INSERT INTO meta VALUES ('k', 'v');
+             INSERT INTO pointers VALUES ('a', 'n', zeroblob(32), 7, 'text', 'shown', 'how', 1);
+             INSERT INTO runs (user, run_id, recipe, recorded, record, receipt) VALUES ('a', 'r', 'x', 2, '{}', zeroblob(32));
+             INSERT INTO run_pointers VALUES ('a', 'r', 'p');",
+        )
+        .unwrap();
+        drop(old);
+        let index = Index::open(at(&dir), PATIENCE).unwrap();
+        assert_eq!(pragma(&index.lock(), "user_version").unwrap(), FORMAT_VERSION);
+        assert_eq!(schema(&index.lock()), schema(&fresh.lock()));
+        assert_eq!(index.meta("k", "other").unwrap(), "v");
+        let rows = "SELECT (SELECT bytes FROM pointers), (SELECT recorded FROM runs), (SELECT pointer FROM run_pointers)";
+        let kept =
+            index.lock().query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        assert_eq!(kept, (7, 2, "p".to_owned()));
+    }
+}

@@ -7,9 +7,10 @@
 //! HOME/                      mode 0700
 //!   key                      32 random bytes, mode 0600, made once and never replaced
 //!   lock                     empty; locked while a store is set up
-//!   index.sqlite             pointers, runs …; WAL mode; format version = PRAGMA user_version
+//!   index.sqlite             pointers, runs, interventions, caches; WAL mode; format version = PRAGMA user_version
 //!   blobs/USER/aa/bb…        one zstd frame per content; aabb… is the BLAKE3 digest of the content
 //!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
+//!   blobs/.deleted-…         what is left of a deleted user, going
 //! ```
 //!
 //! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
@@ -27,20 +28,27 @@
 
 mod blobs;
 mod clock;
+mod compactions;
+mod deletion;
 mod error;
 mod files;
 mod home;
 mod index;
+mod interventions;
 mod pointers;
 mod runs;
 mod select;
 mod store;
 mod user;
+mod verify;
 
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
+pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
 pub use error::StoreError;
 pub use index::FORMAT_VERSION;
+pub use interventions::{CONFIG_ERROR, Intervention, NewIntervention};
 pub use pointers::{NewPointer, StoredPointer};
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
-pub use select::SelectError;
+pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
+pub use verify::{Problem, VerifyReport};

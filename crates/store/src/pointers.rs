@@ -1,13 +1,13 @@
 //! Pointers and what they stand for: put, look up, resolve. Knows how neither blobs nor rows are kept.
 
 use larder_core::hash::ContentHash;
-use larder_core::pointer::{Pointer, PointerId};
+use larder_core::pointer::{Fragment, Pointer, PointerId};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::select::Cutter;
+use crate::select::{Cutter, Selection};
 use crate::store::UserStore;
 
 /// Content to be stored behind a pointer.
@@ -76,7 +76,7 @@ impl UserStore {
             }
         });
         let rows: Vec<_> = rows.collect();
-        self.index().write(|tx| rows.iter().map(|row| self.insert_pointer(tx, row)).collect())
+        self.write(|tx| rows.iter().map(|row| self.insert_pointer(tx, row)).collect())
     }
 
     /// Adds the row, or gives the one that is there.
@@ -154,6 +154,18 @@ impl UserStore {
     pub fn resolve(&self, pointer: &Pointer) -> Result<Vec<u8>, StoreError> {
         let hash = self.pointer(pointer)?.content;
         let Some(fragment) = pointer.fragment else { return self.blob(hash) };
+        self.cut(hash, fragment)
+    }
+
+    /// A part of what a pointer stands for; where the pointer has a fragment, a part of that fragment.
+    pub fn rehydrate(&self, pointer: &Pointer, selection: &Selection) -> Result<Vec<u8>, StoreError> {
+        match (pointer.fragment, selection.fragment()) {
+            (None, Some(fragment)) => self.cut(self.pointer(pointer)?.content, fragment),
+            _ => Ok(selection.apply(&self.resolve(pointer)?)?),
+        }
+    }
+
+    fn cut(&self, hash: ContentHash, fragment: Fragment) -> Result<Vec<u8>, StoreError> {
         let mut cutter = Cutter::new(fragment);
         self.blobs().read(self.folder(), hash, |piece| cutter.feed(piece))?;
         Ok(cutter.finish()?)

@@ -216,7 +216,7 @@ impl UserStore {
         };
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
-        self.index().write(|tx| self.insert_run(tx, &record, &json, run.pointers))?;
+        self.write(|tx| self.insert_run(tx, &record, &json, run.pointers))?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
     }
@@ -294,10 +294,9 @@ impl UserStore {
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
         let parse = |text: String| {
-            text.parse().map_err(|error| StoreError::Record {
-                what: format!("pointer {text:?} of run {id}"),
-                source: serde::de::Error::custom(error),
-            })
+            let what = || format!("pointer {text:?} of run {id}");
+            text.parse()
+                .map_err(|error| StoreError::Record { what: what(), source: serde::de::Error::custom(error) })
         };
         texts.into_iter().map(parse).collect()
     }

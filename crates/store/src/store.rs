@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use larder_core::hash::ContentHash;
 use larder_core::pointer::PointerKey;
+use rusqlite::Transaction;
 
 use crate::blobs::Blobs;
 use crate::clock::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
+use crate::compactions::DEFAULT_COMPACTION_TTL;
 use crate::error::StoreError;
 use crate::home::Layout;
 use crate::index::Index;
@@ -29,11 +31,18 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// How long to wait for another process that holds a lock.
     pub patience: Duration,
+    /// How long condensed forms are cached (R0-30.5).
+    pub compaction_ttl: Duration,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), patience: DEFAULT_PATIENCE }
+        Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            patience: DEFAULT_PATIENCE,
+            compaction_ttl: DEFAULT_COMPACTION_TTL,
+        }
     }
 }
 
@@ -68,7 +77,21 @@ impl Store {
         check_key(&index, &key, &layout)?;
         let inner =
             Inner { master: PointerKey::new(key), blobs: Blobs::new(layout.blobs()), index, layout, options };
-        Ok(Self { inner: Arc::new(inner) })
+        let store = Self { inner: Arc::new(inner) };
+        store.finish_deletions()?;
+        Ok(store)
+    }
+
+    pub(crate) fn options(&self) -> &StoreOptions {
+        &self.inner.options
+    }
+
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.inner.blobs
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.inner.index
     }
 
     /// The folder it is kept in.
@@ -162,10 +185,35 @@ impl UserStore {
     }
 
     pub(crate) fn blobs(&self) -> &Blobs {
-        &self.store.inner.blobs
+        self.store.blobs()
     }
 
     pub(crate) fn index(&self) -> &Index {
-        &self.store.inner.index
+        self.store.index()
+    }
+
+    /// Writes rows of this user, all or nothing, and durably.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.index().write(|tx| self.require_staying(tx).and_then(|()| work(tx)))
+    }
+
+    /// As [`UserStore::write`], but a crash of the machine may undo it.
+    pub(crate) fn write_unsynced<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.index().write_unsynced(|tx| self.require_staying(tx).and_then(|()| work(tx)))
+    }
+
+    /// Refuses rows for a user whose blobs are about to go (see `deletion`).
+    fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        let mut leaving = tx.prepare_cached("SELECT 1 FROM deletions WHERE folder = ?1")?;
+        if leaving.exists([&self.folder])? {
+            return Err(StoreError::BeingDeleted { user: self.user.clone() });
+        }
+        Ok(())
     }
 }

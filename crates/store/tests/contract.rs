@@ -6,7 +6,7 @@ mod common;
 use common::{Home, facts, run};
 use larder_core::hash::ContentHash;
 use larder_core::pointer::{Pointer, PointerKey};
-use larder_store::{NewPointer, RunFilter, StoreError, UserStore};
+use larder_store::{CompactionKey, NewIntervention, NewPointer, RunFilter, Selection, StoreError, UserStore};
 use proptest::prelude::*;
 
 /// Opens the store of a home that may or may not have one.
@@ -21,6 +21,10 @@ fn contract(open: Factory) {
     a_run_that_names_what_is_not_there_is_not_recorded(open);
     runs_are_listed_newest_first_and_filtered(open);
     everything_survives_reopening(open);
+    parts_are_rehydrated(open);
+    interventions_stay_until_they_are_resolved(open);
+    compactions_are_kept_by_everything_they_depend_on(open);
+    a_deleted_user_leaves_nothing(open);
 }
 
 #[test]
@@ -166,6 +170,103 @@ fn everything_survives_reopening(open: Factory) {
     assert!(key.owns(&again.put(b"new", "text", "").unwrap().pointer_id.id), "the key stays");
     assert_eq!(again.resolve(&stored.pointer_id).unwrap(), b"kept");
     assert_eq!(again.run(&recorded.run_id).unwrap(), recorded);
+}
+
+fn parts_are_rehydrated(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let whole = user.put(b"{\n \"a\": 1.0,\n \"b\": [2]\n}\n", "json", "").unwrap().pointer_id;
+    let part = |pointer: &Pointer, selection| user.rehydrate(pointer, &selection);
+    assert_eq!(part(&whole, Selection::lines("2:2").unwrap()).unwrap(), b" \"a\": 1.0,\n");
+    assert_eq!(part(&whole, Selection::bytes("0:1").unwrap()).unwrap(), b"{");
+    assert_eq!(part(&whole, Selection::grep("b").unwrap()).unwrap(), b" \"b\": [2]\n");
+    assert_eq!(part(&whole, Selection::path("$.a").unwrap()).unwrap(), b"1.0");
+    assert!(matches!(part(&whole, Selection::path("/c").unwrap()), Err(StoreError::Select(_))));
+    let lines = Pointer::lines(whole.id, 2, 3);
+    assert_eq!(part(&lines, Selection::lines("2:2").unwrap()).unwrap(), b" \"b\": [2]\n");
+    assert!(part(&lines, Selection::lines("3:3").unwrap()).is_err(), "a part of the part");
+}
+
+fn interventions_stay_until_they_are_resolved(open: Factory) {
+    let home = Home::new();
+    let raised = open(&home).raise(&NewIntervention::missing_recipe("planner_chat")).unwrap();
+    assert_eq!((raised.id, raised.kind.as_str()), (1, "config_error"));
+    assert_eq!(raised.message, "Missing recipe: planner_chat");
+    let run_id = open(&home).store().new_run_id().unwrap();
+    let second =
+        NewIntervention { run_id: Some(run_id), recipe: None, ..NewIntervention::missing_recipe("x") };
+    let second = open(&home).raise(&second).unwrap();
+    assert_eq!(open(&home).interventions(true).unwrap(), [raised.clone(), second.clone()]);
+    home.clock.set(1_000);
+    let resolved = open(&home).resolve_intervention(1, "added the file").unwrap();
+    assert_eq!(resolved.resolution.as_deref(), Some("added the file"));
+    assert_eq!(resolved.resolved_at.unwrap().as_millis(), 1_000);
+    assert_eq!(open(&home).interventions(true).unwrap(), std::slice::from_ref(&second));
+    assert_eq!(open(&home).interventions(false).unwrap(), [resolved, second]);
+    let again = open(&home).resolve_intervention(1, "no");
+    assert!(matches!(again, Err(StoreError::InterventionResolved { id: 1 })));
+    assert!(matches!(open(&home).intervention(9), Err(StoreError::UnknownIntervention { id: 9 })));
+    let eve = home.user("eve");
+    assert!(matches!(eve.intervention(1), Err(StoreError::UnknownIntervention { .. })));
+    assert!(eve.resolve_intervention(2, "mine").is_err() && eve.interventions(false).unwrap().is_empty());
+    assert_eq!(eve.raise(&NewIntervention::missing_recipe("y")).unwrap().id, 1);
+}
+
+fn compactions_are_kept_by_everything_they_depend_on(open: Factory) {
+    let home = Home::new();
+    let key = CompactionKey {
+        content: ContentHash::of(b"long"),
+        content_type: "prose",
+        target_tokens: 500,
+        query: ContentHash::of(b""),
+        condenser: "prose/1",
+        tokenizer: "o200k_base",
+    };
+    open(&home).cache_compaction(&key, "{\"text\":\"short\"}").unwrap();
+    open(&home).cache_compaction(&key, "another").unwrap();
+    let cached = |key: CompactionKey<'_>| open(&home).cached_compaction(&key).unwrap();
+    assert_eq!(cached(key).as_deref(), Some("{\"text\":\"short\"}"));
+    for other in [
+        CompactionKey { content: ContentHash::of(b"other"), ..key },
+        CompactionKey { content_type: "json", ..key },
+        CompactionKey { target_tokens: 501, ..key },
+        CompactionKey { query: ContentHash::of(b"q"), ..key },
+        CompactionKey { condenser: "prose/2", ..key },
+        CompactionKey { tokenizer: "cl100k_base", ..key },
+    ] {
+        assert_eq!(cached(other), None, "{other:?}");
+    }
+    assert_eq!(home.user("eve").cached_compaction(&key).unwrap(), None);
+    let start = home.store.now().as_millis();
+    let other = CompactionKey { target_tokens: 1, ..key };
+    home.clock.set(start + 300_000);
+    open(&home).cache_compaction(&other, "x").unwrap();
+    assert!(cached(key).is_some(), "within 300 s (R0-30.5)");
+    home.clock.set(start + 300_001);
+    assert!(cached(key).is_some(), "old is not wrong (C106)");
+    open(&home).cache_compaction(&CompactionKey { target_tokens: 2, ..key }, "x").unwrap();
+    assert_eq!((cached(key), cached(other).as_deref()), (None, Some("x")));
+}
+
+fn a_deleted_user_leaves_nothing(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let stored = user.put(b"a secret that is searched for", "text", "MARK-7").unwrap();
+    let recorded = user.record_run(run(user.store(), "r", b"{}", &[])).unwrap();
+    let kept = home.user("eve").put(b"kept", "text", "").unwrap();
+    home.store.delete_user(user.user()).unwrap();
+    assert!(matches!(user.resolve(&stored.pointer_id), Err(StoreError::UnknownPointer { .. })));
+    assert!(matches!(user.run(&recorded.run_id), Err(StoreError::UnknownRun { .. })));
+    assert!(matches!(user.blob(stored.content), Err(StoreError::MissingBlob { .. })));
+    assert_eq!(home.user("eve").resolve(&kept.pointer_id).unwrap(), b"kept");
+    for file in ["index.sqlite", "index.sqlite-wal"] {
+        let bytes = std::fs::read(home.path().join(file)).unwrap_or_default();
+        assert!(!bytes.windows(6).any(|window| window == b"MARK-7"), "{file}");
+    }
+    assert!(home.store.verify().unwrap().is_clean());
+    assert_eq!(user.put(b"new", "text", "").unwrap().bytes, 3, "the id can be used again");
+    home.store.delete_user(user.user()).unwrap();
+    home.store.delete_user("nobody").unwrap();
 }
 
 proptest! {

@@ -1,8 +1,18 @@
 //! Parts of a content: lines, bytes, matching lines, values of JSON. Pure; knows nothing of where the bytes are kept.
 
-use std::fmt;
+mod cut;
+mod json;
 
+pub(crate) use cut::{Cutter, cut};
 use larder_core::pointer::Fragment;
+use regex::bytes::{Regex, RegexBuilder};
+
+use json::JsonQuery;
+
+/// The longest pattern or path, in bytes.
+const MAX_QUERY_BYTES: usize = 1_024;
+/// The largest compiled pattern, in bytes: it bounds what each byte of content can cost.
+const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 /// Why a part of a content cannot be given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,82 +42,131 @@ pub enum SelectError {
         /// How many there are.
         bytes: usize,
     },
+    /// The text is not a range.
+    #[error("range {text:?}: expected {expected}")]
+    BadRange {
+        /// The text, shortened.
+        text: String,
+        /// What a range looks like.
+        expected: &'static str,
+    },
+    /// The pattern cannot be searched for.
+    #[error("pattern: {reason}")]
+    BadPattern {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The path cannot be followed.
+    #[error("path {path:?}: {reason}")]
+    BadPath {
+        /// The path, shortened.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A path leads into JSON, and the content is something else.
+    #[error("the content cannot be read as JSON ({reason}); use lines, bytes or grep instead of path")]
+    NotJson {
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// The path leads nowhere.
+    #[error("path {path:?}: nothing in the content is at this path")]
+    NothingThere {
+        /// The path, shortened.
+        path: String,
+    },
 }
 
-/// Cuts one fragment out of a content that comes in pieces, and holds no more than that fragment.
-///
-/// A line ends after `\n` and includes it; what follows the last `\n` is a line too unless it is empty.
-pub(crate) struct Cutter {
-    wanted: Fragment,
-    out: Vec<u8>,
-    /// Bytes seen so far.
-    bytes: usize,
-    /// Line breaks seen so far.
-    breaks: usize,
-    /// Whether the last byte seen was no line break.
-    in_line: bool,
+/// A part of a content, as asked for by a person or a model; checked before any content is read.
+#[derive(Debug, Clone)]
+pub struct Selection(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Part(Fragment),
+    Grep(Regex),
+    Path(JsonQuery),
 }
 
-impl Cutter {
-    pub(crate) const fn new(wanted: Fragment) -> Self {
-        Self { wanted, out: Vec::new(), bytes: 0, breaks: 0, in_line: false }
-    }
-
-    /// Takes the next piece.
-    pub(crate) fn feed(&mut self, piece: &[u8]) {
-        match self.wanted {
-            Fragment::Bytes { start, end } => {
-                let within = |at: usize| at.saturating_sub(self.bytes).min(piece.len());
-                self.out.extend_from_slice(piece.get(within(start)..within(end)).unwrap_or_default());
+impl Selection {
+    /// Lines `a:b`, counted from 1, both included; each with its line break.
+    pub fn lines(range: &str) -> Result<Self, SelectError> {
+        match parse_range(range) {
+            Some((first, last)) if 1 <= first && first <= last => {
+                Ok(Self(Kind::Part(Fragment::Lines { first, last })))
             }
-            Fragment::Lines { first, last } => self.feed_lines(piece, first, last),
-        }
-        self.bytes = self.bytes.saturating_add(piece.len());
-    }
-
-    fn feed_lines(&mut self, piece: &[u8], first: usize, last: usize) {
-        for line in piece.split_inclusive(|&byte| byte == b'\n') {
-            if (first..=last).contains(&(self.breaks + 1)) {
-                self.out.extend_from_slice(line);
-            }
-            self.in_line = line.last() != Some(&b'\n');
-            self.breaks += usize::from(!self.in_line);
-        }
-    }
-
-    /// The fragment, or the bounds within which it should have been.
-    pub(crate) fn finish(self) -> Result<Vec<u8>, SelectError> {
-        match self.wanted {
-            Fragment::Bytes { start, end } if start > end || end > self.bytes => {
-                Err(SelectError::BytesOutOfRange { start, end, bytes: self.bytes })
-            }
-            Fragment::Lines { first, last } => {
-                let lines = self.breaks + usize::from(self.in_line);
-                if first == 0 || first > last || last > lines {
-                    return Err(SelectError::LinesOutOfRange { first, last, lines });
-                }
-                Ok(self.out)
-            }
-            Fragment::Bytes { .. } => Ok(self.out),
+            _ => Err(bad_range(range, "first:last, such as 1:40 (lines counted from 1, both included)")),
         }
     }
-}
 
-/// One fragment of a content that is in memory.
-#[cfg(test)]
-pub(crate) fn cut(content: &[u8], wanted: Fragment) -> Result<Vec<u8>, SelectError> {
-    let mut cutter = Cutter::new(wanted);
-    cutter.feed(content);
-    cutter.finish()
-}
-
-impl fmt::Debug for Cutter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cutter")
-            .field("wanted", &self.wanted)
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
+    /// Bytes `a:b`, counted from 0, the end excluded.
+    pub fn bytes(range: &str) -> Result<Self, SelectError> {
+        match parse_range(range) {
+            Some((start, end)) if start <= end => Ok(Self(Kind::Part(Fragment::Bytes { start, end }))),
+            _ => Err(bad_range(range, "start:end, such as 0:1024 (bytes counted from 0, the end excluded)")),
+        }
     }
+
+    /// The lines in which a regular expression (syntax of the crate `regex`) matches; none if it matches nowhere.
+    /// Takes time linear in the content.
+    pub fn grep(pattern: &str) -> Result<Self, SelectError> {
+        if pattern.len() > MAX_QUERY_BYTES {
+            let reason = format!("{} bytes long, and at most {MAX_QUERY_BYTES} are taken", pattern.len());
+            return Err(SelectError::BadPattern { reason });
+        }
+        let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_SIZE).build();
+        built
+            .map(|regex| Self(Kind::Grep(regex)))
+            .map_err(|error| SelectError::BadPattern { reason: error.to_string() })
+    }
+
+    /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), in its original bytes; where a
+    /// path leads to several values, a JSON array of them.
+    pub fn path(path: &str) -> Result<Self, SelectError> {
+        JsonQuery::parse(path).map(|query| Self(Kind::Path(query)))
+    }
+
+    /// The fragment, if that is what was asked for.
+    pub(crate) const fn fragment(&self) -> Option<Fragment> {
+        match self.0 {
+            Kind::Part(fragment) => Some(fragment),
+            _ => None,
+        }
+    }
+
+    /// The part of a content that is in memory.
+    pub(crate) fn apply(&self, content: &[u8]) -> Result<Vec<u8>, SelectError> {
+        match &self.0 {
+            Kind::Part(fragment) => cut(content, *fragment),
+            Kind::Grep(regex) => Ok(grep(content, regex)),
+            Kind::Path(query) => query.select(content),
+        }
+    }
+}
+
+/// The lines that match, each with its line break; the break itself is not matched against.
+fn grep(content: &[u8], regex: &Regex) -> Vec<u8> {
+    let text = |line: &[u8]| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        regex.is_match(line.strip_suffix(b"\r").unwrap_or(line))
+    };
+    content.split_inclusive(|&byte| byte == b'\n').filter(|line| text(line)).collect::<Vec<_>>().concat()
+}
+
+fn parse_range(text: &str) -> Option<(usize, usize)> {
+    let (from, to) = text.split_once(':')?;
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
+    Some((number(from)?, number(to)?))
+}
+
+fn bad_range(text: &str, expected: &'static str) -> SelectError {
+    SelectError::BadRange { text: shorten(text), expected }
+}
+
+/// Enough of a hostile text to recognise it by.
+fn shorten(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 #[cfg(test)]

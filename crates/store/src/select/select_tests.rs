@@ -59,3 +59,34 @@ proptest! {
         prop_assert_eq!(cutter.finish().ok(), expected);
     }
 }
+
+#[test]
+fn ranges_are_two_numbers() {
+    for text in ["", ":", "1", "1:", ":2", "a:b", "-1:2", "+1:2", "1:2:3", "1 : 2", "99999999999999999999:1"]
+    {
+        assert!(matches!(Selection::lines(text), Err(SelectError::BadRange { .. })), "{text}");
+        assert!(matches!(Selection::bytes(text), Err(SelectError::BadRange { .. })), "{text}");
+    }
+    assert!(Selection::lines("0:1").is_err() && Selection::lines("2:1").is_err());
+    assert_eq!(Selection::bytes("0:0").unwrap().apply(b"").unwrap(), b"");
+    assert_eq!(Selection::lines("2:2").unwrap().apply(b"a\nb").unwrap(), b"b");
+}
+
+#[test]
+fn grep_gives_whole_lines_of_any_bytes() {
+    let content = b"one\r\n\xfferror: x\0\ntwo\nlast error";
+    let grep = |pattern: &str| Selection::grep(pattern).unwrap().apply(content).unwrap();
+    assert_eq!(grep("error"), b"\xfferror: x\0\nlast error");
+    assert_eq!(grep("^one$"), b"one\r\n");
+    assert_eq!(grep("nowhere"), b"");
+    assert_eq!(grep(""), content);
+}
+
+#[test]
+fn hostile_patterns_are_refused_or_linear() {
+    for pattern in ["(", "\\w{9999}{9999}", &"a".repeat(2_000), &"(".repeat(900)] {
+        assert!(matches!(Selection::grep(pattern), Err(SelectError::BadPattern { .. })));
+    }
+    let content = vec![b'a'; 1 << 20];
+    assert_eq!(Selection::grep("(a*)*b").unwrap().apply(&content).unwrap(), b"");
+}

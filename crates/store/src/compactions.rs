@@ -1,0 +1,81 @@
+//! The compaction cache: condensed forms that need not be made again. Losing it costs time, nothing else.
+
+use std::time::Duration;
+
+use larder_core::hash::ContentHash;
+use rusqlite::OptionalExtension;
+
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::UserStore;
+
+/// How long a condensed form is kept (R0-30.5). The key names everything the form depends on, so an old one is
+/// still right: the time serves cleaning up only (C106).
+pub const DEFAULT_COMPACTION_TTL: Duration = Duration::from_secs(300);
+
+/// Everything a condensed form depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CompactionKey<'a> {
+    /// The original.
+    pub content: ContentHash,
+    /// What it was condensed as.
+    pub content_type: &'a str,
+    /// The size aimed at, in tokens.
+    pub target_tokens: u64,
+    /// The query it was condensed for; the hash of nothing where there was none.
+    pub query: ContentHash,
+    /// The condenser with its version, and the model where one did it.
+    pub condenser: &'a str,
+    /// What counted the tokens.
+    pub tokenizer: &'a str,
+}
+
+impl UserStore {
+    /// The condensed form kept under `key`, as the JSON that was given for it.
+    pub fn cached_compaction(&self, key: &CompactionKey<'_>) -> Result<Option<String>, StoreError> {
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT condensed FROM compactions
+                 WHERE user = ?1 AND content = ?2 AND content_type = ?3 AND target = ?4 AND query = ?5
+                   AND condenser = ?6 AND tokenizer = ?7",
+            )?;
+            let parameters = (
+                self.user(),
+                key.content.as_bytes(),
+                key.content_type,
+                to_sql(key.target_tokens),
+                key.query.as_bytes(),
+                key.condenser,
+                key.tokenizer,
+            );
+            Ok(query.query_row(parameters, |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// Keeps a condensed form, and clears out those older than the time in the options. The first one stays.
+    pub fn cache_compaction(&self, key: &CompactionKey<'_>, json: &str) -> Result<(), StoreError> {
+        let now = self.now().as_millis();
+        let ttl = u64::try_from(self.store().options().compaction_ttl.as_millis()).unwrap_or(u64::MAX);
+        self.write_unsynced(|tx| {
+            tx.prepare_cached("DELETE FROM compactions WHERE created < ?1")?
+                .execute([to_sql(now.saturating_sub(ttl))])?;
+            tx.prepare_cached(
+                "INSERT INTO compactions
+                 (user, content, content_type, target, query, condenser, tokenizer, condensed, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+            )?
+            .execute((
+                self.user(),
+                key.content.as_bytes(),
+                key.content_type,
+                to_sql(key.target_tokens),
+                key.query.as_bytes(),
+                key.condenser,
+                key.tokenizer,
+                json,
+                to_sql(now),
+            ))?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! Tests of paths into JSON.
+
+use super::*;
+use proptest::prelude::*;
+
+fn select(source: &[u8], path: &str) -> Result<String, SelectError> {
+    JsonQuery::parse(path)?.select(source).map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+const SOURCE: &str = "{ \"items\" : [ {\"id\":1.50, \"n\\u0061me\" : \"a\\tb\"} ,\r\n {\"id\" : 12345678901234567890123,\"name\":null}],\n \"a/b\":{\"~\":[ ]}, \"\":\"empty\" }";
+
+#[test]
+fn one_value_comes_in_its_own_bytes() {
+    for (path, expected) in [
+        ("/items/0/id", "1.50"),
+        ("/items/1/id", "12345678901234567890123"),
+        ("/items/0/name", r#""a\tb""#),
+        ("/a~1b/~0", "[ ]"),
+        ("/", r#""empty""#),
+        ("$", SOURCE),
+        ("$.items[0].id", "1.50"),
+        ("$.items[-1]", "{\"id\" : 12345678901234567890123,\"name\":null}"),
+        ("$['a/b']", r#"{"~":[ ]}"#),
+        ("$.items[?@.id == 1.5].name", r#""a\tb""#),
+    ] {
+        assert_eq!(select(SOURCE.as_bytes(), path).as_deref(), Ok(expected), "{path}");
+    }
+}
+
+#[test]
+fn several_values_come_as_an_array() {
+    assert_eq!(select(SOURCE.as_bytes(), "$.items[*].id").unwrap(), "[1.50,12345678901234567890123]");
+    assert_eq!(select(SOURCE.as_bytes(), "$..id").unwrap(), "[1.50,12345678901234567890123]");
+    assert_eq!(select(b"[1,2,3]", "$[2,0]").unwrap(), "[3,1]");
+}
+
+#[test]
+fn of_members_with_one_name_the_last_counts() {
+    assert_eq!(select(br#"{"a":{"b":1},"a":{"b":2 }}"#, "/a").unwrap(), r#"{"b":2 }"#);
+    assert_eq!(select(br#"{"a":{"b":1},"a":{"b":2 }}"#, "$.a.b").unwrap(), "2");
+    assert_eq!(select(br#"{"a":7,"a":[1,{"b": 3}]}"#, "$.a[1].b").unwrap(), "3");
+}
+
+#[test]
+fn what_is_not_there_or_not_json_is_said() {
+    assert!(matches!(select(b"{}", "/a"), Err(SelectError::NothingThere { .. })));
+    assert!(matches!(select(b"{}", "$..a"), Err(SelectError::NothingThere { .. })));
+    for source in [&b""[..], b"{", b"text", b"\xff", b"{} {}", b"\0", &[b'['; 100_000]] {
+        assert!(matches!(select(source, "$"), Err(SelectError::NotJson { .. })));
+    }
+}
+
+#[test]
+fn hostile_paths_are_refused_at_once() {
+    let deep = format!("$[?{}@.a{}]", "(".repeat(400), ")".repeat(400));
+    let long = format!("$.{}", "a".repeat(2_000));
+    let wide = format!("${}", "[*,*]".repeat(60));
+    for path in [
+        "",
+        "items",
+        "$.",
+        "$..*..*",
+        "$[?@.a == $.b]",
+        "$[?match(@.a, 'x')]",
+        &deep,
+        &long,
+        &wide,
+        "$['",
+        "é",
+    ] {
+        assert!(matches!(select(b"{}", path), Err(SelectError::BadPath { .. })), "{path}");
+    }
+    assert_eq!(select(br#"{"$..,..(((((((":1}"#, "$['$..,..(((((((']").unwrap(), "1");
+    assert_eq!(select(br#"{"'":1}"#, r"$['\'']").unwrap(), "1");
+}
+
+#[test]
+fn a_path_to_too_many_values_is_refused() {
+    let source = format!("[{}0]", "0,".repeat(MAX_MATCHES));
+    let error = select(source.as_bytes(), "$[*]").unwrap_err();
+    assert!(error.to_string().contains("narrow it"), "{error}");
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        r#"[\\"/~{}\[\],: aé]{0,5}"#.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((r#"[\\"/~ab]{0,2}"#, inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_value_is_found_where_it_stands(root in json(), pretty in any::<bool>()) {
+        let source = if pretty { serde_json::to_vec_pretty(&root) } else { serde_json::to_vec(&root) }.unwrap();
+        let read: Value = serde_json::from_slice(&source).unwrap();
+        let path = JsonPath::parse("$..*").unwrap();
+        for located in path.query_located(&read).all() {
+            let pointer = located.location().to_json_pointer();
+            let bytes = JsonQuery::parse(&pointer).unwrap().select(&source).unwrap();
+            prop_assert_eq!(&serde_json::from_slice::<Value>(&bytes).unwrap(), located.node());
+            prop_assert_eq!(bytes.trim_ascii(), &bytes[..]);
+        }
+        let all = path.query(&read).all();
+        if all.len() > 1 {
+            let bytes = JsonQuery::parse("$..*").unwrap().select(&source).unwrap();
+            let values: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
+            prop_assert_eq!(values.iter().collect::<Vec<_>>(), all);
+        }
+    }
+
+    #[test]
+    fn no_bytes_and_no_path_make_it_panic(source in prop::collection::vec(any::<u8>(), 0..60), path in "[$/.*?@a\\[\\]()'\",0-9:=]{0,12}") {
+        let _ = select(&source, &path);
+        Scan { source: &source, at: 0, spans: HashMap::new() }.skip();
+    }
+}

@@ -1,0 +1,251 @@
+//! Checks a whole store: every row has its blobs, every blob its hash. What the crash tests and backups call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use larder_core::hash::ContentHash;
+use larder_core::pointer::{Pointer, PointerId};
+use rusqlite::Transaction;
+
+use crate::error::StoreError;
+use crate::files::{self, Entry, TEMP_PREFIX};
+use crate::runs::RunRecord;
+use crate::store::Store;
+use crate::user;
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// Pointers checked.
+    pub pointers: u64,
+    /// Runs checked.
+    pub runs: u64,
+    /// Blobs read and checked against their names.
+    pub blobs: u64,
+    /// The bytes of their contents, uncompressed.
+    pub content_bytes: u64,
+    /// Blobs that no row names: put by a process that stopped before it wrote the row. Harmless.
+    pub unreferenced: u64,
+    /// Unfinished files of dead processes that were removed.
+    pub removed_temporaries: u64,
+    /// What is wrong, in the order found.
+    pub problems: Vec<Problem>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub const fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn problem(&mut self, what: impl Into<String>, error: StoreError) {
+        self.problems.push(Problem { what: what.into(), error });
+    }
+}
+
+/// One thing that is wrong in a store.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {error}")]
+pub struct Problem {
+    /// The pointer, run or file it was found at.
+    pub what: String,
+    /// What is wrong and how to mend it.
+    pub error: StoreError,
+}
+
+/// A row's claim that a blob is there.
+struct Claim {
+    what: String,
+    blob: BlobAt,
+    bytes: Option<u64>,
+}
+
+/// The folder and the address of a blob.
+type BlobAt = (String, ContentHash);
+/// Blobs that were read, with their lengths; `None` for damaged ones, which are in the report already.
+type Found = BTreeMap<BlobAt, Option<u64>>;
+
+impl Store {
+    /// Reads the whole index and every blob, and removes what dead processes left unfinished.
+    ///
+    /// Other processes may go on using the store: rows are read before blobs, and blobs are written before rows.
+    /// Only a check that cannot be made is an `Err`; what is wrong with the store stands in the report.
+    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
+        let mut report = VerifyReport::default();
+        let claims = self.index().read(|tx| {
+            check_pages(tx, self.index().path(), &mut report)?;
+            let mut claims = self.check_pointers(tx, &mut report)?;
+            claims.extend(check_runs(tx, &mut report)?);
+            self.check_run_pointers(tx, &mut report)?;
+            Ok(claims)
+        })?;
+        for entry in files::entries(self.home())? {
+            sweep(&entry, &mut report)?;
+        }
+        let mut found = self.check_blobs(&mut report)?;
+        for claim in &claims {
+            if let Err(error) = self.check_claim(claim, &mut found) {
+                report.problem(claim.what.clone(), error);
+            }
+        }
+        let named: BTreeSet<_> = claims.iter().map(|claim| &claim.blob).collect();
+        report.blobs = found.len() as u64;
+        report.content_bytes = found.values().flatten().sum();
+        report.unreferenced = found.keys().filter(|blob| !named.contains(blob)).count() as u64;
+        Ok(report)
+    }
+
+    fn check_pointers(
+        &self,
+        tx: &Transaction<'_>,
+        report: &mut VerifyReport,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut claims = Vec::new();
+        let mut query = tx.prepare("SELECT user, name, content, bytes FROM pointers")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (user, name): (String, String) = (row.get(0)?, row.get(1)?);
+            let hash = ContentHash::from_bytes(row.get(2)?);
+            let what = format!("pointer {name} of user {user:?}");
+            if PointerId::name_of(hash) != name {
+                let detail = "the name is not that of the content".to_owned();
+                report.problem(
+                    &what,
+                    StoreError::IndexCorrupt { path: self.index().path().to_owned(), detail },
+                );
+            }
+            let bytes = Some(row.get::<_, i64>(3)?.unsigned_abs());
+            claims.push(Claim { what, blob: (user::folder(&user), hash), bytes });
+            report.pointers += 1;
+        }
+        Ok(claims)
+    }
+
+    /// Every pointer in a prompt of a run must resolve.
+    fn check_run_pointers(&self, tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<(), StoreError> {
+        let mut query = tx.prepare("SELECT user, run_id, pointer FROM run_pointers")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (user, run, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let checked = parse_pointer(&text)
+                .and_then(|pointer| self.user(&user)?.require_pointer(tx, &pointer).map(|_| ()));
+            if let Err(error) = checked {
+                report.problem(format!("run {run} of user {user:?}"), error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every blob there is.
+    fn check_blobs(&self, report: &mut VerifyReport) -> Result<Found, StoreError> {
+        let mut found = Found::new();
+        for user in files::entries(self.blobs().root())? {
+            for shard in files::entries(&user.path)? {
+                for file in files::entries(&shard.path)? {
+                    if sweep(&file, report)? {
+                        continue;
+                    }
+                    let read = parse_blob_name(&shard, &file).and_then(|hash| {
+                        let read = self.blobs().read(&user.name, hash, |_| ());
+                        found.insert((user.name.clone(), hash), read.as_ref().ok().copied());
+                        read
+                    });
+                    if let Err(error) = read {
+                        report.problem("blobs", error);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn check_claim(&self, claim: &Claim, found: &mut Found) -> Result<(), StoreError> {
+        let (folder, hash) = &claim.blob;
+        let length = match found.get(&claim.blob) {
+            Some(length) => *length,
+            // Missing, or written since the folder was listed.
+            None => {
+                let length = Some(self.blobs().read(folder, *hash, |_| ())?);
+                found.insert(claim.blob.clone(), length);
+                length
+            }
+        };
+        match (length, claim.bytes) {
+            (Some(length), Some(bytes)) if length != bytes => {
+                let reason = format!("{length} bytes long, where its pointer says {bytes}");
+                Err(StoreError::CorruptBlob { path: self.blobs().path(folder, *hash), reason })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_pages(tx: &Transaction<'_>, path: &Path, report: &mut VerifyReport) -> Result<(), StoreError> {
+    let mut query = tx.prepare("PRAGMA integrity_check(20)")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let detail: String = row.get(0)?;
+        if detail != "ok" {
+            report.problem("index", StoreError::IndexCorrupt { path: path.to_owned(), detail });
+        }
+    }
+    Ok(())
+}
+
+fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<Claim>, StoreError> {
+    let mut claims = Vec::new();
+    let mut query = tx.prepare("SELECT user, run_id, record, receipt, output FROM runs")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, run, json): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (receipt, output): ([u8; 32], Option<[u8; 32]>) = (row.get(3)?, row.get(4)?);
+        let what = format!("run {run} of user {user:?}");
+        let hashes = [Some(receipt), output].map(|hash| hash.map(ContentHash::from_bytes));
+        match serde_json::from_str::<RunRecord>(&json) {
+            Ok(record) if [Some(record.receipt), record.output] == hashes => {}
+            Ok(_) => report.problem(&what, invalid("record", "names another receipt or output than its row")),
+            Err(source) => report.problem(&what, StoreError::Record { what: "record".to_owned(), source }),
+        }
+        let blobs = hashes.into_iter().flatten().map(|hash| (user::folder(&user), hash));
+        claims.extend(blobs.map(|blob| Claim { what: what.clone(), blob, bytes: None }));
+        report.runs += 1;
+    }
+    Ok(claims)
+}
+
+fn invalid(what: &str, reason: &str) -> StoreError {
+    StoreError::Record { what: what.to_owned(), source: serde::de::Error::custom(reason) }
+}
+
+fn parse_pointer(text: &str) -> Result<Pointer, StoreError> {
+    text.parse().map_err(|_| invalid(&format!("pointer {text:?}"), "not a pointer"))
+}
+
+fn parse_blob_name(shard: &Entry, file: &Entry) -> Result<ContentHash, StoreError> {
+    let hash = format!("{}{}", shard.name, file.name).parse::<ContentHash>();
+    hash.ok().filter(|hash| hash.to_hex()[..2] == *shard.name).ok_or_else(|| StoreError::CorruptBlob {
+        path: file.path.clone(),
+        reason: "its name is not that of a blob".to_owned(),
+    })
+}
+
+/// Removes a temporary file whose writer is dead; says whether it is a temporary file at all.
+fn sweep(entry: &Entry, report: &mut VerifyReport) -> Result<bool, StoreError> {
+    if !entry.name.starts_with(TEMP_PREFIX) {
+        return Ok(false);
+    }
+    if files::is_abandoned(&entry.path) {
+        match std::fs::remove_file(&entry.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::io(&entry.path, "removing an unfinished file")(error));
+            }
+            _ => report.removed_temporaries += 1,
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;
