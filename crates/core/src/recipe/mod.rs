@@ -1,12 +1,35 @@
-//! Recipes: parsed with source spans , checked as a whole , and then relied upon
+//! Recipes: parsed with source spans ([`RecipeFile`]), checked as a whole ([`check()`]), and then relied upon
 //! ([`Recipe`]).
 //!
 //! Knows tokens and content types. Does not know packs, models, or where the files come from: they arrive as a map
 //! from path to bytes.
 
+mod assemble;
+mod catalog;
+mod check;
+mod code;
+mod diagnostic;
+mod fields;
+mod file;
+mod inputs;
 mod model;
+mod outputs;
+mod prompts;
+mod registry;
+mod slots;
+mod template;
+mod yaml;
 
+pub use catalog::{Catalog, RecipeError};
+pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check};
+pub use code::Code;
+pub use diagnostic::{Diagnostic, End, Severity, render_plain};
+pub use file::{KEYS, RecipeFile};
 pub use model::*;
+pub use registry::REGISTRY_PATH;
+pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};
 
 /// What `compression.preserve` may name besides `section_0` … `section_6` (R0-10.12, C30).
 pub const PRESERVE: [&str; 7] = ["tool_errors", "errors", "urls", "prices", "numbers", "dates", "names"];
+/// The category whose recipes may do without the user's query (C54).
+pub const COMPRESS_CATEGORY: &str = "compress";

@@ -1,0 +1,396 @@
+//! From a parsed recipe and the project's prompts to a checked one: prompts found, templates checked, text measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::code::Code;
+use super::diagnostic::{Sink, Span, Spanned, nearest};
+use super::file::{Prompts, RecipeFile};
+use super::model::{Cap, PromptTemplate, Recipe, SlotSource, Variant};
+use super::prompts::{SYNTAX_HELP, resolve_includes};
+use super::template::{self, PromptInputs};
+use crate::hash::ContentHash;
+use crate::tokens::Counter;
+
+/// A prompt file of the project.
+#[derive(Default)]
+pub(super) struct Prompt {
+    pub path: String,
+    pub text: String,
+    /// Names it uses without setting them.
+    pub undeclared: BTreeSet<String>,
+    /// Prompts it includes.
+    pub includes: BTreeSet<String>,
+    /// Whether it has no errors of its own.
+    pub sound: bool,
+}
+
+/// The prompts that `names` reach through includes, themselves among them.
+pub(super) fn reach(prompts: &BTreeMap<String, Prompt>, names: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<&String> = names.iter().collect();
+    while let Some(name) = open.pop() {
+        if reached.insert(name.clone())
+            && let Some(prompt) = prompts.get(name)
+        {
+            open.extend(&prompt.includes);
+        }
+    }
+    reached
+}
+
+/// The checked recipe; `None` when it or a prompt it uses has errors, which have been reported.
+pub(super) fn recipe<'s>(
+    file: &RecipeFile,
+    bytes: &[u8],
+    prompts: &BTreeMap<String, Prompt>,
+    counter: &Counter,
+    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+) -> Option<Recipe> {
+    let own = sinks.get_mut(file.path.as_str())?;
+    check_reads_something(file, own);
+    let used = find_prompts(file, prompts, own);
+    let inline = match &file.prompts {
+        Prompts::Inline(text) => Some(check_inline(file, text, prompts, own)),
+        _ => None,
+    };
+    let inputs = check_variables(file, own);
+    let includes = inline.as_ref().map(|inline| inline.includes.clone()).unwrap_or_default();
+    let roots: BTreeSet<String> = used.all().cloned().chain(includes).collect();
+    let reached = reach(prompts, &roots);
+    let mut sound = check_used_names(file, &reached, prompts, sinks);
+    sound &= check_unused(file, inline.as_ref(), &reached, prompts, sinks);
+    sound &= reached.iter().filter_map(|name| prompts.get(name)).all(|prompt| prompt.sound);
+    let own = sinks.get_mut(file.path.as_str())?;
+    if own.has_errors() || !sound {
+        return None;
+    }
+    let recipe = build(file, bytes, &used, &reached, inputs, prompts)?;
+    check_prompt_fits(file, &recipe, counter, own);
+    (!own.has_errors()).then_some(recipe)
+}
+
+/// At least one of documents, sections and variables (C70).
+fn check_reads_something(file: &RecipeFile, sink: &mut Sink<'_>) {
+    if file.input_docs.is_empty()
+        && file.input_sections.is_empty()
+        && file.variables.is_empty()
+        && !sink.has_errors()
+    {
+        let message = "the recipe reads nothing";
+        let help = "add at least one of input_docs, input_sections and variables";
+        sink.report(Code::NoInput, &(0..0), message, help);
+    }
+}
+
+/// Names of the prompts a recipe uses.
+#[derive(Default)]
+struct Used {
+    system: Vec<String>,
+    variants: BTreeMap<String, Vec<String>>,
+}
+
+impl Used {
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.system.iter().chain(self.variants.values().flatten())
+    }
+}
+
+fn find_prompts(file: &RecipeFile, prompts: &BTreeMap<String, Prompt>, sink: &mut Sink<'_>) -> Used {
+    let mut find = |paths: &[Spanned<String>]| -> Vec<String> {
+        paths.iter().filter_map(|path| find_prompt(path, prompts, sink)).collect()
+    };
+    let system = match &file.prompts {
+        Prompts::Files(paths) => find(paths),
+        _ => Vec::new(),
+    };
+    let variants = file.variants.iter().map(|(stage, variant)| (stage.clone(), find(&variant.prompt_files)));
+    Used { system, variants: variants.collect() }
+}
+
+/// The prompt at a path; leading folders may be left out when only one prompt ends in it (C74).
+fn find_prompt(
+    path: &Spanned<String>,
+    prompts: &BTreeMap<String, Prompt>,
+    sink: &mut Sink<'_>,
+) -> Option<String> {
+    let name = path.value.strip_prefix("prompts/")?.strip_suffix(".md")?;
+    if prompts.contains_key(name) {
+        return Some(name.to_owned());
+    }
+    let tail = format!("/{name}");
+    let matches: Vec<&String> = prompts.keys().filter(|full| full.ends_with(&tail)).collect();
+    match matches.as_slice() {
+        [one] => Some((*one).clone()),
+        [] => {
+            let help = match nearest(name, prompts.keys().map(String::as_str)) {
+                Some(candidate) => format!("did you mean `prompts/{candidate}.md`?"),
+                None => "create the file, or correct the path".to_owned(),
+            };
+            sink.report(Code::PromptNotFound, &path.span, format!("there is no file {}", path.value), help);
+            None
+        }
+        several => {
+            let several: Vec<String> = several.iter().map(|name| format!("`prompts/{name}.md`")).collect();
+            let help = format!("one of {}", several.join(", "));
+            sink.report(
+                Code::PromptAmbiguous,
+                &path.span,
+                format!("several files end in {}", path.value),
+                help,
+            );
+            None
+        }
+    }
+}
+
+/// An inline prompt, checked.
+struct Inline {
+    undeclared: BTreeSet<String>,
+    includes: BTreeSet<String>,
+}
+
+fn check_inline(
+    file: &RecipeFile,
+    text: &Spanned<String>,
+    prompts: &BTreeMap<String, Prompt>,
+    sink: &mut Sink<'_>,
+) -> Inline {
+    let known: Vec<String> = prompts.keys().cloned().collect();
+    let written = sink.source().get(text.span.clone()).unwrap_or("");
+    let in_file = |range: &Span| text.span.start + range.start..text.span.start + range.end;
+    let included = resolve_includes(&template::includes(&text.value), &known);
+    let places = template::includes(written);
+    for (index, message, help) in included.problems {
+        let span = places.get(index).map_or(text.span.clone(), |(_, range)| in_file(range));
+        sink.report(Code::Include, &span, message, help);
+    }
+    let undeclared = match template::undeclared(&text.value) {
+        Ok(names) => names,
+        Err(problem) => {
+            let span = inline_span(text, &problem.range, sink);
+            sink.report(Code::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+            BTreeSet::new()
+        }
+    };
+    let places = template::names(written);
+    for name in undeclared.iter().filter(|name| !is_declared(file, name)) {
+        let span = places.get(name.as_str()).map_or(text.span.clone(), &in_file);
+        report_undeclared(file, name, &span, sink);
+    }
+    Inline { undeclared, includes: included.names }
+}
+
+/// Where bytes of a template written inside the YAML stand in the file: its own place when the text is found there
+/// again, otherwise the whole value.
+fn inline_span(text: &Spanned<String>, range: &Span, sink: &Sink<'_>) -> Span {
+    let needle = text.value.get(range.clone()).map(str::trim).filter(|needle| !needle.is_empty());
+    let written = sink.source().get(text.span.clone()).unwrap_or("");
+    let before = text.value.get(..range.start).unwrap_or("");
+    let earlier = needle.map_or(0, |needle| before.matches(needle).count());
+    match needle.and_then(|needle| written.match_indices(needle).nth(earlier)) {
+        Some((at, found)) => text.span.start + at..text.span.start + at + found.len(),
+        None => text.span.clone(),
+    }
+}
+
+fn is_declared(file: &RecipeFile, name: &str) -> bool {
+    template::is_builtin(name) || file.variables.contains_key(name)
+}
+
+fn report_undeclared(file: &RecipeFile, name: &str, span: &Span, sink: &mut Sink<'_>) {
+    let message = format!("`{name}` is not declared in {}", file.path);
+    let help = template::undeclared_help(name, file.variables.keys().map(String::as_str));
+    sink.report(Code::UndeclaredVariable, span, message, help);
+}
+
+/// Checks the templates of `variables`; returns the names that the caller supplies.
+fn check_variables(file: &RecipeFile, sink: &mut Sink<'_>) -> BTreeSet<String> {
+    let mut inputs = BTreeSet::new();
+    for text in file.variables.values() {
+        match template::undeclared(&text.value) {
+            Ok(names) => inputs.extend(names.into_iter().filter(|name| !template::is_builtin(name))),
+            Err(problem) => {
+                let span = inline_span(text, &problem.range, sink);
+                sink.report(Code::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+            }
+        }
+        if let Some((_, range)) = template::includes(&text.value).first() {
+            let span = inline_span(text, range, sink);
+            sink.report(Code::Include, &span, "a variable cannot include a prompt", "include it in a prompt");
+        }
+    }
+    inputs
+}
+
+/// Reports names that prompt files use and this recipe does not declare; true when there are none.
+fn check_used_names<'s>(
+    file: &RecipeFile,
+    reached: &BTreeSet<String>,
+    prompts: &BTreeMap<String, Prompt>,
+    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+) -> bool {
+    let mut sound = true;
+    for prompt in reached.iter().filter_map(|name| prompts.get(name)) {
+        let Some(sink) = sinks.get_mut(prompt.path.as_str()) else { continue };
+        let unknown: Vec<&String> =
+            prompt.undeclared.iter().filter(|name| !is_declared(file, name)).collect();
+        let places = if unknown.is_empty() { BTreeMap::new() } else { template::names(&prompt.text) };
+        for name in unknown {
+            let span = places.get(name.as_str()).cloned().unwrap_or(0..0);
+            report_undeclared(file, name, &span, sink);
+            sound = false;
+        }
+    }
+    sound
+}
+
+/// Warns about variables that no prompt uses.
+fn check_unused<'s>(
+    file: &RecipeFile,
+    inline: Option<&Inline>,
+    reached: &BTreeSet<String>,
+    prompts: &BTreeMap<String, Prompt>,
+    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+) -> bool {
+    let in_prompts =
+        reached.iter().filter_map(|name| prompts.get(name)).flat_map(|prompt| &prompt.undeclared);
+    let used: BTreeSet<&String> =
+        in_prompts.chain(inline.into_iter().flat_map(|inline| &inline.undeclared)).collect();
+    let Some(sink) = sinks.get_mut(file.path.as_str()) else { return false };
+    if sink.has_errors() {
+        return false;
+    }
+    for (name, text) in file.variables.iter().filter(|(name, _)| !used.contains(name)) {
+        let message = format!("no prompt uses the variable `{name}`");
+        sink.report(
+            Code::UnusedVariable,
+            &text.span,
+            message,
+            "remove it, or correct the name in the prompt",
+        );
+    }
+    true
+}
+
+fn build(
+    file: &RecipeFile,
+    bytes: &[u8],
+    used: &Used,
+    reached: &BTreeSet<String>,
+    inputs: BTreeSet<String>,
+    prompts: &BTreeMap<String, Prompt>,
+) -> Option<Recipe> {
+    let name = file.name.clone()?.value;
+    let templates = |names: &[String]| -> Vec<PromptTemplate> {
+        let found = names.iter().filter_map(|name| Some((name, prompts.get(name)?)));
+        found.map(|(name, prompt)| PromptTemplate { name: name.clone(), text: prompt.text.clone() }).collect()
+    };
+    let system = match &file.prompts {
+        Prompts::Inline(text) => {
+            let name = format!("{}/{name}#system_prompt", file.category);
+            vec![PromptTemplate { name, text: text.value.clone() }]
+        }
+        _ => templates(&used.system),
+    };
+    let variants = file.variants.iter().map(|(stage, variant)| {
+        let system = used.variants.get(stage).map(|names| templates(names)).unwrap_or_default();
+        (stage.clone(), Variant { description: variant.description.clone(), system })
+    });
+    let included = reached.iter().filter_map(|name| Some((name, prompts.get(name)?)));
+    let stem = Some(file.stem.clone()).filter(|stem| *stem != name);
+    let declared = file.aliases.iter().map(|alias| alias.value.clone());
+    let mut aliases: Vec<String> = stem.into_iter().chain(declared).filter(|alias| *alias != name).collect();
+    aliases.dedup();
+    Some(Recipe {
+        aliases,
+        category: file.category.clone(),
+        version: version(bytes, reached, prompts),
+        description: file.description.clone()?,
+        role: file.role.clone(),
+        risk: file.risk,
+        layer: file.layer?,
+        budget: file.budget.as_ref()?.tokens,
+        system,
+        includes: included.map(|(name, prompt)| (name.clone(), prompt.text.clone())).collect(),
+        input_docs: file.input_docs.iter().map(|doc| doc.value.clone()).collect(),
+        input_sections: file.input_sections.clone(),
+        variables: file.variables.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect(),
+        inputs,
+        output: file.output.clone()?,
+        gates: file.gates.clone(),
+        compression: file.compression.clone(),
+        mode: file.mode.as_ref().map(|mode| mode.value),
+        tools: file.tools.clone(),
+        needs_query: file.needs_query,
+        slots: file.slots.iter().map(|slot| slot.value.clone()).collect(),
+        variants: variants.collect(),
+        default_variant: file.default_variant.as_ref().map(|stage| stage.value.clone()),
+        name,
+    })
+}
+
+/// The digest of the recipe's bytes and of every prompt it reaches, each with its name and length.
+fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, Prompt>) -> ContentHash {
+    let mut all = Vec::new();
+    let mut add = |name: &str, bytes: &[u8]| {
+        all.extend_from_slice(format!("{name}\0{}\0", bytes.len()).as_bytes());
+        all.extend_from_slice(bytes);
+    };
+    add("recipe", bytes);
+    for (name, prompt) in reached.iter().filter_map(|name| Some((name, prompts.get(name)?))) {
+        add(name, prompt.text.as_bytes());
+    }
+    ContentHash::of(&all)
+}
+
+/// Renders the prompts with empty values and measures them against their allotments. A template that cannot be
+/// rendered that way is left to the packer, which measures every call.
+fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut Sink<'_>) {
+    let Some(budget) = &file.budget else { return };
+    let cap = |source: SlotSource| {
+        let slot = recipe.slots.iter().find(|slot| slot.source == source)?;
+        match slot.cap {
+            Cap::Tokens(tokens) => Some((slot.name.clone(), tokens)),
+            Cap::Share(_) | Cap::Flexible => None,
+        }
+    };
+    let values = recipe.inputs.iter().map(|name| (name.clone(), "".into())).collect();
+    let documents: Vec<String> = recipe.input_docs.iter().map(|doc| doc.name.clone()).collect();
+    let mut reported = BTreeSet::new();
+    let stages: Vec<Option<&str>> = match recipe.variants.is_empty() {
+        true => vec![None],
+        false => recipe.variants.keys().map(|stage| Some(stage.as_str())).collect(),
+    };
+    for stage in stages {
+        let inputs = PromptInputs {
+            variant: stage,
+            documents: &documents,
+            values: Some(&values),
+            ..Default::default()
+        };
+        let Ok(rendered) = recipe.render(&inputs) else { continue };
+        let [system, variant] = [&rendered.system, &rendered.variant].map(|prompts| {
+            let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
+            counter.count(&texts.join("\n\n"))
+        });
+        let whole = (format!("token_budget.prompt is {}", budget.tokens.prompt), budget.tokens.prompt);
+        let slot = |source, tokens| {
+            cap(source).map(|(name, cap)| ((format!("slot {name} holds {cap}"), cap), tokens))
+        };
+        let limits = [
+            Some((whole, system.saturating_add(variant))),
+            slot(SlotSource::Prompt, system),
+            slot(SlotSource::Variant, variant),
+        ];
+        for ((limit, allowed), tokens) in
+            limits.into_iter().flatten().filter(|((_, allowed), tokens)| tokens > allowed)
+        {
+            let stage = stage.map(|stage| format!(" of stage {stage}")).unwrap_or_default();
+            if reported.insert(limit.clone()) {
+                let message = format!("the prompt{stage} takes {tokens} tokens, {limit}");
+                let help = format!("shorten it by {} tokens, or allot more", tokens.saturating_sub(allowed));
+                sink.report(Code::PromptTooLong, &budget.prompt_span, message, help);
+            }
+        }
+    }
+}

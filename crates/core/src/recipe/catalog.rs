@@ -1,0 +1,128 @@
+//! Finding a checked recipe by any of its names, and by phase and mode.
+
+use std::collections::BTreeMap;
+
+use super::diagnostic::suggest;
+use super::file::RecipeFile;
+use super::model::{Mode, Recipe};
+
+/// Every usable recipe of a project, and the names of those that are not.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    recipes: BTreeMap<String, Recipe>,
+    broken: Vec<RecipeFile>,
+    /// Path of recipe files that could not be read as recipes at all.
+    unreadable: Vec<(String, String)>,
+}
+
+/// A recipe that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecipeError {
+    /// There is no such recipe (R0-18.2).
+    #[error("Recipe not found: {name}")]
+    NotFound {
+        /// As asked for.
+        name: String,
+        /// The nearest names.
+        help: String,
+    },
+    /// It is there, and has errors.
+    #[error("Recipe {name} has errors in {path} or its prompts; `larder check` lists them")]
+    Invalid {
+        /// As asked for.
+        name: String,
+        /// Path inside the project.
+        path: String,
+    },
+}
+
+impl RecipeError {
+    /// The message of the `config_error` intervention (R0-18.2).
+    pub fn intervention(&self) -> String {
+        match self {
+            Self::NotFound { name, .. } => format!("Missing recipe: {name}"),
+            Self::Invalid { .. } => self.to_string(),
+        }
+    }
+
+    /// How to mend it; may be empty.
+    pub fn help(&self) -> &str {
+        match self {
+            Self::NotFound { help, .. } => help,
+            Self::Invalid { .. } => "",
+        }
+    }
+}
+
+impl Catalog {
+    pub(super) fn insert(&mut self, recipe: Recipe) {
+        self.recipes.insert(recipe.id(), recipe);
+    }
+
+    pub(super) fn insert_broken(&mut self, file: RecipeFile) {
+        self.broken.push(file);
+    }
+
+    pub(super) fn insert_unreadable(&mut self, category: &str, stem: &str) {
+        self.unreadable.push((category.to_owned(), stem.to_owned()));
+    }
+
+    /// Every usable recipe, by `category/name`.
+    pub fn iter(&self) -> impl Iterator<Item = &Recipe> {
+        self.recipes.values()
+    }
+
+    /// How many recipes are usable (C75).
+    pub fn len(&self) -> usize {
+        self.recipes.len()
+    }
+
+    /// Whether no recipe is usable.
+    pub fn is_empty(&self) -> bool {
+        self.recipes.is_empty()
+    }
+
+    /// The recipe of this name: `category/name`, or a name alone; the file stem or an alias will do, and `.yaml` may
+    /// follow (C72, C73).
+    ///
+    /// # Errors
+    /// When there is none, or it has errors.
+    pub fn find(&self, name: &str) -> Result<&Recipe, RecipeError> {
+        let plain = name.strip_prefix("recipes/").unwrap_or(name);
+        let plain = plain.strip_suffix(".yaml").unwrap_or(plain);
+        let (category, own) =
+            plain.split_once('/').map_or((None, plain), |(category, own)| (Some(category), own));
+        let in_category = |other: &str| category.is_none_or(|category| category == other);
+        let answers =
+            |recipe: &&Recipe| recipe.name == own || recipe.aliases.iter().any(|alias| alias == own);
+        if let Some(recipe) = self.iter().filter(|recipe| in_category(&recipe.category)).find(answers) {
+            return Ok(recipe);
+        }
+        let broken = self.broken.iter().filter(|file| in_category(&file.category) && file.answers_to(own));
+        let unreadable = self.unreadable.iter().find(|(category, stem)| in_category(category) && stem == own);
+        let path = broken.map(|file| file.path.clone()).next();
+        let path = path.or(unreadable.map(|(category, stem)| format!("recipes/{category}/{stem}.yaml")));
+        match path {
+            Some(path) => Err(RecipeError::Invalid { name: name.to_owned(), path }),
+            None => Err(RecipeError::NotFound { name: name.to_owned(), help: self.nearest_names(plain) }),
+        }
+    }
+
+    /// The recipe of a phase: `{phase}_code` in mode code, `{phase}_chat` in any other (R0-17.4).
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn for_mode(&self, phase: &str, mode: Mode) -> Result<&Recipe, RecipeError> {
+        let suffix = if mode == Mode::Code { "code" } else { "chat" };
+        self.find(&format!("{phase}_{suffix}"))
+    }
+
+    fn nearest_names(&self, name: &str) -> String {
+        if name.contains('/') {
+            let ids: Vec<&str> = self.recipes.keys().map(String::as_str).collect();
+            suggest(name, ids.iter().copied())
+        } else {
+            suggest(name, self.iter().map(|recipe| recipe.name.as_str()).collect::<Vec<_>>())
+        }
+    }
+}

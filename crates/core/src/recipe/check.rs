@@ -1,0 +1,246 @@
+//! Checking a whole project: every problem of every file at once, and the recipes that have none.
+
+use std::collections::BTreeMap;
+
+use super::assemble::{self, Prompt};
+use super::catalog::Catalog;
+use super::code::Code;
+use super::diagnostic::{Diagnostic, Sink};
+use super::file::{self, RecipeFile};
+use super::model::Mode;
+use super::registry::{self, REGISTRY_PATH};
+use super::{fields, prompts, slots};
+use crate::hash::ContentHash;
+use crate::tokens::Counter;
+
+/// Bytes a recipe or prompt file may hold.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// The files of a project: path inside it, with `/`, → bytes. Files that are neither recipes, prompts nor the
+/// registry are ignored.
+pub type ProjectFiles = BTreeMap<String, Vec<u8>>;
+
+/// What a check found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// Recipes without errors.
+    pub recipes: Catalog,
+    /// By file, line and column.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What `registry.yaml` should hold; `None` while there are errors.
+    pub registry: Option<String>,
+}
+
+impl CheckReport {
+    /// Whether any diagnostic is an error.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// Adds a problem found outside, keeping the order; an error withdraws the registry.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.is_error() {
+            self.registry = None;
+        }
+        let at = self.diagnostics.partition_point(|other| *other <= diagnostic);
+        self.diagnostics.insert(at, diagnostic);
+    }
+}
+
+/// Checks every recipe and prompt of a project (R0-18.3, C64). `counter` measures whether prompts fit their
+/// allotments.
+pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
+    let mut diagnostics = Vec::new();
+    let texts = read_texts(files, &mut diagnostics);
+    let mut sinks: BTreeMap<&str, Sink<'_>> =
+        texts.iter().map(|(path, text)| (*path, Sink::new(path, text))).collect();
+    let prompts = prompts::check(files, &texts, &mut sinks);
+    let mut recipes = Catalog::default();
+    let mut parsed = parse_recipes(files, &mut sinks, &mut recipes);
+    check_names(&parsed, &mut sinks);
+    check_modes(&parsed, &mut sinks);
+    parsed.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut paths = BTreeMap::new();
+    for file in parsed {
+        let bytes = files.get(&file.path).map(Vec::as_slice).unwrap_or_default();
+        match assemble::recipe(&file, bytes, &prompts, counter, &mut sinks) {
+            Some(recipe) => {
+                paths.insert(recipe.id(), file.path);
+                recipes.insert(recipe);
+            }
+            None => recipes.insert_broken(file),
+        }
+    }
+    diagnostics.extend(sinks.into_values().flat_map(Sink::into_found));
+    let mut report = CheckReport { recipes, diagnostics, registry: None };
+    if !report.has_errors() {
+        add_registry(&mut report, files, &prompts, &paths);
+    }
+    report.diagnostics.sort();
+    report.diagnostics.dedup();
+    report
+}
+
+fn add_registry(
+    report: &mut CheckReport,
+    files: &ProjectFiles,
+    prompts: &BTreeMap<String, Prompt>,
+    paths: &BTreeMap<String, String>,
+) {
+    let versions = prompts.iter().map(|(name, prompt)| {
+        let bytes = files.get(&prompt.path).map(Vec::as_slice).unwrap_or_default();
+        (name.clone(), ContentHash::of(bytes))
+    });
+    let old = files.get(REGISTRY_PATH).map(|bytes| String::from_utf8_lossy(bytes));
+    let expected = registry::generate(&report.recipes, &versions.collect(), paths, old.as_deref());
+    if old.is_some_and(|old| old != expected) {
+        let message = "registry.yaml is not what the recipes and prompts generate";
+        let help = "run `larder check --write-registry`";
+        report.diagnostics.push(Diagnostic::whole_file(Code::RegistryStale, REGISTRY_PATH, message, help));
+    }
+    report.registry = Some(expected);
+}
+
+/// Decodes recipes and prompts, reporting what is not text.
+fn read_texts<'f>(files: &'f ProjectFiles, found: &mut Vec<Diagnostic>) -> BTreeMap<&'f str, String> {
+    let mut texts = BTreeMap::new();
+    for (path, bytes) in files.iter().filter(|(path, _)| is_recipe_path(path) || is_prompt_path(path)) {
+        match read_text(path, bytes) {
+            Ok(text) => {
+                texts.insert(path.as_str(), text);
+            }
+            Err(diagnostic) => found.push(diagnostic),
+        }
+    }
+    texts
+}
+
+fn is_recipe_path(path: &str) -> bool {
+    path.starts_with("recipes/") && [".yaml", ".yml"].iter().any(|end| path.ends_with(end))
+}
+
+pub(super) fn is_prompt_path(path: &str) -> bool {
+    path.starts_with("prompts/") && path.ends_with(".md")
+}
+
+/// UTF-8 without a byte order mark, with LF line ends, and without control characters.
+fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
+    if bytes.len() > MAX_FILE_BYTES {
+        let message = format!("the file holds {} bytes; at most {MAX_FILE_BYTES} are read", bytes.len());
+        let help = "text for the model to work on belongs in documents";
+        return Err(Diagnostic::whole_file(Code::TooLarge, path, message, help));
+    }
+    let at = |offset: usize, code, message: String, help: &str| {
+        let before = String::from_utf8_lossy(bytes.get(..offset).unwrap_or_default());
+        let mut sink = Sink::new(path, &before);
+        sink.report(code, &(before.len()..before.len()), message, help);
+        sink.into_found().pop().unwrap_or_else(|| Diagnostic::whole_file(code, path, "", help))
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let message = "the file is not UTF-8 text from here on".to_owned();
+        at(error.valid_up_to(), Code::NotUtf8, message, "save the file as UTF-8")
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if let Some((offset, c)) = text.char_indices().find(|(_, c)| control(*c)) {
+        let mut sink = Sink::new(path, &text);
+        let message = format!("control character U+{:04X}", u32::from(c));
+        sink.report(Code::ControlCharacter, &(offset..offset + 1), message, "remove it");
+        return Err(sink.into_found().pop().unwrap_or_else(|| {
+            Diagnostic::whole_file(Code::ControlCharacter, path, "control character", "remove it")
+        }));
+    }
+    Ok(text)
+}
+
+fn parse_recipes(
+    files: &ProjectFiles,
+    sinks: &mut BTreeMap<&str, Sink<'_>>,
+    recipes: &mut Catalog,
+) -> Vec<RecipeFile> {
+    let mut parsed = Vec::new();
+    for path in files.keys().filter(|path| is_recipe_path(path)) {
+        let place = path.strip_prefix("recipes/").and_then(|rest| rest.split_once('/'));
+        let place = place.and_then(|(category, file)| Some((category, file.strip_suffix(".yaml")?)));
+        let Some((category, stem)) =
+            place.filter(|(category, stem)| fields::is_plain_name(category) && fields::is_plain_name(stem))
+        else {
+            if let Some(sink) = sinks.get_mut(path.as_str()) {
+                let message = format!("{path:?} is not of the form recipes/category/name.yaml");
+                sink.report(
+                    Code::Layout,
+                    &(0..0),
+                    message,
+                    "rename or move the file; it is not loaded from here",
+                );
+            }
+            continue;
+        };
+        let file = sinks.get_mut(path.as_str()).and_then(|sink| file::parse(path, category, stem, sink));
+        match file {
+            Some(file) => {
+                if let Some(sink) = sinks.get_mut(path.as_str()) {
+                    slots::check_together(&file, sink);
+                }
+                parsed.push(file);
+            }
+            None => recipes.insert_unreadable(category, stem),
+        }
+    }
+    parsed
+}
+
+/// Names, stems and aliases are unique in the project (C73).
+fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
+    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+    for file in parsed {
+        let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
+        let name = file.name.iter().map(|name| (name.value.as_str(), name.span.clone()));
+        let aliases = file.aliases.iter().map(|alias| (alias.value.as_str(), alias.span.clone()));
+        let names = name.chain(std::iter::once((file.stem.as_str(), 0..0))).chain(aliases);
+        for (name, span) in names {
+            let owner = taken.entry(name).or_insert(&file.path);
+            if *owner != file.path {
+                let message = format!("the name `{name}` is already taken by {owner}");
+                sink.report(
+                    Code::NameTaken,
+                    &span,
+                    message,
+                    "name, file stem and aliases each load the recipe",
+                );
+            }
+        }
+    }
+}
+
+/// `{phase}_code` and `{phase}_chat` say so, and code does not stand alone (R0-17.4).
+fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
+    for file in parsed {
+        let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
+        let Some(name) = &file.name else { continue };
+        for (suffix, text, mode) in [("_chat", "chat", Mode::Chat), ("_code", "code", Mode::Code)] {
+            let Some(phase) = name.value.strip_suffix(suffix) else { continue };
+            match &file.mode {
+                Some(stated) if stated.value == mode => {}
+                Some(stated) => {
+                    let message = format!("`{}` is loaded in mode {text}, but states another", name.value);
+                    sink.report(Code::ModeMismatch, &stated.span, message, format!("write `mode: {text}`"));
+                }
+                None => {
+                    let message = format!("`{}` is loaded in mode {text}, and states no mode", name.value);
+                    sink.report(Code::ModeMismatch, &name.span, message, format!("write `mode: {text}`"));
+                }
+            }
+            let chat = format!("{phase}_chat");
+            if mode == Mode::Code && !parsed.iter().any(|other| other.answers_to(&chat)) {
+                let message = format!("there is no `{chat}` beside `{}`", name.value);
+                let help = "every mode but code loads it; add that recipe, or give this one another name";
+                sink.report(Code::ModeCounterpart, &name.span, message, help);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+//! Problems with a stable code, a span and help, collected rather than raised; and how they are printed.
+//!
+//! Knows sources as texts by path. Does not know what a recipe is.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use serde::{Serialize, Serializer};
+
+use super::code::Code;
+
+/// Whether a problem stops a recipe from being used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The recipe cannot be used.
+    Error,
+    /// It can be used, but is likely not what was meant.
+    Warning,
+}
+
+/// One problem of one file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Diagnostic {
+    /// Path inside the project, with `/`.
+    pub file: String,
+    /// From 1; 1 when the problem is the file as a whole.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// Line and column just after the last character meant.
+    pub end: End,
+    /// Stable across versions.
+    #[serde(serialize_with = "code_as_text")]
+    pub code: Code,
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong, and what was expected.
+    pub message: String,
+    /// How to mend it; empty when the message says it all.
+    pub help: String,
+}
+
+/// Where a span ends: just after its last character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct End {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+fn code_as_text<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(code.as_str())
+}
+
+impl Diagnostic {
+    /// A problem of a file as a whole, for files that cannot be read as text.
+    pub fn whole_file(code: Code, file: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            end: End { line: 1, column: 1 },
+            code,
+            severity: code.severity(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    /// Whether it stops a recipe from being used.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// Byte range in a source.
+pub(super) type Span = Range<usize>;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spanned<T> {
+    pub value: T,
+    pub span: Span,
+}
+
+/// Collects the problems of one file.
+pub(super) struct Sink<'s> {
+    file: &'s str,
+    source: &'s str,
+    line_starts: Vec<usize>,
+    /// Characters before every [`STRIDE`]th byte, so that a column in a very long line costs no more than any other.
+    chars_before: Vec<usize>,
+    found: Vec<Diagnostic>,
+}
+
+/// Bytes between two remembered character counts.
+const STRIDE: usize = 1024;
+
+impl<'s> Sink<'s> {
+    pub fn new(file: &'s str, source: &'s str) -> Self {
+        let line_starts =
+            std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let mut chars_before = Vec::with_capacity(source.len() / STRIDE + 1);
+        let mut chars = 0;
+        for block in source.as_bytes().chunks(STRIDE) {
+            chars_before.push(chars);
+            chars += characters(block);
+        }
+        chars_before.push(chars);
+        Self { file, source, line_starts, chars_before, found: Vec::new() }
+    }
+
+    pub fn source(&self) -> &'s str {
+        self.source
+    }
+
+    pub fn report(&mut self, code: Code, span: &Span, message: impl Into<String>, help: impl Into<String>) {
+        let (line, column) = self.position(span.start);
+        let (end_line, end_column) = self.position(span.end.max(span.start));
+        self.found.push(Diagnostic {
+            file: self.file.to_owned(),
+            line,
+            column,
+            end: End { line: end_line, column: end_column },
+            code,
+            severity: code.severity(),
+            message: message.into(),
+            help: help.into(),
+        });
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.found.iter().any(Diagnostic::is_error)
+    }
+
+    pub fn into_found(self) -> Vec<Diagnostic> {
+        self.found
+    }
+
+    /// The line (from 1) that the byte at `offset` stands in.
+    fn line_of(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= offset).max(1)
+    }
+
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let offset = self.source.floor_char_boundary(offset.min(self.source.len()));
+        let line = self.line_of(offset);
+        let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
+        (line, self.chars_to(offset).saturating_sub(self.chars_to(start)) + 1)
+    }
+
+    /// Characters before the byte at `offset`.
+    fn chars_to(&self, offset: usize) -> usize {
+        let block = offset / STRIDE;
+        let rest = self.source.as_bytes().get(block * STRIDE..offset).unwrap_or_default();
+        self.chars_before.get(block).copied().unwrap_or(0) + characters(rest)
+    }
+}
+
+/// Characters that start within `bytes` of UTF-8.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
+}
+
+/// The nearest of `valid` to `name`, when it is near enough to be a slip.
+pub(super) fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
+    /// Longer names are no slips of ours, and comparing them costs.
+    const LONGEST: usize = 100;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let folded = name.to_lowercase();
+    valid
+        .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(folded.len()) <= 3)
+        .map(|candidate| (strsim::damerau_levenshtein(&folded, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count().max(3) / 3).min(3))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean …?`, or else the whole list of what is valid.
+pub(super) fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
+    match nearest(name, valid.clone()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => {
+            let names: Vec<_> = valid.into_iter().map(|name| format!("`{name}`")).collect();
+            if names.is_empty() { String::new() } else { format!("one of {}", names.join(", ")) }
+        }
+    }
+}
+
+/// Lines longer than this, in bytes, are not shown.
+const LONGEST_EXCERPT: usize = 10_000;
+/// Characters of a source line that are printed at most; a window around the problem is shown of longer lines.
+const EXCERPT_CHARS: usize = 120;
+
+/// Prints diagnostics for people: message, place, the line with a caret under the problem, help.
+///
+/// `sources` are the files by the path that diagnostics name; a missing one only costs the excerpt. Control
+/// characters of the source are not passed on to the terminal.
+pub fn render_plain<'a>(diagnostics: &[Diagnostic], sources: impl Fn(&str) -> Option<&'a [u8]>) -> String {
+    let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        let lines = texts.entry(&diagnostic.file).or_insert_with(|| source_lines(sources(&diagnostic.file)));
+        render_one(&mut out, diagnostic, lines);
+        out.push('\n');
+    }
+    out
+}
+
+fn source_lines(bytes: Option<&[u8]>) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes.unwrap_or_default());
+    text.trim_start_matches('\u{feff}').lines().map(str::to_owned).collect()
+}
+
+fn render_one(out: &mut String, diagnostic: &Diagnostic, lines: &[String]) {
+    let Diagnostic { file, line, column, end, code, message, help, .. } = diagnostic;
+    let severity = if diagnostic.is_error() { "error" } else { "warning" };
+    let _ = writeln!(out, "{severity}[{}]: {}", code.as_str(), printable(message));
+    let _ = writeln!(out, "  --> {}:{line}:{column}", printable(file));
+    let gutter = line.to_string().len();
+    if let Some(text) = lines.get(line.saturating_sub(1)).filter(|text| text.len() <= LONGEST_EXCERPT) {
+        let chars: Vec<char> = text.chars().collect();
+        let first = column.saturating_sub(1).saturating_sub(EXCERPT_CHARS / 2);
+        let first = if chars.len() <= EXCERPT_CHARS { 0 } else { first };
+        let shown: String = chars.iter().skip(first).take(EXCERPT_CHARS).collect();
+        let before: String = chars.iter().skip(first).take(column.saturating_sub(1 + first)).collect();
+        let pad: String = printable(&before).chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let last = if end.line == *line { end.column } else { chars.len() + 1 };
+        let width = last.saturating_sub(*column).clamp(1, EXCERPT_CHARS / 2);
+        let _ = writeln!(out, "{:gutter$} |", "");
+        let _ = writeln!(out, "{line} | {}", printable(&shown).trim_end());
+        let _ = writeln!(out, "{:gutter$} | {pad}{}", "", "^".repeat(width));
+    }
+    if !help.is_empty() {
+        let _ = writeln!(out, "{:gutter$} = help: {}", "", printable(help));
+    }
+}
+
+/// Control characters, which could steer a terminal, as U+FFFD.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}

@@ -1,0 +1,193 @@
+//! Reading typed values out of a YAML tree, reporting each value that is not what it should be.
+//!
+//! Every reader returns `None` after it has reported, so that the caller goes on and finds the next problem.
+
+use std::ops::RangeInclusive;
+
+use super::code::Code;
+use super::diagnostic::{Sink, Spanned, suggest};
+use super::yaml::{Kind, Node};
+
+/// Whether a name is made of the characters that file names, template variables and log fields share.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 100
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// Whether a template can refer to it: a letter or `_`, then letters, digits and `_`.
+pub(super) fn is_identifier(name: &str) -> bool {
+    is_plain_name(name) && !name.contains('-') && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Reports keys that are not in `valid`; false when the node is not a mapping at all. `what` names the mapping.
+pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut Sink<'_>) -> bool {
+    let Kind::Map(entries) = &node.kind else {
+        wrong_type(node, what, "a mapping", sink);
+        return false;
+    };
+    for (key, _) in entries.iter().filter(|(key, _)| !valid.contains(&key.text.as_ref())) {
+        let place = if what.is_empty() { String::new() } else { format!(" in `{what}`") };
+        let help = suggest(&key.text, valid.iter().copied());
+        sink.report(Code::UnknownKey, &key.span, format!("unknown key `{}`{place}", key.text), help);
+    }
+    true
+}
+
+pub(super) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, sink: &mut Sink<'_>) {
+    let subject = if what.is_empty() { "the recipe".to_owned() } else { format!("`{what}`") };
+    let message = format!("{subject} must be {expected}, not {}", node.describe());
+    sink.report(Code::WrongType, &node.span, message, "");
+}
+
+/// Text that is not blank. Numbers and truth values must be quoted to be text.
+pub(super) fn text(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Spanned<String>> {
+    match node.to_json() {
+        serde_json::Value::String(value) if value.trim().is_empty() => {
+            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "");
+            None
+        }
+        serde_json::Value::String(value) => Some(Spanned { value, span: node.span.clone() }),
+        serde_json::Value::Null => {
+            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "");
+            None
+        }
+        _ => {
+            wrong_type(node, what, "text", sink);
+            None
+        }
+    }
+}
+
+/// A name of letters, digits, `_` and `-`.
+pub(super) fn name(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Spanned<String>> {
+    text(node, what, sink).filter(|name| {
+        let good = is_plain_name(&name.value);
+        if !good {
+            let message = format!("`{what}` is not a plain name: {:?}", name.value);
+            sink.report(Code::BadName, &name.span, message, "use letters, digits, _ and - only, at most 100");
+        }
+        good
+    })
+}
+
+pub(super) fn boolean(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<bool> {
+    let value = node.to_json().as_bool();
+    if value.is_none() {
+        wrong_type(node, what, "true or false", sink);
+    }
+    value
+}
+
+/// A whole number within `range`.
+pub(super) fn whole(
+    node: &Node<'_>,
+    what: &str,
+    range: RangeInclusive<u64>,
+    sink: &mut Sink<'_>,
+) -> Option<u64> {
+    let json = node.to_json();
+    if !json.is_number() || (json.is_f64() && json.as_f64().is_some_and(|n| n.fract() != 0.0)) {
+        wrong_type(node, what, "a whole number", sink);
+        return None;
+    }
+    let value = json.as_u64().filter(|value| range.contains(value));
+    if value.is_none() {
+        let message = format!("`{what}` must be between {} and {}", range.start(), range.end());
+        sink.report(Code::OutOfRange, &node.span, message, "");
+    }
+    value
+}
+
+/// A number from 0 to 1.
+pub(super) fn fraction(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<f64> {
+    let Some(value) = node.to_json().as_f64() else {
+        wrong_type(node, what, "a number between 0 and 1", sink);
+        return None;
+    };
+    if (0.0..=1.0).contains(&value) {
+        return Some(value);
+    }
+    sink.report(Code::OutOfRange, &node.span, format!("`{what}` must be between 0 and 1"), "");
+    None
+}
+
+/// `80%` or 80.
+pub(super) fn percent(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<u8> {
+    let value = match node.to_json() {
+        serde_json::Value::String(text) => text.trim_end_matches('%').trim_end().parse::<u64>().ok(),
+        json => json.as_u64(),
+    };
+    let value = value.filter(|value| (1..=100).contains(value)).and_then(|value| u8::try_from(value).ok());
+    if value.is_none() {
+        sink.report(
+            Code::OutOfRange,
+            &node.span,
+            format!("`{what}` must be a percentage from 1% to 100%"),
+            "",
+        );
+    }
+    value
+}
+
+/// One of `choices`, by exact name.
+pub(super) fn choice<T: Copy>(
+    node: &Node<'_>,
+    what: &str,
+    choices: &[(&str, T)],
+    sink: &mut Sink<'_>,
+) -> Option<T> {
+    let given = text(node, what, sink)?;
+    let found = choices.iter().find(|(name, _)| *name == given.value).map(|(_, value)| *value);
+    if found.is_none() {
+        let help = suggest(&given.value, choices.iter().map(|(name, _)| *name));
+        sink.report(Code::NotOneOf, &given.span, format!("`{what}` cannot be `{}`", given.value), help);
+    }
+    found
+}
+
+/// The items of a list that is not empty.
+pub(super) fn list<'n, 's>(node: &'n Node<'s>, what: &str, sink: &mut Sink<'_>) -> &'n [Node<'s>] {
+    match &node.kind {
+        Kind::List(items) if items.is_empty() => {
+            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "leave the key out");
+            &[]
+        }
+        Kind::List(items) => items,
+        _ => {
+            wrong_type(node, what, "a list", sink);
+            &[]
+        }
+    }
+}
+
+/// Reports entries that stand twice and returns the list without them.
+pub(super) fn distinct(items: Vec<Spanned<String>>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut kept = Vec::with_capacity(items.len());
+    for item in items {
+        if seen.insert(item.value.clone()) {
+            kept.push(item);
+        } else {
+            sink.report(
+                Code::Duplicate,
+                &item.span,
+                format!("`{}` stands twice in `{what}`", item.value),
+                "",
+            );
+        }
+    }
+    kept
+}
+
+/// A list of distinct plain names; empty when the key is absent.
+pub(super) fn names(node: Option<&Node<'_>>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+    let Some(node) = node else { return Vec::new() };
+    let items = list(node, what, sink).iter().filter_map(|item| name(item, what, sink)).collect();
+    distinct(items, what, sink)
+}
+
+/// The texts without their places.
+pub(super) fn values(items: &[Spanned<String>]) -> Vec<String> {
+    items.iter().map(|item| item.value.clone()).collect()
+}

@@ -1,0 +1,365 @@
+//! One recipe file, parsed: every field typed and with its place, nothing yet compared with other files.
+
+use std::collections::BTreeMap;
+
+use super::code::Code;
+use super::diagnostic::{Sink, Span, Spanned};
+use super::model::{
+    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, Mode, OutputSpec, Risk,
+    SlotSpec, TokenBudget,
+};
+use super::yaml::{self, Node};
+use super::{PRESERVE, fields, inputs, outputs, slots};
+
+/// The keys of a recipe, in the order in which the reference lists them (R0-10).
+pub const KEYS: [&str; 23] = [
+    "name",
+    "aliases",
+    "description",
+    "role",
+    "risk_level",
+    "model_layer",
+    "mode",
+    "token_budget",
+    "system_prompt",
+    "prompt_files",
+    "input_docs",
+    "input_sections",
+    "variables",
+    "needs_query",
+    "slots",
+    "variants",
+    "default_variant",
+    "output_format",
+    "output_schema",
+    "output_tags",
+    "quality_gates",
+    "compression",
+    TOOLS,
+];
+const TOOLS: &str = "tools_available";
+/// The largest number of tokens a budget may name.
+const MAX_TOKENS: u64 = 100_000_000;
+/// The longest a call may take: an hour.
+const MAX_TIMEOUT_MS: u64 = 3_600_000;
+
+/// A recipe as written, with source spans. Only [`super::check`] makes a [`super::Recipe`] of it.
+#[derive(Debug, Clone)]
+pub struct RecipeFile {
+    pub(super) path: String,
+    pub(super) category: String,
+    pub(super) stem: String,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) aliases: Vec<Spanned<String>>,
+    pub(super) description: Option<String>,
+    pub(super) role: Option<String>,
+    pub(super) risk: Risk,
+    pub(super) layer: Option<Layer>,
+    pub(super) mode: Option<Spanned<Mode>>,
+    pub(super) budget: Option<Budget>,
+    pub(super) prompts: Prompts,
+    pub(super) input_docs: Vec<Spanned<InputDoc>>,
+    pub(super) input_sections: Vec<u8>,
+    pub(super) variables: BTreeMap<String, Spanned<String>>,
+    pub(super) needs_query: bool,
+    pub(super) slots: Vec<Spanned<SlotSpec>>,
+    pub(super) variants: BTreeMap<String, VariantFile>,
+    pub(super) default_variant: Option<Spanned<String>>,
+    pub(super) output: Option<OutputSpec>,
+    pub(super) gates: Gates,
+    pub(super) compression: Compression,
+    pub(super) tools: Vec<String>,
+}
+
+/// A budget, and where its allotments stand.
+#[derive(Debug, Clone)]
+pub(super) struct Budget {
+    pub tokens: TokenBudget,
+    pub prompt_span: Span,
+    pub span: Span,
+}
+
+/// Where the system prompt comes from.
+#[derive(Debug, Clone)]
+pub(super) enum Prompts {
+    /// Neither or both were given, which has been reported.
+    Unclear,
+    Inline(Spanned<String>),
+    Files(Vec<Spanned<String>>),
+}
+
+/// A stage as written.
+#[derive(Debug, Clone)]
+pub(super) struct VariantFile {
+    pub description: Option<String>,
+    pub prompt_files: Vec<Spanned<String>>,
+}
+
+impl RecipeFile {
+    /// Path inside the project, such as `recipes/ask/answer.yaml`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether `name` is one of this recipe's own names, without its category.
+    pub(super) fn answers_to(&self, name: &str) -> bool {
+        self.stem == name
+            || self.name.as_ref().is_some_and(|own| own.value == name)
+            || self.aliases.iter().any(|alias| alias.value == name)
+    }
+}
+
+/// Reads the recipe at `recipes/{category}/{stem}.yaml`, reporting everything that is wrong in it; `None` when it
+/// is not a mapping at all.
+pub(super) fn parse(path: &str, category: &str, stem: &str, sink: &mut Sink<'_>) -> Option<RecipeFile> {
+    let root = yaml::parse(sink)?;
+    if !fields::check_keys(&root, "", &KEYS, sink) {
+        return None;
+    }
+    let start = root.span.start..root.span.start;
+    for field in ["name", "description", "model_layer", "token_budget", "output_format"] {
+        if root.get(field).is_none() {
+            missing(field, &start, sink);
+        }
+    }
+    let reading = Reading { root: &root };
+    let variants = inputs::variants(root.get("variants"), sink);
+    Some(RecipeFile {
+        path: path.to_owned(),
+        category: category.to_owned(),
+        stem: stem.to_owned(),
+        name: root.get("name").and_then(|node| fields::name(node, "name", sink)),
+        aliases: fields::names(root.get("aliases"), "aliases", sink),
+        description: reading.text("description", sink),
+        role: root.get("role").and_then(|node| fields::name(node, "role", sink)).map(|role| role.value),
+        risk: reading.choice("risk_level", &RISKS, sink).unwrap_or_default(),
+        layer: reading.choice("model_layer", &Layer::ALL, sink),
+        mode: mode(&root, sink),
+        budget: root.get("token_budget").and_then(|node| budget(node, sink)),
+        prompts: prompts(&root, &start, sink),
+        input_docs: inputs::docs(root.get("input_docs"), &variants, sink),
+        input_sections: inputs::sections(root.get("input_sections"), sink),
+        variables: inputs::variables(root.get("variables"), sink),
+        needs_query: needs_query(&root, category, sink),
+        slots: slots::slots(root.get("slots"), sink),
+        default_variant: inputs::default_variant(&root, &variants, sink),
+        variants,
+        output: outputs::output(&root, &start, sink),
+        gates: gates(root.get("quality_gates"), sink),
+        compression: compression(root.get("compression"), sink),
+        tools: tools(root.get(TOOLS), sink),
+    })
+}
+
+const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
+
+struct Reading<'n, 's> {
+    root: &'n Node<'s>,
+}
+
+impl Reading<'_, '_> {
+    fn text(&self, key: &str, sink: &mut Sink<'_>) -> Option<String> {
+        fields::text(self.root.get(key)?, key, sink).map(|text| text.value.trim().to_owned())
+    }
+
+    fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)], sink: &mut Sink<'_>) -> Option<T> {
+        fields::choice(self.root.get(key)?, key, choices, sink)
+    }
+}
+
+/// Reports a missing field in the wording of R0-18.4.
+pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
+    sink.report(Code::MissingField, span, format!("Missing required field: {field}"), "");
+}
+
+fn mode(root: &Node<'_>, sink: &mut Sink<'_>) -> Option<Spanned<Mode>> {
+    let node = root.get("mode").filter(|node| !node.is_null())?;
+    let value = fields::choice(node, "mode", &[("chat", Mode::Chat), ("code", Mode::Code)], sink)?;
+    Some(Spanned { value, span: node.span.clone() })
+}
+
+fn budget(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Budget> {
+    const PARTS: [&str; 5] = ["total", "prompt", "input", "output", "response_reserve"];
+    if !fields::check_keys(node, "token_budget", &PARTS, sink) {
+        return None;
+    }
+    let mut part = |key: &str, least: u64| {
+        let what = format!("token_budget.{key}");
+        match node.get(key) {
+            Some(node) => {
+                fields::whole(node, &what, least..=MAX_TOKENS, sink).and_then(|n| usize::try_from(n).ok())
+            }
+            None if key == "response_reserve" => Some(0),
+            None => {
+                missing(&what, &node.span, sink);
+                None
+            }
+        }
+    };
+    let (total, prompt, input) = (part("total", 1), part("prompt", 1), part("input", 1));
+    let (output, reserve) = (part("output", 1), part("response_reserve", 0));
+    let tokens = TokenBudget {
+        total: total?,
+        prompt: prompt?,
+        input: input?,
+        output: output?,
+        response_reserve: reserve?,
+    };
+    check_budget(&tokens, &node.get("total").unwrap_or(node).span, sink);
+    let prompt_span = node.get("prompt").unwrap_or(node).span.clone();
+    Some(Budget { tokens, prompt_span, span: node.span.clone() })
+}
+
+/// The sum rule over all four parts (R0-11.3, C16), in the wording of R0-18.5.
+fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut Sink<'_>) {
+    let TokenBudget { total, prompt, input, output, response_reserve } = *budget;
+    let asked = prompt + input + output;
+    let parts = asked + response_reserve;
+    if parts > total {
+        let message = format!("Budget parts ({parts}) exceed total ({total})");
+        let help = format!(
+            "prompt {prompt} + input {input} + output {output} + response_reserve {response_reserve} = {parts}; \
+             raise total to {parts} or lower a part"
+        );
+        sink.report(Code::BudgetExceeded, span, message, help);
+    } else if total - asked < super::ADVISED_RESERVE {
+        let slack = total - asked;
+        let advised = super::ADVISED_RESERVE;
+        let message =
+            format!("prompt, input and output leave {slack} tokens; {advised} are advised for framing");
+        sink.report(Code::SmallReserve, span, message, format!("raise total to {}", asked + advised));
+    }
+}
+
+fn prompts(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Prompts {
+    match (root.get("system_prompt"), root.get("prompt_files")) {
+        (Some(node), None) => {
+            fields::text(node, "system_prompt", sink).map_or(Prompts::Unclear, Prompts::Inline)
+        }
+        (None, Some(node)) => Prompts::Files(prompt_paths(node, "prompt_files", sink)),
+        (Some(_), Some(files)) => {
+            let help = "move the text of system_prompt into a prompt file, or drop prompt_files";
+            sink.report(
+                Code::PromptSource,
+                &files.span,
+                "both system_prompt and prompt_files are given",
+                help,
+            );
+            Prompts::Unclear
+        }
+        (None, None) => {
+            let help = "add `prompt_files: [prompts/category/name.md]`";
+            sink.report(Code::PromptSource, start, "neither system_prompt nor prompt_files is given", help);
+            Prompts::Unclear
+        }
+    }
+}
+
+/// Paths below `prompts/`; each step is a plain name, so that no path can lead out of the project.
+pub(super) fn prompt_paths(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+    let items = fields::list(node, what, sink).iter();
+    let paths = items
+        .filter_map(|item| {
+            let path = fields::text(item, what, sink)?;
+            let steps = path.value.strip_prefix("prompts/").and_then(|rest| rest.strip_suffix(".md"));
+            let good = steps.is_some_and(|steps| steps.split('/').all(fields::is_plain_name));
+            if !good {
+                let message = format!("{:?} is not a path of the form prompts/category/name.md", path.value);
+                let help =
+                    "paths start at the project folder, and have letters, digits, _ and - between slashes";
+                sink.report(Code::BadName, &path.span, message, help);
+            }
+            good.then_some(path)
+        })
+        .collect();
+    fields::distinct(paths, what, sink)
+}
+
+fn needs_query(root: &Node<'_>, category: &str, sink: &mut Sink<'_>) -> bool {
+    let Some(node) = root.get("needs_query") else { return true };
+    let needs = fields::boolean(node, "needs_query", sink).unwrap_or(true);
+    if !needs && category != super::COMPRESS_CATEGORY {
+        let message = format!("a recipe of category `{category}` cannot do without the user's query");
+        sink.report(Code::QueryRequired, &node.span, message, "remove needs_query");
+    }
+    needs
+}
+
+fn gates(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Gates {
+    const KEYS: [&str; 5] =
+        ["schema_validation", "confidence_threshold", "evidence_required", "max_retries", "timeout_ms"];
+    /// More retries than this only cost.
+    const MOST_RETRIES: u64 = 10;
+    let mut gates = Gates::default();
+    let Some(node) = node.filter(|node| fields::check_keys(node, "quality_gates", &KEYS, sink)) else {
+        return gates;
+    };
+    let what = |key: &str| format!("quality_gates.{key}");
+    if let Some(value) = node.get(KEYS[0]) {
+        gates.schema_validation = fields::boolean(value, &what(KEYS[0]), sink).unwrap_or(true);
+    }
+    gates.confidence_threshold =
+        node.get(KEYS[1]).and_then(|value| fields::fraction(value, &what(KEYS[1]), sink));
+    if let Some(value) = node.get(KEYS[2]) {
+        gates.evidence_required = fields::boolean(value, &what(KEYS[2]), sink).unwrap_or_default();
+    }
+    if let Some(value) = node.get(KEYS[3]) {
+        let retries = fields::whole(value, &what(KEYS[3]), 0..=MOST_RETRIES, sink);
+        gates.max_retries = retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_MAX_RETRIES);
+    }
+    if let Some(value) = node.get(KEYS[4]) {
+        let timeout = fields::whole(value, &what(KEYS[4]), 1..=MAX_TIMEOUT_MS, sink);
+        gates.timeout_ms = timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
+    }
+    gates
+}
+
+fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
+    let mut compression = Compression::default();
+    let keys = ["enabled", "model_layer", "preserve"];
+    let Some(node) = node.filter(|node| fields::check_keys(node, "compression", &keys, sink)) else {
+        return compression;
+    };
+    if let Some(value) = node.get("enabled") {
+        compression.enabled = fields::boolean(value, "compression.enabled", sink).unwrap_or(true);
+    }
+    if let Some(value) = node.get("model_layer") {
+        let layer = fields::choice(value, "compression.model_layer", &Layer::ALL, sink);
+        if layer.is_some_and(|layer| layer != Layer::Nerves) {
+            sink.report(
+                Code::CompressionLayer,
+                &value.span,
+                "condensing always runs on NERVES",
+                "write NERVES",
+            );
+        }
+    }
+    let preserve = fields::names(node.get("preserve"), "compression.preserve", sink);
+    let sections: Vec<String> = (0..=super::LAST_SECTION).map(|n| format!("section_{n}")).collect();
+    let valid: Vec<&str> = PRESERVE.into_iter().chain(sections.iter().map(String::as_str)).collect();
+    for entry in preserve.iter().filter(|entry| !valid.contains(&entry.value.as_str())) {
+        let message = format!("`compression.preserve` cannot name `{}`", entry.value);
+        let help = super::diagnostic::suggest(&entry.value, valid.iter().copied());
+        sink.report(Code::NotOneOf, &entry.span, message, help);
+    }
+    compression.preserve = fields::values(&preserve);
+    compression
+}
+
+/// Tool names, which may have dots as in `internet.research` (R0-10.14).
+fn tools(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
+    let Some(node) = node else { return Vec::new() };
+    let named: Vec<_> = fields::list(node, TOOLS, sink)
+        .iter()
+        .filter_map(|item| {
+            let tool = fields::text(item, TOOLS, sink)?;
+            let good = tool.value.split('.').all(fields::is_plain_name);
+            if !good {
+                let help = "use letters, digits, _, - and . only";
+                sink.report(Code::BadName, &tool.span, format!("{:?} is not a tool name", tool.value), help);
+            }
+            good.then_some(tool)
+        })
+        .collect();
+    fields::values(&fields::distinct(named, TOOLS, sink))
+}

@@ -1,0 +1,228 @@
+//! What a recipe reads: documents, sections, variables, and the stages that choose among them.
+
+use std::collections::BTreeMap;
+
+use super::code::Code;
+use super::diagnostic::{Sink, Spanned, suggest};
+use super::file::VariantFile;
+use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION};
+use super::yaml::{Kind, Node};
+use super::{fields, file};
+use crate::content::ContentType;
+
+/// The most tokens `min_remaining` may ask for.
+const MAX_REMAINING: u64 = 100_000_000;
+
+/// `input_docs`: names, or mappings with more to say.
+pub(super) fn docs(
+    node: Option<&Node<'_>>,
+    variants: &BTreeMap<String, VariantFile>,
+    sink: &mut Sink<'_>,
+) -> Vec<Spanned<InputDoc>> {
+    let Some(node) = node else { return Vec::new() };
+    let mut docs: Vec<Spanned<InputDoc>> = Vec::new();
+    for item in fields::list(node, "input_docs", sink) {
+        let Some(doc) = doc(item, variants, sink) else { continue };
+        if docs.iter().any(|other| other.value.name == doc.name) {
+            let message = format!("`{}` stands twice in `input_docs`", doc.name);
+            sink.report(Code::Duplicate, &item.span, message, "");
+        } else {
+            docs.push(Spanned { value: doc, span: item.span.clone() });
+        }
+    }
+    docs
+}
+
+fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sink<'_>) -> Option<InputDoc> {
+    const KEYS: [&str; 7] =
+        ["name", "required", "priority", "content_type", "protect", "variants", "min_remaining"];
+    let mut doc = InputDoc {
+        name: String::new(),
+        required: true,
+        priority: DEFAULT_PRIORITY,
+        content_type: None,
+        protect: false,
+        variants: Vec::new(),
+        min_remaining: 0,
+    };
+    if matches!(node.kind, Kind::Scalar { .. }) {
+        doc.name = doc_name(node, sink)?;
+        return Some(doc);
+    }
+    if !fields::check_keys(node, "input_docs", &KEYS, sink) {
+        return None;
+    }
+    match node.get("name") {
+        Some(name) => doc.name = doc_name(name, sink)?,
+        None => {
+            file::missing("input_docs.name", &node.span, sink);
+            return None;
+        }
+    }
+    if let Some(value) = node.get("required") {
+        doc.required = fields::boolean(value, "input_docs.required", sink)?;
+    }
+    if let Some(value) = node.get("priority") {
+        doc.priority = priority(value, "input_docs.priority", sink)?;
+    }
+    if let Some(value) = node.get("content_type") {
+        doc.content_type = content_type(value, sink);
+    }
+    if let Some(value) = node.get("protect") {
+        doc.protect = fields::boolean(value, "input_docs.protect", sink)?;
+    }
+    if let Some(value) = node.get("min_remaining") {
+        let tokens = fields::whole(value, "input_docs.min_remaining", 0..=MAX_REMAINING, sink)?;
+        doc.min_remaining = usize::try_from(tokens).ok()?;
+    }
+    let stages = fields::names(node.get("variants"), "input_docs.variants", sink);
+    for stage in stages.iter().filter(|stage| !variants.contains_key(&stage.value)) {
+        let help = suggest(&stage.value, variants.keys().map(String::as_str));
+        sink.report(Code::Variant, &stage.span, format!("there is no variant `{}`", stage.value), help);
+    }
+    doc.variants = fields::values(&stages);
+    Some(doc)
+}
+
+/// 0 to 100 (R2-8.7).
+pub(super) fn priority(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<u8> {
+    fields::whole(node, what, 0..=100, sink).and_then(|n| u8::try_from(n).ok())
+}
+
+/// A file name without folders.
+fn doc_name(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<String> {
+    let name = fields::text(node, "input_docs", sink)?;
+    let good = name.value.split('.').all(fields::is_plain_name);
+    if !good {
+        let message = format!("{:?} is not a document name", name.value);
+        let help = "use a file name without folders, such as context.md; callers say where it is";
+        sink.report(Code::BadName, &name.span, message, help);
+    }
+    good.then_some(name.value)
+}
+
+fn content_type(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<ContentType> {
+    let given = fields::text(node, "input_docs.content_type", sink)?;
+    let found = serde_json::from_value(given.value.clone().into());
+    if found.is_err() {
+        let names = content_type_names();
+        let message = format!("`input_docs.content_type` cannot be `{}`", given.value);
+        let help = suggest(&given.value, names.iter().map(String::as_str));
+        sink.report(Code::NotOneOf, &given.span, message, help);
+    }
+    found.ok()
+}
+
+/// The names of all content types, as their deserializer lists them when it refuses an empty one.
+fn content_type_names() -> Vec<String> {
+    let refusal = serde_json::from_value::<ContentType>("".into()).map_err(|error| error.to_string());
+    refusal.err().unwrap_or_default().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+/// `input_sections`: `"§0"` to `"§6"`, ascending (R0-12.8).
+pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> {
+    let Some(node) = node else { return Vec::new() };
+    let mut sections = Vec::new();
+    for item in fields::list(node, "input_sections", sink) {
+        let Some(text) = fields::text(item, "input_sections", sink) else { continue };
+        let number = text.value.strip_prefix('§').and_then(|digits| digits.parse::<u8>().ok());
+        match number.filter(|number| *number <= LAST_SECTION) {
+            Some(number) if sections.contains(&number) => {
+                let message = format!("`{}` stands twice in `input_sections`", text.value);
+                sink.report(Code::Duplicate, &text.span, message, "");
+            }
+            Some(number) => sections.push(number),
+            None => {
+                let message = format!("`input_sections` cannot name `{}`", text.value);
+                let help = format!("sections are \"§0\" to \"§{LAST_SECTION}\", in quotes");
+                sink.report(Code::NotOneOf, &text.span, message, help);
+            }
+        }
+    }
+    sections.sort_unstable();
+    sections
+}
+
+/// `variables`: name → template (R0-12.9).
+pub(super) fn variables(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap<String, Spanned<String>> {
+    let mut variables = BTreeMap::new();
+    let Some(node) = node else { return variables };
+    let Kind::Map(entries) = &node.kind else {
+        fields::wrong_type(node, "variables", "a mapping from name to template", sink);
+        return variables;
+    };
+    if entries.is_empty() {
+        sink.report(Code::Empty, &node.span, "`variables` is empty", "leave the key out");
+    }
+    for (name, value) in entries {
+        if !fields::is_identifier(&name.text) {
+            let message = format!("{:?} cannot be the name of a variable", name.text);
+            sink.report(
+                Code::BadName,
+                &name.span,
+                message,
+                "start with a letter; then letters, digits and _",
+            );
+            continue;
+        }
+        // A variable whose value is wrong is still declared, so that its uses are not reported as well.
+        let template = fields::text(value, &format!("variables.{}", name.text), sink);
+        let template = template.unwrap_or(Spanned { value: String::new(), span: value.span.clone() });
+        variables.insert(name.text.to_string(), template);
+    }
+    variables
+}
+
+/// `variants`: stage → its prompts.
+pub(super) fn variants(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap<String, VariantFile> {
+    let mut variants = BTreeMap::new();
+    let Some(node) = node else { return variants };
+    let Kind::Map(entries) = &node.kind else {
+        fields::wrong_type(node, "variants", "a mapping from stage to its prompts", sink);
+        return variants;
+    };
+    for (stage, value) in entries {
+        let what = format!("variants.{}", stage.text);
+        if !fields::is_plain_name(&stage.text) {
+            let message = format!("{:?} cannot be the name of a variant", stage.text);
+            sink.report(Code::BadName, &stage.span, message, "use letters, digits, _ and - only");
+        }
+        if !fields::check_keys(value, &what, &["description", "prompt_files"], sink) {
+            continue;
+        }
+        let prompt_files = match value.get("prompt_files") {
+            Some(files) => file::prompt_paths(files, &format!("{what}.prompt_files"), sink),
+            None => {
+                file::missing(&format!("{what}.prompt_files"), &stage.span, sink);
+                Vec::new()
+            }
+        };
+        let description = value.get("description").and_then(|node| fields::text(node, &what, sink));
+        let description = description.map(|text| text.value.trim().to_owned());
+        variants.insert(stage.text.to_string(), VariantFile { description, prompt_files });
+    }
+    variants
+}
+
+/// `default_variant`: an explicit registered entry, required with variants (C64).
+pub(super) fn default_variant(
+    root: &Node<'_>,
+    variants: &BTreeMap<String, VariantFile>,
+    sink: &mut Sink<'_>,
+) -> Option<Spanned<String>> {
+    let Some(node) = root.get("default_variant") else {
+        if let Some(stages) = root.get("variants").filter(|_| !variants.is_empty()) {
+            let start = stages.span.start..stages.span.start;
+            let help = "states that no variant names use the default one; add `default_variant`";
+            sink.report(Code::Variant, &start, "Missing required field: default_variant", help);
+        }
+        return None;
+    };
+    let given = fields::text(node, "default_variant", sink)?;
+    if variants.contains_key(&given.value) {
+        return Some(given);
+    }
+    let help = suggest(&given.value, variants.keys().map(String::as_str));
+    sink.report(Code::Variant, &given.span, format!("there is no variant `{}`", given.value), help);
+    None
+}

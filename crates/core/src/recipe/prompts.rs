@@ -1,0 +1,106 @@
+//! The prompt files of a project: where they stand, whether they compile, what they include.
+//!
+//! Does not know recipes: whether the names a prompt uses are declared depends on who uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::assemble::{self, Prompt};
+use super::check::{ProjectFiles, is_prompt_path};
+use super::code::Code;
+use super::diagnostic::{Sink, nearest};
+use super::{fields, template};
+
+/// Compiles every prompt and follows its includes; the result is by name. Files that are not text, as
+/// `texts` lacks them, are there too, so that recipes do not call them missing.
+pub(super) fn check<'f>(
+    files: &'f ProjectFiles,
+    texts: &BTreeMap<&'f str, String>,
+    sinks: &mut BTreeMap<&'f str, Sink<'_>>,
+) -> BTreeMap<String, Prompt> {
+    let mut prompts = BTreeMap::new();
+    for path in files.keys().filter(|path| is_prompt_path(path)) {
+        let name = path.strip_prefix("prompts/").and_then(|rest| rest.strip_suffix(".md")).unwrap_or("");
+        let mut prompt = Prompt { path: path.clone(), ..Prompt::default() };
+        let (Some(text), Some(sink)) = (texts.get(path.as_str()), sinks.get_mut(path.as_str())) else {
+            prompts.insert(name.to_owned(), prompt);
+            continue;
+        };
+        let steps: Vec<&str> = name.split('/').collect();
+        if steps.len() < 2 || !steps.iter().all(|step| fields::is_plain_name(step)) {
+            let message = format!("{path:?} is not of the form prompts/category/name.md");
+            sink.report(Code::Layout, &(0..0), message, "move the file into a category folder");
+        }
+        if text.trim().is_empty() {
+            sink.report(Code::Empty, &(0..0), "the prompt is empty", "");
+        }
+        match template::undeclared(text) {
+            Ok(names) => prompt.undeclared = names,
+            Err(problem) => sink.report(Code::TemplateSyntax, &problem.range, problem.message, SYNTAX_HELP),
+        }
+        prompt.text.clone_from(text);
+        prompts.insert(name.to_owned(), prompt);
+    }
+    check_includes(&mut prompts, sinks);
+    for prompt in prompts.values_mut() {
+        prompt.sound = sinks.get(prompt.path.as_str()).is_some_and(|sink| !sink.has_errors());
+    }
+    prompts
+}
+
+pub(super) const SYNTAX_HELP: &str = "to write braces as text, put them between {% raw %} and {% endraw %}";
+
+fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&str, Sink<'_>>) {
+    let names: Vec<String> = prompts.keys().cloned().collect();
+    for prompt in prompts.values_mut() {
+        let Some(sink) = sinks.get_mut(prompt.path.as_str()) else { continue };
+        let found = template::includes(&prompt.text);
+        let included = resolve_includes(&found, &names);
+        for (index, message, help) in included.problems {
+            let range = found.get(index).map_or(0..0, |(_, range)| range.clone());
+            sink.report(Code::Include, &range, message, help);
+        }
+        prompt.includes = included.names;
+    }
+    for (name, prompt) in prompts.iter() {
+        if assemble::reach(prompts, &prompt.includes).contains(name)
+            && let Some(sink) = sinks.get_mut(prompt.path.as_str())
+        {
+            let range = template::includes(&prompt.text).first().map_or(0..0, |(_, range)| range.clone());
+            let message = format!("`{name}` includes itself, directly or through others");
+            sink.report(Code::Include, &range, message, "break the circle");
+        }
+    }
+}
+
+/// What a template includes, and which of its includes cannot be, by their order.
+pub(super) struct Included {
+    pub names: BTreeSet<String>,
+    pub problems: Vec<(usize, String, String)>,
+}
+
+/// Looks up `found`, as [`template::includes`] returns it, among the sorted names in `known`.
+pub(super) fn resolve_includes(found: &[(Option<String>, Range<usize>)], known: &[String]) -> Included {
+    let mut included = Included { names: BTreeSet::new(), problems: Vec::new() };
+    for (index, (name, _)) in found.iter().enumerate() {
+        match name {
+            Some(name) if known.binary_search(name).is_ok() => {
+                included.names.insert(name.clone());
+            }
+            Some(name) => {
+                let help = match nearest(name, known.iter().map(String::as_str)) {
+                    Some(candidate) => format!("did you mean \"{candidate}\"?"),
+                    None => "prompts are included by name, \"category/name\", without extension".to_owned(),
+                };
+                included.problems.push((index, format!("there is no prompt {name:?}"), help));
+            }
+            None => {
+                let message = "the included prompt is not a quoted name".to_owned();
+                let help =
+                    "write {% include \"category/name\" %}, so that the prompt can be checked".to_owned();
+                included.problems.push((index, message, help));
+            }
+        }
+    }
+    included
+}

@@ -1,0 +1,268 @@
+//! Slots: reading them, and checking that they, the documents and the budget fit together.
+
+use super::code::Code;
+use super::diagnostic::{Sink, Spanned};
+use super::file::RecipeFile;
+use super::model::{Cap, DEFAULT_PRIORITY, Overflow, SlotSource, SlotSpec};
+use super::yaml::Node;
+use super::{fields, file, inputs};
+use crate::message::Role;
+
+const SOURCES: [(&str, SlotSource); 4] = [
+    ("prompt", SlotSource::Prompt),
+    ("variant", SlotSource::Variant),
+    ("messages", SlotSource::Messages),
+    ("documents", SlotSource::Documents),
+];
+const ROLES: [(&str, Role); 3] =
+    [("system", Role::System), ("user", Role::User), ("assistant", Role::Assistant)];
+const OVERFLOWS: [(&str, Overflow); 5] = [
+    ("condense", Overflow::Condense),
+    ("point", Overflow::Point),
+    ("drop_oldest", Overflow::DropOldest),
+    ("truncate_at_boundary", Overflow::TruncateAtBoundary),
+    ("refuse", Overflow::Refuse),
+];
+const KEYS: [&str; 11] =
+    ["name", "role", "from", "cap", "floor", "overflow", "soft", "hard", "protect_last", "docs", "priority"];
+/// The largest number of tokens a slot may name.
+const MAX_TOKENS: u64 = 100_000_000;
+/// The most messages that can be protected.
+const MAX_PROTECTED: u64 = 10_000;
+
+/// Reads `slots`.
+pub(super) fn slots(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Spanned<SlotSpec>> {
+    let Some(node) = node else { return Vec::new() };
+    let mut slots: Vec<Spanned<SlotSpec>> = Vec::new();
+    for item in fields::list(node, "slots", sink) {
+        let Some(slot) = slot(item, sink) else { continue };
+        if slots.iter().any(|other| other.value.name == slot.name) {
+            sink.report(Code::Duplicate, &item.span, format!("slot `{}` stands twice", slot.name), "");
+        } else {
+            slots.push(Spanned { value: slot, span: item.span.clone() });
+        }
+    }
+    slots
+}
+
+fn slot(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<SlotSpec> {
+    if !fields::check_keys(node, "slots", &KEYS, sink) {
+        return None;
+    }
+    for key in ["name", "from", "cap"] {
+        if node.get(key).is_none() {
+            file::missing(&format!("slots.{key}"), &node.span, sink);
+        }
+    }
+    let name = node.get("name").and_then(|value| fields::name(value, "slots.name", sink));
+    let source = node.get("from").and_then(|value| fields::choice(value, "slots.from", &SOURCES, sink));
+    let cap = node.get("cap").and_then(|value| cap(value, sink));
+    let role = node.get("role").and_then(|value| fields::choice(value, "slots.role", &ROLES, sink));
+    let soft = node.get("soft").and_then(|value| fields::percent(value, "slots.soft", sink));
+    let hard = node.get("hard").and_then(|value| fields::percent(value, "slots.hard", sink));
+    let mut number = |key: &str, most: u64| {
+        let value =
+            node.get(key).and_then(|value| fields::whole(value, &format!("slots.{key}"), 0..=most, sink));
+        value.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+    };
+    let (floor, protect_last) = (number("floor", MAX_TOKENS), number("protect_last", MAX_PROTECTED));
+    let priority = node.get("priority").and_then(|value| inputs::priority(value, "slots.priority", sink));
+    let docs = docs(node.get("docs"), sink);
+    let overflow = overflow(node.get("overflow"), sink);
+    let (source, hard) = (source?, hard.unwrap_or(100));
+    let slot = SlotSpec {
+        name: name?.value,
+        role: role.unwrap_or(default_role(source)),
+        source,
+        cap: cap?,
+        floor,
+        overflow: if overflow.is_empty() { default_overflow(source) } else { overflow },
+        soft,
+        hard,
+        protect_last,
+        docs,
+        priority: priority.unwrap_or(DEFAULT_PRIORITY),
+    };
+    check_slot(&slot, node, sink);
+    Some(slot)
+}
+
+fn default_role(source: SlotSource) -> Role {
+    match source {
+        SlotSource::Prompt | SlotSource::Variant => Role::System,
+        SlotSource::Messages | SlotSource::Documents => Role::User,
+    }
+}
+
+fn default_overflow(source: SlotSource) -> Vec<Overflow> {
+    match source {
+        SlotSource::Prompt | SlotSource::Variant => vec![Overflow::Refuse],
+        SlotSource::Messages => vec![Overflow::Condense, Overflow::DropOldest],
+        SlotSource::Documents => vec![Overflow::Condense, Overflow::Point],
+    }
+}
+
+/// `1000`, `60%` or `flexible`.
+fn cap(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Cap> {
+    match node.to_json() {
+        serde_json::Value::String(text) if text == "flexible" => Some(Cap::Flexible),
+        serde_json::Value::String(text) if text.ends_with('%') => {
+            fields::percent(node, "slots.cap", sink).map(Cap::Share)
+        }
+        serde_json::Value::Number(_) => {
+            let tokens = fields::whole(node, "slots.cap", 1..=MAX_TOKENS, sink)?;
+            usize::try_from(tokens).ok().map(Cap::Tokens)
+        }
+        _ => {
+            fields::wrong_type(node, "slots.cap", "a number of tokens, a percentage or `flexible`", sink);
+            None
+        }
+    }
+}
+
+fn overflow(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Overflow> {
+    let Some(node) = node else { return Vec::new() };
+    let mut policies = Vec::new();
+    for item in fields::list(node, "slots.overflow", sink) {
+        match fields::choice(item, "slots.overflow", &OVERFLOWS, sink) {
+            Some(policy) if policies.contains(&policy) => {
+                sink.report(Code::Duplicate, &item.span, "policy stands twice in `slots.overflow`", "");
+            }
+            Some(policy) => policies.push(policy),
+            None => {}
+        }
+    }
+    policies
+}
+
+fn docs(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
+    let Some(node) = node else { return Vec::new() };
+    let items = fields::list(node, "slots.docs", sink).iter();
+    let items = items.filter_map(|item| fields::text(item, "slots.docs", sink)).collect();
+    fields::values(&fields::distinct(items, "slots.docs", sink))
+}
+
+/// Rules of one slot.
+fn check_slot(slot: &SlotSpec, node: &Node<'_>, sink: &mut Sink<'_>) {
+    let mut complain = |key: &str, message: String, help: &str| {
+        let span = node.get(key).unwrap_or(node).span.clone();
+        sink.report(Code::Slot, &span, message, help);
+    };
+    let fixed_text = matches!(slot.source, SlotSource::Prompt | SlotSource::Variant);
+    if fixed_text && slot.overflow != [Overflow::Refuse] {
+        let message = format!("slot `{}` holds a prompt, which is never shortened", slot.name);
+        complain("overflow", message, "leave overflow out");
+    }
+    if slot.source == SlotSource::Documents && slot.docs.is_empty() {
+        let message = format!("slot `{}` names no documents", slot.name);
+        complain("from", message, "add `docs` with names of input_docs");
+    }
+    if slot.source != SlotSource::Documents && !slot.docs.is_empty() {
+        let message = format!("slot `{}` holds no documents", slot.name);
+        complain("docs", message, "remove docs, or write `from: documents`");
+    }
+    if slot.source != SlotSource::Messages && slot.protect_last > 0 {
+        let message = format!("slot `{}` holds no messages to protect", slot.name);
+        complain("protect_last", message, "remove protect_last, or write `from: messages`");
+    }
+    if matches!(slot.cap, Cap::Tokens(cap) if slot.floor > cap) {
+        complain("floor", format!("the floor of slot `{}` is above its cap", slot.name), "lower the floor");
+    }
+    if slot.soft.is_some_and(|soft| soft >= slot.hard) {
+        let message = format!("the soft trigger of slot `{}` is not below its hard one", slot.name);
+        complain("soft", message, "soft may wait for the background, hard acts at once: write soft < hard");
+    }
+}
+
+/// Rules that bind slots, documents, prompts and budget together.
+pub(super) fn check_together(file: &RecipeFile, sink: &mut Sink<'_>) {
+    let Some(first) = file.slots.first() else { return };
+    for source in [SlotSource::Prompt, SlotSource::Variant, SlotSource::Messages] {
+        let mut of_source = file.slots.iter().filter(|slot| slot.value.source == source);
+        let wanted = match source {
+            SlotSource::Prompt => true,
+            SlotSource::Variant => !file.variants.is_empty(),
+            _ => false,
+        };
+        let name = SOURCES.iter().find(|(_, other)| *other == source).map_or("", |(name, _)| name);
+        match (of_source.next(), of_source.next()) {
+            (None, _) if wanted => {
+                let message = format!("no slot holds the {name} text");
+                sink.report(Code::Slot, &first.span, message, format!("add a slot with `from: {name}`"));
+            }
+            (Some(slot), _) if source == SlotSource::Variant && !wanted => {
+                let message = "a slot waits for variants, and there are none";
+                sink.report(Code::Slot, &slot.span, message, "add `variants`, or remove the slot");
+            }
+            (_, Some(second)) => {
+                let message = format!("a second slot with `from: {name}`");
+                sink.report(Code::Slot, &second.span, message, "join the two");
+            }
+            _ => {}
+        }
+    }
+    check_documents(file, sink);
+    check_caps(file, sink);
+}
+
+/// Each document stands in exactly one slot.
+fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
+    let sections = (!file.input_sections.is_empty()).then_some("context.md");
+    let known: Vec<&str> =
+        file.input_docs.iter().map(|doc| doc.value.name.as_str()).chain(sections).collect();
+    let mut placed: Vec<&str> = Vec::new();
+    for slot in &file.slots {
+        for doc in &slot.value.docs {
+            if !known.contains(&doc.as_str()) {
+                let message =
+                    format!("slot `{}` names `{doc}`, which the recipe does not read", slot.value.name);
+                let help = super::diagnostic::suggest(doc, known.iter().copied());
+                sink.report(Code::Slot, &slot.span, message, help);
+            } else if placed.contains(&doc.as_str()) {
+                let message = format!("`{doc}` stands in two slots");
+                sink.report(Code::Slot, &slot.span, message, "name it in one of them");
+            }
+            placed.push(doc);
+        }
+    }
+    for doc in file.input_docs.iter().filter(|doc| !placed.contains(&doc.value.name.as_str())) {
+        let message = format!("`{}` stands in no slot", doc.value.name);
+        sink.report(Code::Slot, &doc.span, message, "name it under `docs` of a slot");
+    }
+}
+
+/// Fixed caps and floors fit their allotment, shares fit 100 %.
+fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
+    let Some(budget) = &file.budget else { return };
+    let needs = |slot: &SlotSpec| match slot.cap {
+        Cap::Tokens(tokens) => tokens,
+        Cap::Share(_) | Cap::Flexible => slot.floor,
+    };
+    let is_prompt = |slot: &SlotSpec| matches!(slot.source, SlotSource::Prompt | SlotSource::Variant);
+    let sum = |prompts: bool| {
+        let of_kind = file.slots.iter().map(|slot| &slot.value).filter(|slot| is_prompt(slot) == prompts);
+        of_kind.map(needs).fold(0, usize::saturating_add)
+    };
+    for (part, asked, allotted) in
+        [("prompt", sum(true), budget.tokens.prompt), ("input", sum(false), budget.tokens.input)]
+    {
+        if asked > allotted {
+            let message = format!("slots ask for {asked} tokens of token_budget.{part}, which is {allotted}");
+            sink.report(
+                Code::SlotsExceedBudget,
+                &budget.span,
+                message,
+                "lower caps or floors, or raise the budget",
+            );
+        }
+    }
+    let shares = file.slots.iter().filter_map(|slot| match slot.value.cap {
+        Cap::Share(share) => Some(usize::from(share)),
+        _ => None,
+    });
+    let shares: usize = shares.sum();
+    if shares > 100 {
+        let span = file.slots.first().map_or(budget.span.clone(), |slot| slot.span.clone());
+        sink.report(Code::SlotsExceedBudget, &span, format!("shares add up to {shares}%"), "at most 100%");
+    }
+}

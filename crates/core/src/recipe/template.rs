@@ -1,0 +1,322 @@
+//! Prompt templates: a strict subset of Jinja, checked at load and rendered under limits.
+//!
+//! Undefined names are errors; there is no loader, so a template sees the prompts of its project and nothing else;
+//! fuel and output size are limited, so a template ends. Values are inserted as they are and never rendered again,
+//! so text from outside cannot act as a template.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::Range;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use serde_json::json;
+
+use super::diagnostic::nearest;
+use super::model::{Mode, PromptTemplate, Recipe};
+
+/// Names that every template may use, with what they hold. A recipe's own variable of the same name wins.
+pub const BUILTINS: [(&str, &str); 8] = [
+    ("budget", "token_budget of the recipe: budget.total, .prompt, .input, .output, .response_reserve"),
+    ("documents", "names of the documents in this call, in order"),
+    ("mode", "chat or code"),
+    ("query", "the user's query, byte for byte"),
+    ("recipe", "the recipe: recipe.name, .category, .description"),
+    ("sections", "numbers of the sections of context.md that the recipe reads"),
+    ("tools", "names of the tools the model may call"),
+    ("variant", "the current stage, or none"),
+];
+/// Functions that templates may call.
+const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
+/// Instructions one rendering may take.
+const FUEL: u64 = 1_000_000;
+/// Bytes one rendering may write.
+const MAX_RENDERED: usize = 8 << 20;
+
+/// A template that could not be compiled or rendered, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{template}:{line}:{column}: {message}{}", if help.is_empty() { String::new() } else { format!(" ({help})") })]
+pub struct TemplateError {
+    /// The prompt's name, as in [`PromptTemplate::name`], or `variables.NAME`.
+    pub template: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it; may be empty.
+    pub help: String,
+}
+
+/// What a caller knows when it renders a recipe's prompts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PromptInputs<'a> {
+    /// The user's query, verbatim.
+    pub query: &'a str,
+    /// The mode of the call.
+    pub mode: Option<Mode>,
+    /// The state that selects a variant.
+    pub variant: Option<&'a str>,
+    /// Names of the documents in this call.
+    pub documents: &'a [String],
+    /// Values for [`Recipe::inputs`]; further ones are ignored.
+    pub values: Option<&'a BTreeMap<String, serde_json::Value>>,
+}
+
+/// The system prompt of one call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RenderedPrompts {
+    /// The recipe's own prompts, rendered, in order.
+    pub system: Vec<PromptTemplate>,
+    /// Those of the chosen variant.
+    pub variant: Vec<PromptTemplate>,
+}
+
+impl Recipe {
+    /// Renders the prompts with the values of one call.
+    ///
+    /// # Errors
+    /// When a value that a template needs was not given, or a limit is exceeded; names template, line and column.
+    pub fn render(&self, inputs: &PromptInputs<'_>) -> Result<RenderedPrompts, TemplateError> {
+        let variant = self.variant(inputs.variant);
+        let mut context = self.builtins(inputs, variant.map(|(name, _)| name));
+        let env = environment(&self.includes);
+        let given = inputs.values.into_iter().flatten().filter(|(name, _)| self.inputs.contains(*name));
+        let mut outer = context.clone();
+        outer.extend(given.map(|(name, given)| (name.clone(), value(given))));
+        for (name, template) in &self.variables {
+            let rendered = render(&env, &format!("variables.{name}"), template, &outer)?;
+            context.insert(name.clone(), rendered.into());
+        }
+        let render_all = |templates: &[PromptTemplate]| -> Result<Vec<_>, TemplateError> {
+            let rendered = templates.iter().map(|template| {
+                let text = render(&env, &template.name, &template.text, &context)?;
+                Ok(PromptTemplate { name: template.name.clone(), text })
+            });
+            rendered.collect()
+        };
+        Ok(RenderedPrompts {
+            system: render_all(&self.system)?,
+            variant: variant.map_or(Ok(Vec::new()), |(_, variant)| render_all(&variant.system))?,
+        })
+    }
+
+    fn builtins(&self, inputs: &PromptInputs<'_>, variant: Option<&str>) -> BTreeMap<String, Value> {
+        let mode = inputs.mode.or(self.mode).unwrap_or(Mode::Chat);
+        let recipe = json!({"name": self.name, "category": self.category, "description": self.description});
+        let values = [
+            ("budget", value(self.budget)),
+            ("documents", value(inputs.documents)),
+            ("mode", value(mode)),
+            ("query", Value::from(inputs.query)),
+            ("recipe", value(recipe)),
+            ("sections", value(&self.input_sections)),
+            ("tools", value(&self.tools)),
+            ("variant", value(variant)),
+        ];
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn value(value: impl serde::Serialize) -> Value {
+    minijinja::value::Serde(value).into()
+}
+
+/// Whether a template may use `name` without the recipe declaring it.
+pub(super) fn is_builtin(name: &str) -> bool {
+    BUILTINS.iter().any(|(builtin, _)| *builtin == name) || FUNCTIONS.contains(&name)
+}
+
+/// An environment that holds `prompts` for inclusion. Prompts that do not compile are left out: they have been
+/// reported, and including them fails.
+fn environment(prompts: &BTreeMap<String, String>) -> Environment<'_> {
+    let mut env = Environment::new();
+    if let Ok(syntax) =
+        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()
+    {
+        env.set_syntax(syntax);
+    }
+    env.set_undefined_behavior(UndefinedBehavior::Strict);
+    env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    env.set_fuel(Some(FUEL));
+    env.set_debug(true);
+    env.remove_global("debug");
+    for (name, text) in prompts {
+        let _ = env.add_template(name, text);
+    }
+    env
+}
+
+fn render(
+    env: &Environment<'_>,
+    name: &str,
+    text: &str,
+    context: &BTreeMap<String, Value>,
+) -> Result<String, TemplateError> {
+    let mut out = Limited(Vec::new());
+    let template = env.template_from_named_str(name, text).map_err(|error| explain(name, text, &error))?;
+    template.render_captured_to(context, &mut out).map_err(|error| explain(name, text, &error))?;
+    Ok(String::from_utf8_lossy(&out.0).trim_end().to_owned())
+}
+
+/// Takes at most [`MAX_RENDERED`] bytes.
+struct Limited(Vec<u8>);
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len().saturating_add(bytes.len()) > MAX_RENDERED {
+            return Err(io::Error::other(format!("the prompt is larger than {MAX_RENDERED} bytes")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn explain(name: &str, text: &str, error: &Error) -> TemplateError {
+    let problem = Problem::of(error, text);
+    let template = error.name().unwrap_or(name).to_owned();
+    let source = error.template_source().unwrap_or(text);
+    let before = source.get(..problem.range.start).unwrap_or("");
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    let help = match error.kind() {
+        ErrorKind::UndefinedError => {
+            "give the value with --set NAME=VALUE, or a default: {{ name | default('') }}"
+        }
+        ErrorKind::OutOfFuel => "the template loops too long",
+        _ => "",
+    };
+    TemplateError { template, line, column, message: problem.message, help: help.to_owned() }
+}
+
+/// What is wrong with a template, and at which bytes.
+pub(super) struct Problem {
+    pub range: Range<usize>,
+    pub message: String,
+}
+
+impl Problem {
+    fn of(error: &Error, text: &str) -> Self {
+        let source = error.template_source().unwrap_or(text);
+        let line_start = |line: usize| -> usize {
+            source.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+        };
+        let range = error.range().filter(|range| range.end <= source.len()).unwrap_or_else(|| {
+            let start = line_start(error.line().unwrap_or(1));
+            let end =
+                source.get(start..).and_then(|rest| rest.find('\n')).map_or(source.len(), |len| start + len);
+            start..end
+        });
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let detail = cause.or(error.detail().map(str::to_owned));
+        let message = detail.unwrap_or_else(|| error.kind().to_string());
+        let mut message = format!("{message} in `{}`", source.get(range.clone()).unwrap_or("").trim());
+        if message.len() > 200 {
+            message.truncate(message.floor_char_boundary(200));
+            message.push('…');
+        }
+        Self { range, message }
+    }
+}
+
+/// The names a template uses without setting them, sorted.
+pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, Problem> {
+    let prompts = BTreeMap::new();
+    let env = environment(&prompts);
+    match env.template_from_str(text) {
+        Ok(template) => Ok(template.undeclared_variables(false).into_iter().collect()),
+        Err(error) => Err(Problem::of(&error, text)),
+    }
+}
+
+/// The tags of a template without comments and raw blocks: whether a statement, and the bytes between the braces.
+fn tags(text: &str) -> Vec<(bool, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|offset| at + offset) {
+        let (close, statement) = match text.as_bytes().get(open + 1) {
+            Some(b'{') => ("}}", false),
+            Some(b'%') => ("%}", true),
+            Some(b'#') => ("#}", false),
+            _ => {
+                at = open + 1;
+                continue;
+            }
+        };
+        let start = open + 2;
+        let Some(end) = text.get(start..).and_then(|rest| rest.find(close)).map(|len| start + len) else {
+            break;
+        };
+        at = end + 2;
+        let inner = text.get(start..end).unwrap_or("").trim_matches(['-', '+', ' ', '\t', '\n']);
+        if statement && inner == "raw" {
+            let Some(resume) = text.get(at..).and_then(|rest| rest.find("endraw")).map(|len| at + len) else {
+                break;
+            };
+            at = resume;
+        } else if close != "#}" {
+            found.push((statement, start..end));
+        }
+    }
+    found
+}
+
+/// Where a template uses each name first, leaving out attributes, filters and text in quotes.
+pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
+    let mut found = BTreeMap::new();
+    for (_, range) in tags(text) {
+        let Some(inner) = text.get(range.clone()) else { continue };
+        let mut quote = None;
+        let mut last = ' ';
+        let mut chars = inner.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if quote.is_some() {
+                quote = quote.filter(|open| *open != c);
+            } else if matches!(c, '"' | '\'') {
+                quote = Some(c);
+            } else if c.is_alphanumeric() || c == '_' {
+                let mut end = at + c.len_utf8();
+                while let Some((next, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_') {
+                    end = next + c.len_utf8();
+                }
+                if let (Some(name), false) = (inner.get(at..end), matches!(last, '.' | '|')) {
+                    found.entry(name).or_insert(range.start + at..range.start + end);
+                }
+            }
+            if !c.is_whitespace() {
+                last = c;
+            }
+        }
+    }
+    found
+}
+
+/// What a template includes: the quoted name, or nothing when the name is computed; and where.
+pub(super) fn includes(text: &str) -> Vec<(Option<String>, Range<usize>)> {
+    let statements = tags(text).into_iter().filter(|(statement, _)| *statement);
+    let found = statements.filter_map(|(_, range)| {
+        let inner = text.get(range.clone())?.trim_start_matches(['-', '+']).trim_start();
+        let word = inner.split(char::is_whitespace).next()?;
+        if !["include", "import", "from", "extends"].contains(&word) {
+            return None;
+        }
+        let rest = inner.get(word.len()..)?.trim_start();
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let name = quote.and_then(|quote| rest.get(1..)?.split_once(quote)).map(|(name, _)| name.to_owned());
+        Some((name, range))
+    });
+    found.collect()
+}
+
+/// Help for a name that nobody declares.
+pub(super) fn undeclared_help<'v>(name: &str, declared: impl Iterator<Item = &'v str>) -> String {
+    match nearest(name, declared.chain(BUILTINS.iter().map(|(builtin, _)| *builtin))) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => format!("declare it: `variables: {{{name}: \"{{{{ {name} }}}}\"}}` takes it from the caller"),
+    }
+}

@@ -1,0 +1,277 @@
+//! YAML as a tree that knows where each value stands.
+//!
+//! Reads a plain subset: no anchors, aliases, tags or directives, so a file cannot unfold into more than it holds.
+//! Everything wrong that leaves the structure readable is reported and read past.
+
+use std::collections::BTreeSet;
+
+use granit_parser::{Event, Parser, ScalarStyle};
+
+use super::code::Code;
+use super::diagnostic::{Sink, Span};
+
+/// Levels of nesting, of block and of flow collections each.
+const MAX_DEPTH: usize = 32;
+/// Values in one file.
+const MAX_NODES: usize = 20_000;
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'s> {
+    pub kind: Kind<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Kind<'s> {
+    /// Text as written; only a plain scalar may also be a number, a truth value or null.
+    Scalar {
+        text: std::borrow::Cow<'s, str>,
+        style: ScalarStyle,
+    },
+    List(Vec<Node<'s>>),
+    /// In order; every key is a scalar and stands once.
+    Map(Vec<(Spelt<'s>, Node<'s>)>),
+}
+
+/// A key and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Spelt<'s> {
+    pub text: std::borrow::Cow<'s, str>,
+    pub span: Span,
+}
+
+impl<'s> Node<'s> {
+    /// What a person would call it.
+    pub fn describe(&self) -> &'static str {
+        match &self.kind {
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a mapping",
+            Kind::Scalar { .. } => match self.to_json() {
+                serde_json::Value::Null => "nothing",
+                serde_json::Value::Bool(_) => "true/false",
+                serde_json::Value::Number(_) => "a number",
+                _ => "text",
+            },
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, style: ScalarStyle::Plain } if is_null(text))
+    }
+
+    /// The value of key `key` of a mapping.
+    pub fn get(&self, key: &str) -> Option<&Node<'s>> {
+        match &self.kind {
+            Kind::Map(entries) => entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The same as JSON, by the YAML 1.2 core rules for plain scalars.
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.kind {
+            Kind::Scalar { text, style: ScalarStyle::Plain } => plain_to_json(text),
+            Kind::Scalar { text, .. } => text.clone().into(),
+            Kind::List(items) => items.iter().map(Self::to_json).collect(),
+            Kind::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.text.to_string(), value.to_json()));
+                serde_json::Value::Object(entries.collect())
+            }
+        }
+    }
+
+    /// The node that a JSON pointer leads to, or the nearest one above it.
+    pub fn at_pointer(&self, pointer: &str) -> &Node<'s> {
+        let mut node = self;
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match &node.kind {
+                Kind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+                _ => node.get(&step),
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        node
+    }
+}
+
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+fn plain_to_json(text: &str) -> serde_json::Value {
+    match text {
+        text if is_null(text) => serde_json::Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        text => {
+            let digits = text.trim_start_matches(['-', '+']);
+            let numeric = digits.starts_with(|c: char| c.is_ascii_digit()) || digits.starts_with('.');
+            let number = numeric.then(|| {
+                text.parse::<i64>()
+                    .map(serde_json::Value::from)
+                    .or_else(|_| text.parse::<u64>().map(serde_json::Value::from))
+                    .ok()
+                    .or_else(|| {
+                        text.parse::<f64>().ok().filter(|n| n.is_finite()).map(serde_json::Value::from)
+                    })
+            });
+            number.flatten().unwrap_or_else(|| text.into())
+        }
+    }
+}
+
+/// The one document of the sink's source; `None` when it cannot be read as one.
+pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
+    let options = granit_parser::options! {
+        emit_unresolved_aliases: true,
+        disallow_directives: true,
+        emit_comments: false,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    let mut builder =
+        Builder { stack: Vec::new(), root: None, documents: 0, nodes: 0, refused: BTreeSet::new() };
+    for event in Parser::new_from_str_with_options(sink.source(), options) {
+        match event {
+            Ok((event, span)) => {
+                let span = span.byte_range().unwrap_or(0..0);
+                if !builder.push(event, span, sink) {
+                    return None;
+                }
+            }
+            Err(error) => {
+                report_scan_error(&error, sink);
+                return None;
+            }
+        }
+    }
+    if builder.documents != 1 || builder.root.as_ref().is_some_and(Node::is_null) {
+        let help = "a recipe file holds exactly one mapping, starting with `name:`";
+        sink.report(Code::NotOneDocument, &(0..0), "the file holds no YAML document", help);
+        return None;
+    }
+    builder.root
+}
+
+fn report_scan_error(error: &granit_parser::ScanError, sink: &mut Sink<'_>) {
+    use granit_parser::ErrorKind;
+    let at = error.marker().byte_offset().unwrap_or(0);
+    let span = at..at.saturating_add(1);
+    match error.kind() {
+        ErrorKind::DirectiveDisallowed => {
+            sink.report(Code::YamlFeature, &span, "YAML directives are not allowed", "remove the line");
+        }
+        ErrorKind::RecursionLimitExceeded => {
+            let message = format!("collections nest deeper than {MAX_DEPTH} levels");
+            sink.report(Code::TooDeep, &span, message, "flatten the value");
+        }
+        kind => sink.report(Code::Syntax, &span, format!("not valid YAML: {kind}"), ""),
+    }
+}
+
+/// A collection under construction.
+enum Open<'s> {
+    List(Span, Vec<Node<'s>>),
+    Map { span: Span, entries: Vec<(Spelt<'s>, Node<'s>)>, key: Option<Node<'s>>, seen: BTreeSet<String> },
+}
+
+struct Builder<'s> {
+    stack: Vec<Open<'s>>,
+    root: Option<Node<'s>>,
+    documents: usize,
+    nodes: usize,
+    /// Which of anchors, aliases and tags have been reported; each is reported once.
+    refused: BTreeSet<&'static str>,
+}
+
+impl<'s> Builder<'s> {
+    /// Takes one event; false when reading should stop.
+    fn push(&mut self, event: Event<'s>, span: Span, sink: &mut Sink<'_>) -> bool {
+        if event.is_node() {
+            self.nodes += 1;
+            if self.nodes > MAX_NODES {
+                sink.report(Code::TooDeep, &span, format!("the file holds more than {MAX_NODES} values"), "");
+                return false;
+            }
+            self.refuse_features(&event, &span, sink);
+        }
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents == 2 {
+                    let help = "put each recipe into a file of its own";
+                    sink.report(Code::NotOneDocument, &span, "a second YAML document starts here", help);
+                    return false;
+                }
+            }
+            Event::Scalar(text, style, ..) => {
+                self.place(Node { kind: Kind::Scalar { text, style }, span }, sink)
+            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                let kind = Kind::Scalar { text: "".into(), style: ScalarStyle::DoubleQuoted };
+                self.place(Node { kind, span }, sink);
+            }
+            Event::SequenceStart(..) => self.stack.push(Open::List(span, Vec::new())),
+            Event::MappingStart(..) => {
+                self.stack.push(Open::Map { span, entries: Vec::new(), key: None, seen: BTreeSet::new() });
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span.end, sink),
+            _ => {}
+        }
+        true
+    }
+
+    fn close(&mut self, end: usize, sink: &mut Sink<'_>) {
+        let (start, kind) = match self.stack.pop() {
+            Some(Open::List(span, items)) => (span.start, Kind::List(items)),
+            Some(Open::Map { span, entries, .. }) => (span.start, Kind::Map(entries)),
+            None => return,
+        };
+        let text = sink.source().get(start..end.max(start)).unwrap_or("");
+        self.place(Node { kind, span: start..start + text.trim_end().len() }, sink);
+    }
+
+    fn place(&mut self, node: Node<'s>, sink: &mut Sink<'_>) {
+        match self.stack.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List(_, items)) => items.push(node),
+            Some(Open::Map { entries, key, seen, .. }) => match key.take() {
+                None => *key = Some(node),
+                Some(Node { kind: Kind::Scalar { text, .. }, span }) => {
+                    if seen.insert(text.to_string()) {
+                        entries.push((Spelt { text, span }, node));
+                    } else {
+                        let help = "keep one of the two";
+                        sink.report(Code::DuplicateKey, &span, format!("key `{text}` stands twice"), help);
+                    }
+                }
+                Some(other) => {
+                    let message = format!("a key must be text, not {}", other.describe());
+                    let help = "braces that belong to a text, as in \"{{ name }}\", need quotes around them";
+                    sink.report(Code::WrongType, &other.span, message, help);
+                }
+            },
+        }
+    }
+
+    fn refuse_features(&mut self, event: &Event<'_>, span: &Span, sink: &mut Sink<'_>) {
+        let what = if event.is_alias() {
+            "aliases"
+        } else if event.anchor_id().is_some() {
+            "anchors"
+        } else if event.tag().is_some() {
+            "tags"
+        } else {
+            return;
+        };
+        if self.refused.insert(what) {
+            let help = "write the value out; text that starts with & * or ! needs quotes";
+            sink.report(Code::YamlFeature, span, format!("YAML {what} are not allowed"), help);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A project folder: its recipes, prompts and registry, read safely from disk, or built into the program.
+//!
+//! Owns reading and writing those files. What is wrong inside them is [`larder_core::recipe`]'s business.
+
+mod folder;
+
+use std::path::{Path, PathBuf};
+
+use larder_core::recipe::{
+    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError,
+};
+use larder_core::tokens::Counter;
+
+include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
+
+/// A project, read and checked.
+#[derive(Debug)]
+pub struct Project {
+    root: Option<PathBuf>,
+    files: ProjectFiles,
+    report: CheckReport,
+}
+
+/// A project that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// The folder could not be read.
+    #[error("cannot read {}: {source}; expected a project folder with recipes/ and prompts/", path.display())]
+    Read {
+        /// What could not be read.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The registry could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// What could not be written.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The registry is only written for a project without errors.
+    #[error("{count} errors in the project; `larder check` lists them. {REGISTRY_PATH} was not written")]
+    HasErrors {
+        /// How many.
+        count: usize,
+    },
+    /// The built-in project has no folder to write to.
+    #[error("the built-in project cannot be changed; `larder init` makes a project folder")]
+    BuiltIn,
+}
+
+impl Project {
+    /// Reads and checks the project in folder `dir`. Problems inside files do not fail it; they are in
+    /// [`Self::check`]. `counter` measures whether prompts fit their allotments.
+    ///
+    /// # Errors
+    /// When the folder itself cannot be read.
+    pub fn open(dir: &Path, counter: &Counter) -> Result<Self, ProjectError> {
+        let folder::Contents { files, problems } = folder::read(dir)?;
+        let mut report = recipe::check(&files, counter);
+        for problem in problems {
+            report.add(problem);
+        }
+        Ok(Self { root: Some(dir.to_owned()), files, report })
+    }
+
+    /// The recipes and prompts that ship with Larder.
+    pub fn builtin(counter: &Counter) -> Self {
+        let files: ProjectFiles =
+            COOKBOOK.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect();
+        let report = recipe::check(&files, counter);
+        Self { root: None, files, report }
+    }
+
+    /// The folder, unless built in.
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// The files as read, by path inside the project.
+    pub fn files(&self) -> &ProjectFiles {
+        &self.files
+    }
+
+    /// Everything the check found, and every usable recipe.
+    pub fn check(&self) -> &CheckReport {
+        &self.report
+    }
+
+    /// The recipe of this name: `category/name`, or a name, file stem or alias alone; `.yaml` may follow (C72).
+    ///
+    /// # Errors
+    /// When there is none ("Recipe not found: …", R0-18.2), or it has errors.
+    pub fn recipe(&self, name: &str) -> Result<&Recipe, RecipeError> {
+        self.report.recipes.find(name)
+    }
+
+    /// The recipe of a phase for a mode (R0-17.4).
+    ///
+    /// # Errors
+    /// As [`Self::recipe`].
+    pub fn recipe_for_mode(&self, phase: &str, mode: Mode) -> Result<&Recipe, RecipeError> {
+        self.report.recipes.for_mode(phase, mode)
+    }
+
+    /// Diagnostics as plain text with excerpts of the files.
+    pub fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        recipe::render_plain(diagnostics, |path| self.files.get(path).map(Vec::as_slice))
+    }
+
+    /// Brings `registry.yaml` up to date; true when it changed. The file is replaced as a whole or not at all.
+    ///
+    /// # Errors
+    /// When the project has errors, is built in, or the file cannot be written.
+    pub fn write_registry(&self) -> Result<bool, ProjectError> {
+        let root = self.root.as_deref().ok_or(ProjectError::BuiltIn)?;
+        let Some(registry) = &self.report.registry else {
+            let count = self.report.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+            return Err(ProjectError::HasErrors { count });
+        };
+        if self.files.get(REGISTRY_PATH).is_some_and(|old| old == registry.as_bytes()) {
+            return Ok(false);
+        }
+        let path = root.join(REGISTRY_PATH);
+        folder::replace(&path, registry.as_bytes()).map_err(|source| ProjectError::Write { path, source })?;
+        Ok(true)
+    }
+}

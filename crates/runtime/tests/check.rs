@@ -1,0 +1,178 @@
+//! Golden tests of `check`: each folder of `check/broken` is a project with mistakes and, in `expected.txt`, all that
+//! is printed about it. Adding a case needs no Rust: make the folder, run with `LARDER_BLESS=1`, read the result.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use larder::project::{Project, ProjectError};
+use larder_core::recipe::{Code, MAX_FILE_BYTES, RecipeError, Severity};
+use larder_core::tokens::Counter;
+
+/// Codes that no folder in a repository can show; tests below hold them.
+const WITHOUT_GOLDEN: [Code; 2] = [Code::TooLarge, Code::Unreadable];
+
+fn cases() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/broken");
+    let mut cases: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+fn open(dir: &Path) -> Result<Project, ProjectError> {
+    Project::open(dir, &Counter::o200k())
+}
+
+/// A folder with one recipe that has no mistakes.
+fn good_folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe = "name: answer\ndescription: Answer.\nmodel_layer: VOICE\n\
+                  token_budget: {total: 2000, prompt: 300, input: 1250, output: 250}\n\
+                  prompt_files: [prompts/ask/answer.md]\ninput_docs: [passages]\noutput_format: text\n";
+    for (path, text) in [("recipes/ask/answer.yaml", recipe), ("prompts/ask/answer.md", "Answer.\n")] {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn every_broken_project_prints_what_is_expected() {
+    let bless = std::env::var_os("LARDER_BLESS").is_some();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let project = open(&case).unwrap();
+        let printed = project.render(&project.check().diagnostics);
+        let expected = case.join("expected.txt");
+        if bless {
+            fs::write(&expected, &printed).unwrap();
+        } else if fs::read_to_string(&expected).ok().as_deref() != Some(&printed) {
+            wrong.push(format!("{}:\n{printed}", case.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "run with LARDER_BLESS=1 if this is right:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn there_are_at_least_forty_cases_and_each_finds_something() {
+    assert!(cases().len() >= 40);
+    for case in cases() {
+        assert!(!open(&case).unwrap().check().diagnostics.is_empty(), "{}", case.display());
+    }
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let reports = cases().into_iter().flat_map(|case| open(&case).unwrap().check().diagnostics.clone());
+    let shown: BTreeSet<Code> = reports.map(|diagnostic| diagnostic.code).chain(WITHOUT_GOLDEN).collect();
+    let missing: Vec<_> = Code::ALL.iter().filter(|code| !shown.contains(code)).collect();
+    assert!(missing.is_empty(), "no case shows {missing:?}");
+}
+
+#[test]
+fn diagnostics_serialize_for_scripts() {
+    let case = cases().into_iter().find(|case| case.ends_with("20-unknown-layer")).unwrap();
+    let project = open(&case).unwrap();
+    let json = serde_json::to_value(&project.check().diagnostics).unwrap();
+    assert_eq!(json[0]["code"], "L013");
+    assert_eq!(json[0]["severity"], "error");
+    assert_eq!(json[0]["file"], "recipes/ask/answer.yaml");
+    assert_eq!((json[0]["line"].as_u64(), json[0]["column"].as_u64()), (Some(3), Some(14)));
+    assert_eq!(json[0]["help"], "did you mean `VOICE`?");
+}
+
+#[test]
+fn the_built_in_project_has_no_errors_and_only_the_known_warning() {
+    let project = Project::builtin(&Counter::o200k());
+    let found = &project.check().diagnostics;
+    let unexpected: Vec<_> = found.iter().filter(|found| found.code != Code::SmallReserve).cloned().collect();
+    assert!(unexpected.is_empty(), "{}", project.render(&unexpected));
+    // The budget of condensing is fixed by R0-11.11, with no slack.
+    assert!(found.iter().all(|found| found.file.starts_with("recipes/compress/")));
+    for name in ["ask/answer", "summarize/summarize", "extract/extract", "card/agent", "compress/generic"] {
+        assert!(project.recipe(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_folder_without_mistakes_checks_clean_and_keeps_its_registry_current() {
+    let dir = good_folder();
+    let project = open(dir.path()).unwrap();
+    assert_eq!(project.check().diagnostics, []);
+    assert!(project.write_registry().unwrap());
+    let first = fs::read_to_string(dir.path().join("registry.yaml")).unwrap();
+    let project = open(dir.path()).unwrap();
+    assert_eq!(project.check().diagnostics, []);
+    assert!(!project.write_registry().unwrap());
+
+    let old_version = project.recipe("answer").unwrap().version.to_hex();
+    fs::write(dir.path().join("prompts/ask/answer.md"), "Answer briefly.\n").unwrap();
+    let project = open(dir.path()).unwrap();
+    assert_eq!(project.check().diagnostics[0].code, Code::RegistryStale);
+    assert!(!project.check().has_errors());
+    assert!(project.write_registry().unwrap());
+    let second = fs::read_to_string(dir.path().join("registry.yaml")).unwrap();
+    assert!(first.contains(&old_version) && second.contains(&format!("history: [\"{old_version}\"]")));
+    assert_eq!(open(dir.path()).unwrap().check().diagnostics, []);
+}
+
+#[test]
+fn a_missing_recipe_is_named_in_the_required_words() {
+    let dir = good_folder();
+    let project = open(dir.path()).unwrap();
+    let error = project.recipe("ask/anwser").unwrap_err();
+    assert_eq!(error.to_string(), "Recipe not found: ask/anwser");
+    assert_eq!(error.intervention(), "Missing recipe: ask/anwser");
+    assert_eq!(error.help(), "did you mean `ask/answer`?");
+    for name in ["answer", "ask/answer", "ask/answer.yaml", "recipes/ask/answer.yaml"] {
+        assert!(project.recipe(name).is_ok(), "{name}");
+    }
+    for hostile in ["../answer", "/etc/passwd", "ask/../ask/answer", "", "a\0b", "other/answer"] {
+        assert!(matches!(project.recipe(hostile), Err(RecipeError::NotFound { .. })), "{hostile:?}");
+    }
+}
+
+#[test]
+fn a_recipe_with_errors_is_not_reported_as_missing() {
+    let dir = good_folder();
+    fs::write(dir.path().join("prompts/ask/answer.md"), "{{ nobody }}").unwrap();
+    let project = open(dir.path()).unwrap();
+    assert!(matches!(project.recipe("answer"), Err(RecipeError::Invalid { .. })));
+    assert!(matches!(project.write_registry(), Err(ProjectError::HasErrors { count: 1 })));
+    assert!(!dir.path().join("registry.yaml").exists());
+}
+
+#[test]
+fn files_over_the_limit_are_refused_unread() {
+    let dir = good_folder();
+    fs::write(dir.path().join("recipes/ask/huge.yaml"), vec![b'#'; MAX_FILE_BYTES + 1000]).unwrap();
+    let project = open(dir.path()).unwrap();
+    let found = &project.check().diagnostics;
+    assert_eq!((found.len(), found[0].code), (1, Code::TooLarge));
+    assert!(project.recipe("answer").is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_do_not_lead_out_of_the_project() {
+    let (dir, outside) = (good_folder(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret.md"), "secret").unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("prompts/linked")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret.md"), dir.path().join("prompts/ask/s.md"))
+        .unwrap();
+    let project = open(dir.path()).unwrap();
+    let codes: Vec<_> =
+        project.check().diagnostics.iter().map(|found| (found.code, found.severity)).collect();
+    assert_eq!(codes, [(Code::Unreadable, Severity::Error); 2]);
+    assert!(!project.files().values().any(|bytes| bytes == b"secret"));
+}
+
+#[test]
+fn a_folder_that_is_no_project_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("it holds no recipes"), "{error}");
+    assert!(open(&dir.path().join("absent")).is_err());
+}
