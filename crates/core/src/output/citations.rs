@@ -10,6 +10,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 
 use super::gates::{Citation, Place};
+use super::shorten;
 
 /// Keys whose arrays cite parts.
 const CITING_KEYS: [&str; 3] = ["citations", "sources", "evidence"];
@@ -20,6 +21,11 @@ const CLAIMS_KEY: &str = "claims";
 /// Digits up to which a bracketed number is a citation even if no part has that number; more is a year or the like.
 const MARKER_DIGITS: usize = 3;
 
+/// Characters of an unknown citation that a message quotes.
+const QUOTED_CHARS: usize = 100;
+/// Citations of one kind that are kept; an answer with more is no answer, and a list without end is no help.
+const MAX_KEPT: usize = 1_000;
+
 /// What citations may resolve to, and what was found so far.
 #[derive(Debug)]
 pub(super) struct Citations<'p> {
@@ -29,11 +35,13 @@ pub(super) struct Citations<'p> {
     pub(super) unknown: Vec<(String, Place)>,
     /// Claims that cite nothing, by JSON pointer.
     pub(super) bare_claims: Vec<String>,
+    /// All citations met, kept or not.
+    met: usize,
 }
 
 impl<'p> Citations<'p> {
     pub(super) fn new(citable: &'p BTreeSet<String>) -> Self {
-        Self { citable, resolved: Vec::new(), unknown: Vec::new(), bare_claims: Vec::new() }
+        Self { citable, resolved: Vec::new(), unknown: Vec::new(), bare_claims: Vec::new(), met: 0 }
     }
 
     /// The part that `written` means: as it is, in brackets, with a fragment, or with `p` before its number or not.
@@ -58,9 +66,12 @@ impl<'p> Citations<'p> {
     }
 
     fn cite(&mut self, written: &str, place: Place) {
+        self.met += 1;
         match self.resolve(written) {
-            Some((part, fragment)) => self.resolved.push(Citation { part: part.to_owned(), fragment, place }),
-            None => self.unknown.push((written.to_owned(), place)),
+            Some((part, fragment)) => {
+                keep(&mut self.resolved, Citation { part: part.to_owned(), fragment, place });
+            }
+            None => keep(&mut self.unknown, (shorten(written, QUOTED_CHARS), place)),
         }
     }
 
@@ -115,7 +126,7 @@ impl<'p> Citations<'p> {
     fn claims(&mut self, items: &[Value], path: &mut String) {
         for (at, item) in items.iter().enumerate() {
             let length = push_key(path, &at.to_string());
-            let before = self.resolved.len() + self.unknown.len();
+            let before = self.met;
             match item {
                 Value::String(text) => {
                     for (_, marker) in markers(text) {
@@ -126,8 +137,8 @@ impl<'p> Citations<'p> {
                 }
                 other => self.walk(other, path),
             }
-            if self.resolved.len() + self.unknown.len() == before {
-                self.bare_claims.push(path.clone());
+            if self.met == before {
+                keep(&mut self.bare_claims, path.clone());
             }
             path.truncate(length);
         }
@@ -177,6 +188,12 @@ impl<'p> Citations<'p> {
     fn is_marker(&self, marker: &str) -> bool {
         let number = marker.strip_prefix('p').unwrap_or(marker);
         (is_number(number) && number.len() <= MARKER_DIGITS) || self.resolve(marker).is_some()
+    }
+}
+
+fn keep<T>(kept: &mut Vec<T>, item: T) {
+    if kept.len() < MAX_KEPT {
+        kept.push(item);
     }
 }
 

@@ -242,13 +242,13 @@ fn evidence_gate(
     }
     result.failures.extend(citations.bare_claims.into_iter().map(|path| GateFailure::BareClaim { path }));
     let offered = offer(citable);
-    result.failures.extend(citations.unknown.into_iter().map(|(cited, place)| {
-        GateFailure::UnknownCitation {
-            cited: shorten(&cited, FAILURE_CHARS / 4),
+    result.failures.extend(
+        citations.unknown.into_iter().map(|(cited, place)| GateFailure::UnknownCitation {
+            cited,
             place,
             offered: offered.clone(),
-        }
-    }));
+        }),
+    );
 }
 
 fn offer(citable: &BTreeSet<String>) -> String {

@@ -165,6 +165,20 @@ fn a_repair_message_is_short_whatever_the_answer() {
     assert_eq!(repair_message(&[]), "");
 }
 
+#[test]
+fn huge_answers_are_searched_in_one_pass_and_their_findings_bounded() {
+    let units = "[1]|[9]|[|]|[a](p1) |[a](|![|`|```\n|*|> |- |<a |[1,|&".split('|').chain(["|a|\n|-|\n"]);
+    for unit in units {
+        let answer = unit.repeat((1 << 20) / unit.len());
+        for format in [OutputFormat::Text, OutputFormat::Markdown] {
+            let result = judge(format, None, &gates(None, true), &["p1"], &answer);
+            assert!(result.citations.len() + result.failures.len() <= 2_000, "{unit}");
+        }
+    }
+    let claims = format!("{{\"claims\": [{}1]}}", "1,".repeat(100_000));
+    assert_eq!(judge(OutputFormat::Json, None, &gates(None, true), &[], &claims).failures.len(), 1_000);
+}
+
 proptest! {
     #[test]
     fn only_parts_of_the_pack_are_ever_cited(text in "(\\[p?[0-9]{1,2}\\]|\\[[a-z, 1-3]{0,6}\\]|[\\[\\]()`\n a#]|\\PC){0,40}") {

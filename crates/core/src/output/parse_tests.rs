@@ -181,6 +181,24 @@ fn a_tag_inside_a_tag_is_its_text() {
 }
 
 #[test]
+fn what_only_looks_like_a_tag_is_text() {
+    let long = format!("<draft {}>", "a=b ".repeat(40));
+    for text in [
+        "<draft of a letter>",
+        "<drafty>",
+        "<draft/>",
+        "< draft>",
+        "<dra",
+        "<draft\u{a0}>",
+        "<é>",
+        "a < b",
+        &long,
+    ] {
+        assert_eq!(parse(&tagged(), text).unwrap().reply, text);
+    }
+}
+
+#[test]
 fn broken_tags_are_named_with_their_place() {
     let mut spec = tagged();
     spec.tags[2].required = true;
@@ -204,6 +222,7 @@ fn broken_tags_are_named_with_their_place() {
 fn hidden_tags_never_reach_the_user_however_carelessly_written() {
     for answer in [
         "<thinking>secret</thinking>hi",
+        "<thinking mode=\"x\">secret</thinking>hi",
         "<THINKING >secret</Thinking\n>hi",
         "<thinking>secret",
         "<thinking>secret</think>hi",
@@ -259,6 +278,7 @@ fn tag_soup() -> impl Strategy<Value = Vec<u8>> {
         Just("<thinking>"),
         Just("</thinking>"),
         Just("<draft >"),
+        Just("<draft a=1>"),
         Just("</DRAFT>"),
         Just("<dispatch>"),
         Just("</dispatch>"),

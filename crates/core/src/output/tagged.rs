@@ -1,8 +1,8 @@
 //! Tagged answers: declared tags are taken out of the text as it arrives, and what is left is the reply
 //! (R4-2.27 to R4-2.35, R2-3.6).
 //!
-//! A tag is `<name>` … `</name>`; case and white space before the `>` do not matter, so that a careless model cannot
-//! show a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else is text. The
+//! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` do not matter, so that a careless
+//! model cannot show a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else is text. The
 //! parser reads character by character and keeps its place, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ use super::OutputError;
 use super::stream::Event;
 use crate::recipe::TagSpec;
 
-/// White space that may stand before the `>` of a tag.
-const MAX_TAG_SPACE: usize = 8;
+/// Bytes of white space and attributes that may stand between the name of a tag and its `>`.
+const MAX_ATTRIBUTES: usize = 64;
 /// Characters that the name of a field may have.
 const MAX_FIELD_NAME: usize = 40;
 
@@ -196,16 +196,19 @@ fn tag_end(text: &str, declared: &str) -> Mark {
         let may = declared.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
         return if may { Mark::Maybe } else { Mark::No };
     }
-    let space = rest.trim_end_matches('>');
-    match (name.eq_ignore_ascii_case(declared), rest.len() - space.len()) {
-        (true, 0..=1) if space.len() <= MAX_TAG_SPACE && space.bytes().all(|b| b.is_ascii_whitespace()) => {
-            if rest.ends_with('>') {
-                Mark::Opens(0)
-            } else {
-                Mark::Maybe
-            }
-        }
-        _ => Mark::No,
+    let attributes = rest.strip_suffix('>').unwrap_or(rest);
+    // `<draft of a letter>` is text; what is neither blank nor an assignment is no list of attributes.
+    let well_formed = attributes.trim().is_empty() || attributes.contains('=');
+    if !name.eq_ignore_ascii_case(declared)
+        || attributes.len() > MAX_ATTRIBUTES
+        || attributes.starts_with(|c: char| !c.is_ascii_whitespace())
+        || (rest.ends_with('>') && !well_formed)
+    {
+        Mark::No
+    } else if rest.ends_with('>') {
+        Mark::Opens(0)
+    } else {
+        Mark::Maybe
     }
 }
 
