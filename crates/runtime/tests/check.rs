@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use larder::project::{Project, ProjectError};
-use larder_core::recipe::{Code, MAX_FILE_BYTES, RecipeError, Severity};
+use larder_core::recipe::{Code, MAX_FILE_BYTES, PromptInputs, RecipeError, Severity};
 use larder_core::tokens::Counter;
 
 /// Codes that no folder in a repository can show; tests below hold them.
@@ -94,6 +94,33 @@ fn the_built_in_project_has_no_errors_and_only_the_known_warning() {
     for name in ["ask/answer", "summarize/summarize", "extract/extract", "card/agent", "compress/generic"] {
         assert!(project.recipe(name).is_ok(), "{name}");
     }
+}
+
+/// Other vocabularies need more tokens for the same prompt than the one the check counts with.
+#[test]
+fn shipped_prompts_leave_room_for_other_tokenizers() {
+    let counter = Counter::o200k();
+    let project = Project::builtin(&counter);
+    let mut tight = Vec::new();
+    for recipe in project.check().recipes.iter() {
+        let values = recipe.inputs.iter().map(|name| (name.clone(), "".into())).collect();
+        let stages = recipe.variants.keys().map(Some).chain(recipe.variants.is_empty().then_some(None));
+        for stage in stages {
+            let inputs = PromptInputs {
+                variant: stage.map(String::as_str),
+                values: Some(&values),
+                ..Default::default()
+            };
+            let rendered = recipe.render(&inputs).unwrap();
+            let texts = rendered.system.iter().chain(&rendered.variant);
+            let tokens: usize = texts.map(|prompt| counter.count(&prompt.text)).sum();
+            println!("{} {stage:?}: {tokens} of {}", recipe.id(), recipe.budget.prompt);
+            if tokens * 100 > recipe.budget.prompt * 85 {
+                tight.push(recipe.id());
+            }
+        }
+    }
+    assert_eq!(tight, Vec::<String>::new());
 }
 
 #[test]
