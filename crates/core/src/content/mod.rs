@@ -2,6 +2,7 @@
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
+pub mod chunk;
 mod context_doc;
 mod detect;
 mod extract;
@@ -11,6 +12,7 @@ mod markdown;
 pub mod pins;
 mod plain;
 mod prose;
+pub mod rank;
 mod render;
 mod score;
 pub mod sections;

@@ -26,7 +26,7 @@ const STOP_WORDS: [&str; 60] = [
 
 /// Calls `term` with the hash of every word of `text`: runs of letters and digits in lower case without common
 /// English endings; of scripts without spaces, every pair of characters.
-fn for_each_term(text: &str, mut term: impl FnMut(u64)) {
+pub(super) fn for_each_term(text: &str, mut term: impl FnMut(u64)) {
     let mut word = Word::default();
     let mut previous_wide = None;
     for c in text.chars() {
@@ -194,7 +194,7 @@ impl Shown {
     }
 }
 
-fn query_terms(query: &str) -> Vec<u64> {
+pub(super) fn query_terms(query: &str) -> Vec<u64> {
     let mut stop = Vec::with_capacity(STOP_WORDS.len());
     STOP_WORDS.iter().for_each(|word| for_each_term(word, |hash| stop.push(hash)));
     let mut all = Vec::new();
