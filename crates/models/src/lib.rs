@@ -17,3 +17,5 @@ pub mod secret;
 mod settings;
 mod sse;
 pub mod table;
+pub mod embedded;
+pub mod weights;
