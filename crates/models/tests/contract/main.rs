@@ -1,0 +1,43 @@
+//! One contract for every model: each provider runs the same cases, against a stub server that speaks its wire
+//! format. Adding a provider means writing its [`support::Wire`] and one line below.
+
+mod anthropic;
+mod cases;
+mod errors;
+mod openai;
+mod replay;
+mod support;
+
+/// All cases of the contract over one wire format, each a test of its own.
+macro_rules! contract {
+    ($name:ident, $wire:expr, [$($module:ident: $($case:ident),+;)+]) => {
+        mod $name {
+            use super::*;
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    $module::$case(&$wire).await;
+                }
+            )+)+
+        }
+    };
+}
+
+macro_rules! every_case {
+    ($name:ident, $wire:expr) => {
+        contract!($name, $wire, [
+            cases: text_comes_whole, text_streams_in_any_chunking, parallel_tool_calls_come_whole,
+                parallel_tool_calls_stream, usage_is_told, a_cut_reply_says_so, a_refusal_says_so,
+                the_schema_is_sent_where_it_is_enforced, the_request_holds_the_prompt, the_key_goes_into_its_header,
+                what_the_model_cannot_do_is_refused_before_it_is_sent, an_unstreamed_model_streams_in_one_piece;
+            errors: every_status_has_its_class, every_wording_of_a_full_window_is_known, retry_after_is_read,
+                nobody_listening_is_unreachable, a_stream_that_breaks_off_is_an_error,
+                broken_streams_are_errors, garbage_is_an_error, an_error_inside_a_stream_has_its_class,
+                silence_times_out, a_dropped_call_closes_the_connection, huge_error_bodies_are_cut,
+                no_error_tells_the_key;
+        ]);
+    };
+}
+
+every_case!(openai_compatible, openai::OpenAi);
+every_case!(anthropic_messages, anthropic::Anthropic);
