@@ -1,4 +1,16 @@
-//! The runtime: drives the core with models and stores. The library that applications embed.
+//! Larder as a library: recipes packed under a hard token budget, condensed without loss, run, checked, recorded.
+//!
+//! [`engine::Engine`] drives `larder-core` with models and a store. Everything that reaches a model goes through
+//! its [`run`](engine::Engine::run).
 #![deny(missing_docs)]
 
+pub mod ask;
+pub mod config;
+pub mod engine;
+pub mod executor;
+pub mod inputs;
+mod packer;
+mod prepare;
 pub mod project;
+
+pub use prepare::PrepareError;

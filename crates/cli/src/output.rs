@@ -1,0 +1,56 @@
+//! Printing: data on stdout, talk on stderr, colour only on terminals.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{stderr, stdout};
+use serde::Serialize;
+
+use crate::error::CliError;
+
+const RED: &str = "\x1b[1;31m";
+const RESET: &str = "\x1b[0m";
+
+/// Prints bytes as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(CliError::Print)
+}
+
+/// Prints a text and a line break.
+pub fn line(text: &str) -> Result<(), CliError> {
+    let mut out = stdout().lock();
+    writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()).map_err(CliError::Print)
+}
+
+/// Prints data as JSON.
+pub fn json(value: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Bug(error.to_string()))?;
+    line(&text)
+}
+
+/// Says something on stderr.
+pub fn say(text: &str) {
+    // Talk that cannot be delivered is dropped: the data still counts.
+    let _ = writeln!(stderr().lock(), "{}", text.trim_end_matches('\n'));
+}
+
+/// Says what went wrong.
+pub fn error(text: &str) {
+    say(&format!("{RED}error{RESET}: {text}"));
+}
+
+/// Whether somebody reads and can answer.
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Logs to stderr: warnings, or more when asked. `LARDER_LOG` overrides.
+pub fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => "error",
+        1 => "larder=info,warn",
+        _ => "larder=debug,larder_models=debug,larder_store=debug,info",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LARDER_LOG").unwrap_or_else(|_| level.into());
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
+}

@@ -1,0 +1,62 @@
+//! Progress on work that takes longer than a blink: on stderr, off when that is no terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use larder::executor::{Observer, RunReceipt};
+use larder_core::pack::layout;
+
+use crate::output;
+
+/// A spinner that tells the stage of a run.
+pub struct Spinner {
+    bar: ProgressBar,
+    explain: bool,
+}
+
+impl Spinner {
+    /// Starts; `explain` prints the layout of each prompt before it leaves.
+    pub fn new(explain: bool) -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, explain }
+    }
+
+    /// Clears the line.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Spinner {
+    fn stage(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+        if self.bar.is_hidden() {
+            tracing::info!("{text}");
+        }
+    }
+
+    fn packed(&self, receipt: &RunReceipt) {
+        if self.explain {
+            self.bar.suspend(|| output::say(&layout(&receipt.receipt)));
+        }
+    }
+}
+
+/// A bar for a transfer of known or unknown length.
+pub fn transfer(label: &str) -> impl FnMut(u64, u64) + Send + use<> {
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+    let style = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.set_message(label.to_owned());
+    move |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    }
+}

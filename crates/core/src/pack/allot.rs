@@ -1,0 +1,104 @@
+//! Dividing a call's tokens among its slots: fixed caps by priority, claims with overflow to each other, the rest to
+//! flexible slots.
+
+use super::slot::{Cap, Slot};
+
+/// What a slot asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand {
+    /// Tokens of everything in the slot, whole.
+    pub whole: usize,
+    /// Tokens that must stand: critical parts.
+    pub critical: usize,
+    /// Tokens that should stand as long as there is room: protected parts, critical ones included.
+    pub firm: usize,
+}
+
+/// Tokens each slot may use, summing to at most `available` unless critical parts alone exceed it.
+pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec<usize> {
+    let mut allowed: Vec<usize> = demands.iter().map(|demand| demand.critical).collect();
+    let mut left = available.saturating_sub(allowed.iter().sum());
+    let mut by_priority: Vec<usize> = (0..slots.len()).collect();
+    by_priority.sort_by_key(|&slot| std::cmp::Reverse(slots[slot].priority));
+
+    let raise = |slot: usize, to: usize, left: &mut usize, allowed: &mut Vec<usize>| {
+        let extra = to.saturating_sub(allowed[slot]).min(*left);
+        allowed[slot] += extra;
+        *left -= extra;
+    };
+    for &slot in &by_priority {
+        raise(slot, slots[slot].floor.min(demands[slot].whole), &mut left, &mut allowed);
+    }
+    for &slot in &by_priority {
+        let cap = if let Cap::Tokens(cap) = slots[slot].cap { cap } else { usize::MAX };
+        raise(slot, demands[slot].firm.min(cap), &mut left, &mut allowed);
+    }
+    for &slot in &by_priority {
+        if let Cap::Tokens(cap) = slots[slot].cap {
+            raise(slot, demands[slot].whole.min(cap), &mut left, &mut allowed);
+        }
+    }
+    share(slots, demands, &mut allowed, &mut left);
+    for &slot in &by_priority {
+        if slots[slot].cap == Cap::Flexible {
+            raise(slot, demands[slot].whole, &mut left, &mut allowed);
+        }
+    }
+    allowed
+}
+
+/// Fills claims in proportion; what one claim does not need flows to those that do (C95). Shares that sum to less
+/// than 1 leave the rest to flexible slots when there are any.
+fn share(slots: &[Slot], demands: &[Demand], allowed: &mut [usize], left: &mut usize) {
+    let claim = |slot: usize| if let Cap::Share(share) = slots[slot].cap { share.max(0.0) } else { 0.0 };
+    let total: f64 = (0..slots.len()).map(claim).sum();
+    if total <= 0.0 {
+        return;
+    }
+    let flexible = slots.iter().any(|slot| slot.cap == Cap::Flexible);
+    let mut pool = if flexible && total < 1.0 { (*left as f64 * total) as usize } else { *left };
+    *left -= pool;
+    loop {
+        let open: Vec<usize> = (0..slots.len())
+            .filter(|&slot| claim(slot) > 0.0 && allowed[slot] < demands[slot].whole)
+            .collect();
+        let weight: f64 = open.iter().map(|&slot| claim(slot)).sum();
+        if open.is_empty() || pool == 0 {
+            break;
+        }
+        let round = pool;
+        for &slot in &open {
+            let part = ((round as f64 * claim(slot) / weight) as usize).max(1).min(pool);
+            let extra = part.min(demands[slot].whole - allowed[slot]);
+            allowed[slot] += extra;
+            pool -= extra;
+        }
+    }
+    *left += pool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(whole: usize) -> Demand {
+        Demand { whole, critical: 0, firm: 0 }
+    }
+
+    #[test]
+    fn an_unused_claim_flows_to_the_other() {
+        let slots = [Slot::new("older").cap(Cap::Share(0.6)), Slot::new("retrieved").cap(Cap::Share(0.4))];
+        assert_eq!(allot(&slots, &[demand(5000), demand(5000)], 1000), [600, 400]);
+        assert_eq!(allot(&slots, &[demand(5000), demand(100)], 1000), [900, 100]);
+        assert_eq!(allot(&slots, &[demand(100), demand(5000)], 1000), [100, 900]);
+    }
+
+    #[test]
+    fn fixed_caps_bind_and_low_priority_gives_way() {
+        let mut low = Slot::new("low").cap(Cap::Tokens(800));
+        low.priority = 10;
+        let slots = [low, Slot::new("high").cap(Cap::Tokens(800))];
+        assert_eq!(allot(&slots, &[demand(5000), demand(5000)], 1000), [200, 800]);
+        assert_eq!(allot(&slots, &[demand(5000), demand(50)], 1000), [800, 50]);
+    }
+}

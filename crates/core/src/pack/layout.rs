@@ -1,0 +1,69 @@
+//! The layout notation: one line per part, the same text for `explain`, golden tests and people.
+
+use std::fmt::Write;
+
+use super::receipt::{PartReceipt, Receipt, Rendition};
+
+/// Prints a receipt: a ledger line, then one line per part: slot, source, rendition, tokens, reason. Runs of parts
+/// that were left out for the same reason share a line.
+pub fn layout(receipt: &Receipt) -> String {
+    let ledger = &receipt.budget;
+    let limits = ledger.limits;
+    let mut out = format!(
+        "{} of {} tokens ({}, {:?}); total {} window {} output {} reserve {}\n",
+        ledger.used,
+        ledger.available,
+        ledger.tokenizer,
+        ledger.label,
+        limits.total,
+        limits.window,
+        limits.output,
+        limits.response_reserve
+    );
+    if let Some(refusal) = &receipt.refused {
+        let _ = writeln!(out, "REFUSED {refusal}");
+    }
+    for slot in &ledger.slots {
+        let soft = if slot.soft_trigger { "  soft trigger" } else { "" };
+        let _ = writeln!(out, "slot {:<12} {:>7} of {}{soft}", slot.name, slot.tokens, slot.allowed);
+    }
+    let mut parts = receipt.parts.iter().peekable();
+    while let Some(part) = parts.next() {
+        let mut last = part;
+        let mut run = 1;
+        while let Some(next) = parts.next_if(|next| both_absent(part, next)) {
+            last = next;
+            run += 1;
+        }
+        let source = if run > 1 { format!("{} … {} ({run})", name(part), name(last)) } else { name(part) };
+        let _ =
+            write!(out, "{:<10} {:<40} {:<9} {:>7}", part.slot, source, part.rendition.as_str(), part.tokens);
+        if let (1, Some(whole)) = (run, part.original_tokens.filter(|_| part.rendition != Rendition::Whole)) {
+            let _ = write!(out, " of {whole}");
+        }
+        let _ = write!(out, "  {}", part.reason.as_str());
+        if let (1, Some(next)) = (run, part.next) {
+            let _ = write!(out, "; {} would cost {}", next.rendition.as_str(), next.tokens);
+        }
+        if let (1, Some(pointer)) = (run, &part.pointer) {
+            let _ = write!(out, "  {pointer}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn name(part: &PartReceipt) -> String {
+    let source: String = part.source.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match part.lines {
+        Some((first, last)) => format!("{source}:{first}-{last}"),
+        None => source,
+    }
+}
+
+fn both_absent(part: &PartReceipt, next: &PartReceipt) -> bool {
+    part.rendition == Rendition::Absent
+        && next.rendition == Rendition::Absent
+        && part.slot == next.slot
+        && part.reason == next.reason
+}

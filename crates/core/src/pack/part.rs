@@ -1,0 +1,193 @@
+//! Parts: the only door through which text enters a prompt.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::ContentType;
+use crate::hash::ContentHash;
+use crate::message::{Role, ToolCall};
+
+/// How firmly a part holds its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    /// May be condensed, pointed at or left out.
+    None,
+    /// Stays whole as long as its slot's cap allows; the excess becomes a pointer (C108).
+    Protected,
+    /// Stands byte for byte, or the call is refused (R0-24.3, C28).
+    Critical,
+}
+
+/// How a part is set off from its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// The text alone, after a heading line where one is given.
+    Bare {
+        /// A line to stand before the text.
+        heading: Option<String>,
+    },
+    /// Between tags that the text cannot close, whatever it says: for text that is data, not instructions.
+    Tagged {
+        /// The tag's name.
+        name: String,
+        /// Attributes in order.
+        attributes: Vec<(String, String)>,
+    },
+    /// In a Markdown fence longer than any the text holds (R2-4.21).
+    Fenced {
+        /// A line to stand before the fence.
+        heading: String,
+    },
+}
+
+/// Where a part's bytes come from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The document's name as people know it: a path, `context.md§2`, `message 12`.
+    pub name: Arc<str>,
+    /// The document of which the part is a slice, when it is one: pointers then lead into the document.
+    pub slice: Option<Slice>,
+}
+
+/// A stretch of a document.
+#[derive(Debug, Clone)]
+pub struct Slice {
+    /// The document's content address.
+    pub document: ContentHash,
+    /// The whole document.
+    pub text: Arc<str>,
+    /// The stretch, in bytes.
+    pub bytes: Range<usize>,
+    /// The same stretch in lines, from 1, both ends included.
+    pub lines: (usize, usize),
+}
+
+/// The message that a part of a conversation becomes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shell {
+    /// Calls that this assistant message asks for.
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that this tool message answers.
+    pub tool_call_id: Option<String>,
+}
+
+/// One piece of text that may enter a prompt.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Unique in its request; what citations and receipts call it.
+    pub id: Arc<str>,
+    /// The slot it stands in.
+    pub slot: Arc<str>,
+    /// Where it comes from.
+    pub source: Source,
+    /// The text.
+    pub text: Arc<str>,
+    /// What it is.
+    pub content_type: ContentType,
+    /// Who speaks.
+    pub role: Role,
+    /// 0 goes first, 100 last.
+    pub priority: u8,
+    /// How much it matters beside parts of the same priority; more is kept longer. 1.0 is neutral.
+    pub relevance: f64,
+    /// How firmly it holds its place.
+    pub protection: Protection,
+    /// Whether it may be condensed (R3-4.28).
+    pub summarizable: bool,
+    /// Spans that must stand byte for byte in any condensed rendition.
+    pub pins: Vec<String>,
+    /// How it is set off.
+    pub frame: Frame,
+    /// The message it becomes, in slots of messages.
+    pub shell: Shell,
+    /// When not everything fits, the part enters only while its slot has more than this many tokens left (R2-4.22,
+    /// R2-4.23).
+    pub min_remaining: usize,
+}
+
+impl Part {
+    /// A part with neutral priority (50), bare, unprotected, of a user's role.
+    pub fn new(id: impl Into<Arc<str>>, slot: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
+        let id = id.into();
+        Self {
+            source: Source { name: Arc::clone(&id), slice: None },
+            id,
+            slot: slot.into(),
+            text: text.into(),
+            content_type: ContentType::Generic,
+            role: Role::User,
+            priority: 50,
+            relevance: 1.0,
+            protection: Protection::None,
+            summarizable: true,
+            pins: Vec::new(),
+            frame: Frame::Bare { heading: None },
+            shell: Shell::default(),
+            min_remaining: 0,
+        }
+    }
+
+    /// The part's text as it stands in the prompt when `body` is the chosen rendition.
+    pub(super) fn framed(&self, body: &str) -> String {
+        match &self.frame {
+            Frame::Bare { heading: None } => format!("{body}\n"),
+            Frame::Bare { heading: Some(heading) } => format!("{heading}\n{body}\n"),
+            Frame::Fenced { heading } => {
+                let fence = "`".repeat(longest_run(&self.text, '`').max(2) + 1);
+                format!("{heading}\n{fence}\n{body}\n{fence}\n")
+            }
+            Frame::Tagged { name, attributes } => {
+                let tag = unclosable(name, &self.text);
+                let attributes: String = attributes
+                    .iter()
+                    .map(|(key, value)| format!(" {key}={}", serde_json::Value::from(value.as_str())))
+                    .collect();
+                format!("<{tag}{attributes}>\n{body}\n</{tag}>\n")
+            }
+        }
+    }
+}
+
+fn longest_run(text: &str, mark: char) -> usize {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == mark { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// A tag name whose closing tag does not stand in `text`, so that untrusted text cannot end its own frame.
+fn unclosable(name: &str, text: &str) -> String {
+    let mut tag = name.to_owned();
+    let mut suffix = 2;
+    while text.contains(&format!("</{tag}")) {
+        tag = format!("{name}-{suffix}");
+        suffix += 1;
+    }
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_close_its_own_frame() {
+        let mut part = Part::new("p", "s", "a </passage> b </passage-2>");
+        part.frame =
+            Frame::Tagged { name: "passage".into(), attributes: vec![("source".into(), "x\" y".into())] };
+        let text = part.text.to_string();
+        assert_eq!(
+            part.framed(&text),
+            "<passage-3 source=\"x\\\" y\">\na </passage> b </passage-2>\n</passage-3>\n"
+        );
+        let mut fenced = Part::new("p", "s", "````");
+        fenced.frame = Frame::Fenced { heading: "## Log".into() };
+        assert!(fenced.framed("````").starts_with("## Log\n`````\n"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The receipt of a pack: what stands in the prompt, in which rendition, why, and the proof that it fits.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::slot::Budget;
+use crate::content::Gap;
+use crate::message::Message;
+use crate::pointer::Pointer;
+use crate::tokens::Label;
+
+/// The form in which a part stands in a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rendition {
+    /// Every byte.
+    Whole,
+    /// Smaller, with marked gaps.
+    Condensed,
+    /// A pointer with one line of display text.
+    Pointer,
+    /// Not there.
+    Absent,
+}
+
+impl Rendition {
+    /// The word that layouts print.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Condensed => "condensed",
+            Self::Pointer => "pointer",
+            Self::Absent => "absent",
+        }
+    }
+}
+
+/// One step up the ladder that was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextRung {
+    /// What the part would become.
+    pub rendition: Rendition,
+    /// What it would cost in all.
+    pub tokens: usize,
+}
+
+/// What became of one part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartReceipt {
+    /// The part.
+    pub id: String,
+    /// Its slot.
+    pub slot: String,
+    /// Its document or message.
+    pub source: String,
+    /// The bytes of the document that it covers, when it is a slice of one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<(usize, usize)>,
+    /// The lines of the document that it covers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lines: Option<(usize, usize)>,
+    /// The chosen form.
+    pub rendition: Rendition,
+    /// Tokens it takes, frame included.
+    pub tokens: usize,
+    /// Tokens it would take whole; `None` when it is larger than the whole budget and was not counted out.
+    pub original_tokens: Option<usize>,
+    /// Why this form.
+    pub reason: Reason,
+    /// How to get the original back, unless it stands whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pointer: Option<Pointer>,
+    /// What a condensed rendition leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub gaps: Vec<Gap>,
+    /// The next rung of its ladder and what it would have cost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<NextRung>,
+}
+
+/// Why a part has its rendition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It fits.
+    Fits,
+    /// It is critical and stands whatever it costs.
+    Critical,
+    /// It is protected and its slot has room.
+    Protected,
+    /// It is larger than a single message of its slot may be.
+    OverEntryCap,
+    /// Its slot is over its cap.
+    SlotOverCap,
+    /// The whole call is over its budget.
+    CallOverBudget,
+    /// Its pins do not fit into a smaller rendition.
+    PinsTooLarge,
+    /// The call or result it belongs with could not stay.
+    GroupDropped,
+}
+
+impl Reason {
+    /// The words that layouts print.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Critical => "critical",
+            Self::Protected => "protected",
+            Self::OverEntryCap => "over entry cap",
+            Self::SlotOverCap => "slot over cap",
+            Self::CallOverBudget => "call over budget",
+            Self::PinsTooLarge => "pins too large",
+            Self::GroupDropped => "group dropped",
+        }
+    }
+}
+
+/// What one slot was allowed and used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotLedger {
+    /// The slot.
+    pub name: String,
+    /// Tokens it was allowed.
+    pub allowed: usize,
+    /// Tokens it takes.
+    pub tokens: usize,
+    /// Whether its soft trigger was crossed: compaction may run in the background (C19).
+    pub soft_trigger: bool,
+}
+
+/// The arithmetic of a pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Limits of the call.
+    pub limits: Budget,
+    /// Tokens that prompt and input may have.
+    pub available: usize,
+    /// Tokens of chat framing, tool schemas and the response schema.
+    pub framing: usize,
+    /// Tokens that prompt and input take, framing and the counter's margin included.
+    pub used: usize,
+    /// Per slot, in order.
+    pub slots: Vec<SlotLedger>,
+    /// Who counted.
+    pub tokenizer: String,
+    /// How far the count can be trusted.
+    pub label: Label,
+}
+
+/// Why nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts))]
+pub struct Refusal {
+    /// Tokens that are missing.
+    pub deficit: usize,
+    /// The parts that need them, largest first, with their tokens.
+    pub parts: Vec<(String, usize)>,
+}
+
+fn describe(parts: &[(String, usize)]) -> String {
+    let list: Vec<String> = parts.iter().map(|(id, tokens)| format!("{id} needs {tokens}")).collect();
+    if list.is_empty() {
+        return "the budget does not even hold the framing. Raise token_budget.total".to_owned();
+    }
+    format!(
+        "{}. Raise token_budget.total, use a model with a larger window, or shorten these parts",
+        list.join(", ")
+    )
+}
+
+/// Where in a growing conversation the prefix last moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// How often a watermark has been crossed so far.
+    pub number: usize,
+    /// How many messages the conversation had when it was last crossed.
+    pub at_message: usize,
+    /// Whether the newest message crossed it: only then does this prompt not extend the one before.
+    pub moved_prefix: bool,
+}
+
+/// The record of a pack, stored with the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The arithmetic.
+    pub budget: Ledger,
+    /// Tokens of the prompt in all; the same as `budget.used`.
+    pub total: usize,
+    /// Set when nothing may be sent.
+    pub refused: Option<Refusal>,
+    /// Every part, in the order of the prompt.
+    pub parts: Vec<PartReceipt>,
+    /// Epochs of slots of messages.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub epoch: Option<Epoch>,
+}
+
+/// A finished prompt.
+#[derive(Debug, Clone)]
+pub struct Pack {
+    /// What the model reads.
+    pub messages: Vec<Message>,
+    /// What was decided and why.
+    pub receipt: Receipt,
+    /// What must be in the blob store before the request leaves.
+    pub originals: Vec<Original>,
+    /// How many leading messages are the same for every call of this recipe version, for provider caches.
+    pub stable_messages: usize,
+}
+
+/// Original bytes that a pack's pointers lead to.
+#[derive(Debug, Clone)]
+pub struct Original {
+    /// The bytes; their content address is what the pointer was minted from.
+    pub text: Arc<str>,
+    /// What they are, in a word: `part`, `document`, `left_out`.
+    pub kind: &'static str,
+    /// One line for people and models.
+    pub display: String,
+}

@@ -1,0 +1,153 @@
+//! Renditions: the texts in which a part can stand, and what each costs. Owns the wording of pointers and of the
+//! marks for what is left out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::part::{Part, Shell};
+use super::receipt::{Original, Rendition};
+use crate::content::{self, CondenseError, CondenseRequest, Condensed, Gap};
+use crate::hash::ContentHash;
+use crate::message::Message;
+use crate::pointer::{Pointer, PointerKey};
+use crate::tokens::Counter;
+
+/// Characters of a part's first line that its pointer shows.
+const EXCERPT_CHARS: usize = 60;
+
+/// A rendition with its text as it stands in the prompt.
+#[derive(Debug, Clone)]
+pub(super) struct Rendered {
+    pub rendition: Rendition,
+    pub text: String,
+    pub tokens: usize,
+    pub pointer: Option<Pointer>,
+    pub gaps: Vec<Gap>,
+}
+
+/// Makes renditions and remembers them, and the model's own where it supplied some.
+pub(super) struct Renderer<'a> {
+    pub counter: &'a Counter,
+    pub key: &'a PointerKey,
+    pub query: Option<&'a str>,
+    made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
+}
+
+impl<'a> Renderer<'a> {
+    pub fn new(counter: &'a Counter, key: &'a PointerKey, query: Option<&'a str>) -> Self {
+        Self { counter, key, query, made: BTreeMap::new() }
+    }
+
+    /// Takes a rendition made by a model; it has been verified by the caller.
+    pub fn supply(&mut self, part: usize, target: usize, condensed: Condensed) {
+        self.made.insert((part, target), Ok(condensed));
+    }
+
+    pub fn has(&self, part: usize, target: usize) -> bool {
+        self.made.contains_key(&(part, target))
+    }
+
+    pub fn whole(&self, part: &Part) -> Rendered {
+        let text = part.framed(&part.text);
+        let tokens = self.counter.count(&text) + self.shell_cost(part);
+        Rendered { rendition: Rendition::Whole, text, tokens, pointer: None, gaps: Vec::new() }
+    }
+
+    /// The whole part's cost, unless it exceeds `limit`.
+    pub fn whole_cost(&self, part: &Part, limit: usize) -> Option<usize> {
+        // A huge text is measured before a framed copy of it is made.
+        if part.text.len() > 1 << 16 {
+            self.counter.count_up_to(&part.text, limit)?;
+        }
+        self.counter.count_up_to(&part.framed(&part.text), limit)
+    }
+
+    /// The part condensed to at most `target` tokens, its frame included.
+    pub fn condensed(&mut self, index: usize, part: &Part, target: usize) -> Result<Rendered, CondenseError> {
+        let frame = self.frame_cost(part) + self.shell_cost(part);
+        let (counter, key, query) = (self.counter, self.key, self.query);
+        let inner = target.saturating_sub(frame);
+        let made = self.made.entry((index, target)).or_insert_with(|| {
+            content::condense(&CondenseRequest {
+                text: &part.text,
+                content_type: part.content_type,
+                target: inner,
+                query,
+                pins: &part.pins,
+                counter,
+                key,
+            })
+        });
+        let condensed = made.clone()?;
+        let text = part.framed(&condensed.text);
+        let tokens = counter.count(&text) + self.shell_cost(part);
+        let (rendition, pointer) = if condensed.gaps.is_empty() && condensed.text == *part.text {
+            (Rendition::Whole, None)
+        } else {
+            (Rendition::Condensed, Some(condensed.pointer))
+        };
+        Ok(Rendered { rendition, text, tokens, pointer, gaps: condensed.gaps })
+    }
+
+    /// Tokens of the part's frame alone.
+    pub fn frame_cost(&self, part: &Part) -> usize {
+        self.counter.count(&part.framed(""))
+    }
+
+    /// Tokens of the calls and ids that a message carries beside its text.
+    pub fn shell_cost(&self, part: &Part) -> usize {
+        if part.shell == Shell::default() {
+            return 0;
+        }
+        let mut message = Message::text(part.role, "");
+        let bare = self.counter.count_message(&message);
+        message.tool_calls.clone_from(&part.shell.tool_calls);
+        message.tool_call_id.clone_from(&part.shell.tool_call_id);
+        self.counter.count_message(&message) - bare
+    }
+
+    /// The part as a pointer with one line of display text.
+    pub fn pointer(&self, part: &Part) -> Rendered {
+        let pointer = self.pointer_to(part);
+        let text =
+            format!("[⋯ {}: {} — in full: {pointer}]\n", one_line(&part.source.name), excerpt(&part.text));
+        let tokens = self.counter.count(&text);
+        Rendered { rendition: Rendition::Pointer, text, tokens, pointer: Some(pointer), gaps: Vec::new() }
+    }
+
+    /// Leads to the part's bytes: into its document where it is a slice of one.
+    pub fn pointer_to(&self, part: &Part) -> Pointer {
+        match &part.source.slice {
+            Some(slice) => Pointer::bytes(self.key.mint(slice.document), slice.bytes.clone()),
+            None => Pointer::whole(self.key.mint(ContentHash::of(part.text.as_bytes()))),
+        }
+    }
+
+    /// The bytes that [`Self::pointer_to`] leads into.
+    pub fn original(part: &Part) -> Original {
+        let name = one_line(&part.source.name);
+        match &part.source.slice {
+            Some(slice) => Original { text: Arc::clone(&slice.text), kind: "document", display: name },
+            None => Original { text: Arc::clone(&part.text), kind: "part", display: name },
+        }
+    }
+}
+
+/// The mark that stands in a slot for everything it leaves out. It never counts: absence is no evidence.
+pub(super) fn left_out_mark(slot: &str, bundle: &Pointer) -> String {
+    format!("[⋯ more in {slot} was left out to fit; all of it: {bundle}]\n")
+}
+
+/// Text on one line, without control characters: names and excerpts of untrusted text stay within their line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c }).collect()
+}
+
+fn excerpt(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut cut: String = one_line(line).chars().take(EXCERPT_CHARS).collect();
+    if line.chars().nth(EXCERPT_CHARS).is_some() {
+        cut.push('…');
+    }
+    cut
+}

@@ -1,0 +1,308 @@
+//! The guarantees of packing over generated requests: never over budget, nothing lost, protected is protected,
+//! same input same bytes, budgets used up, prefixes stable.
+//!
+//! `PROPTEST_CASES` sets the number of cases; the long run uses 20,000 for each property.
+
+#![allow(clippy::expect_used, reason = "a test may say what it relies on")]
+
+use std::collections::BTreeMap;
+
+use larder_core::content::ContentType;
+use larder_core::hash::ContentHash;
+use larder_core::message::{Role, ToolCall};
+use larder_core::pack::{
+    Budget, Cap, Form, Framing, Overflow, Pack, PackRequest, Packing, Part, Protection, Rendition, Slot, Step,
+};
+use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use larder_core::tokens::Counter;
+use proptest::prelude::*;
+
+fn key() -> PointerKey {
+    PointerKey::new([7; 32])
+}
+
+fn counter() -> Counter {
+    thread_local!(static COUNTER: Counter = Counter::o200k());
+    COUNTER.with(Clone::clone)
+}
+
+fn run(request: &PackRequest) -> Step {
+    let counter = counter();
+    let key = key();
+    Packing::new(request, &counter, &key).expect("the request is well formed").step()
+}
+
+/// What a store would give back for a pointer, from what the pack says must be stored.
+fn resolve(pack: &Pack, pointer: &Pointer) -> Vec<u8> {
+    let key = key();
+    assert!(key.owns(&pointer.id));
+    let stored: BTreeMap<String, &str> = pack
+        .originals
+        .iter()
+        .map(|original| (key.mint(ContentHash::of(original.text.as_bytes())).to_string(), &*original.text))
+        .collect();
+    let text = stored.get(pointer.id.as_str()).expect("every pointer leads to a stored original");
+    match pointer.fragment {
+        None => text.as_bytes().to_vec(),
+        Some(Fragment::Bytes { start, end }) => text.as_bytes()[start..end].to_vec(),
+        Some(Fragment::Lines { first, last }) => {
+            text.split_inclusive('\n').skip(first - 1).take(last + 1 - first).collect::<String>().into_bytes()
+        }
+    }
+}
+
+fn words() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        8 => "[a-z]{1,9}",
+        1 => "[A-Z][a-z]{2,7}[.!?]",
+        1 => Just("$697.50".to_owned()),
+        1 => Just("https://example.org/a?b=1".to_owned()),
+        1 => Just("\n\n".to_owned()),
+        1 => Just("ERROR: disk full\n".to_owned()),
+        1 => Just("日本語の文。".to_owned()),
+        1 => Just("[⋯ L1-2] lp1-0000000000000-000000".to_owned()),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(word, 0..400).prop_map(|words| words.join(" "))
+}
+
+fn part(slot: &'static str) -> impl Strategy<Value = Part> {
+    let content_type = prop_oneof![
+        Just(ContentType::Prose),
+        Just(ContentType::Markdown),
+        Just(ContentType::ContextDoc),
+        Just(ContentType::Generic),
+    ];
+    (words(), content_type, 0u8..=3, 0u8..20, 1u8..9, any::<bool>()).prop_map(
+        move |(text, content_type, priority, protection, relevance, summarizable)| {
+            let mut part = Part::new("", slot, text);
+            part.content_type = content_type;
+            part.priority = priority * 25;
+            part.relevance = f64::from(relevance);
+            part.protection = match protection {
+                0 => Protection::Critical,
+                1..=3 => Protection::Protected,
+                _ => Protection::None,
+            };
+            part.summarizable = summarizable;
+            part
+        },
+    )
+}
+
+fn number(mut parts: Vec<Part>) -> Vec<Part> {
+    for (index, part) in parts.iter_mut().enumerate() {
+        part.id = format!("p{index}").into();
+        part.source.name = format!("doc {index}").into();
+    }
+    parts
+}
+
+fn cap() -> impl Strategy<Value = Cap> {
+    prop_oneof![
+        (50usize..3000).prop_map(Cap::Tokens),
+        (0.1f64..1.0).prop_map(Cap::Share),
+        Just(Cap::Flexible)
+    ]
+}
+
+prop_compose! {
+    fn request()(
+        a in prop::collection::vec(part("a"), 0..12),
+        b in prop::collection::vec(part("b"), 0..12),
+        cap_a in cap(),
+        cap_b in cap(),
+        ladder in any::<[bool; 4]>(),
+        total in 100usize..6000,
+        output in 0usize..500,
+        form in prop_oneof![Just(Form::Joined), Just(Form::Messages)],
+        shrink in prop::option::of(0.5f64..0.9),
+    ) -> PackRequest {
+        let mut slot_b = Slot::new("b").cap(cap_b);
+        slot_b.overflow = Overflow { condense: ladder[0], truncate: ladder[1], point: ladder[2], drop: true };
+        slot_b.form = form;
+        slot_b.shrink_to = shrink.filter(|_| ladder[3]);
+        PackRequest {
+            slots: vec![Slot::new("a").cap(cap_a), slot_b],
+            parts: number(a.into_iter().chain(b).collect()),
+            budget: Budget { total, window: 5000, output, response_reserve: 20, emergency_floor: 0 },
+            framing: Framing::of(&counter(), &[], None),
+            query: Some("what about the price?".into()),
+            by_model: false,
+        }
+    }
+}
+
+fn check(request: &PackRequest, pack: &Pack) -> Result<(), TestCaseError> {
+    let counter = counter();
+    let recount = counter.count_messages(&pack.messages, &[], None);
+    prop_assert_eq!(recount, pack.receipt.total);
+    prop_assert!(recount <= request.budget.available());
+    prop_assert!(
+        request.budget.available() + request.budget.output + 20
+            <= request.budget.total.min(5000).max(request.budget.output + 20)
+    );
+    prop_assert_eq!(pack.receipt.parts.len(), request.parts.len());
+    let prompt: String = pack.messages.iter().map(|message| message.joined_text()).collect();
+    for part in &request.parts {
+        let receipt =
+            pack.receipt.parts.iter().find(|receipt| *receipt.id == *part.id).expect("a line per part");
+        if part.protection == Protection::Critical {
+            prop_assert_eq!(receipt.rendition, Rendition::Whole);
+        }
+        match &receipt.pointer {
+            None => {
+                prop_assert!(receipt.rendition == Rendition::Whole);
+                prop_assert!(prompt.contains(&*part.text));
+            }
+            Some(pointer) => {
+                let back = resolve(pack, pointer);
+                prop_assert_eq!(back, part.text.as_bytes());
+                for gap in &receipt.gaps {
+                    let back = resolve(pack, &gap.pointer);
+                    prop_assert_eq!(&back[..], &part.text.as_bytes()[gap.bytes.clone()]);
+                }
+            }
+        }
+        if receipt.rendition == Rendition::Pointer {
+            prop_assert!(prompt.contains(&receipt.pointer.as_ref().expect("checked above").to_string()));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Invariants 1, 2 and 3, or a refusal that names a deficit.
+    #[test]
+    fn packs_fit_lose_nothing_and_keep_what_is_critical(request in request()) {
+        match run(&request) {
+            Step::Done(pack) => check(&request, &pack)?,
+            Step::Refused(receipt) => {
+                let refusal = receipt.refused.expect("a refused receipt says so");
+                prop_assert!(refusal.deficit > 0);
+                // Without a part to blame, the budget does not even hold the framing and the marks.
+                prop_assert!(!refusal.parts.is_empty() || request.budget.available() < 200);
+            }
+            Step::Need(_) => prop_assert!(false, "no model was offered"),
+        }
+    }
+
+    /// Invariant 5.
+    #[test]
+    fn the_same_request_gives_the_same_bytes(request in request()) {
+        if let (Step::Done(one), Step::Done(two)) = (run(&request), run(&request)) {
+            prop_assert_eq!(&one.messages, &two.messages);
+            prop_assert_eq!(one.receipt, two.receipt);
+        }
+    }
+
+    /// A request without anything critical is never refused, however small its budget is beside its content.
+    #[test]
+    fn what_may_be_left_out_never_causes_a_refusal(mut request in request()) {
+        request.parts.iter_mut().for_each(|part| part.protection = Protection::None);
+        request.budget.total += 700;
+        let step = run(&request);
+        prop_assert!(matches!(step, Step::Done(_)), "{step:?}");
+    }
+
+    /// Content that exceeds the budget fills at least 98 % of it.
+    #[test]
+    fn budgets_are_used_up(texts in prop::collection::vec(prose(), 2..10), total in 400usize..4000) {
+        let parts: Vec<Part> = texts.into_iter().map(|text| {
+            let mut part = Part::new("", "docs", text);
+            part.content_type = ContentType::Prose;
+            part
+        }).collect();
+        let request = PackRequest {
+            slots: vec![Slot::new("docs")],
+            parts: number(parts),
+            budget: Budget { total, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+            framing: Framing::of(&counter(), &[], None),
+            query: None,
+            by_model: false,
+        };
+        let all: usize = request.parts.iter().map(|part| counter().count(&part.text)).sum();
+        prop_assume!(all > total + total / 4);
+        let Step::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
+        check_fill(&pack, total)?;
+    }
+
+    /// Invariant 6: while a conversation grows, its prompt is extended, except in a new epoch.
+    #[test]
+    fn a_growing_conversation_extends_its_prompt(
+        texts in prop::collection::vec(words(), 2..30),
+        cap in 200usize..2000,
+        entry in prop::option::of(80usize..300),
+    ) {
+        let mut slot = Slot::new("history").cap(Cap::Tokens(cap));
+        slot.form = Form::Messages;
+        slot.shrink_to = Some(0.6);
+        slot.protect_last = 2;
+        slot.entry_cap = entry;
+        let messages: Vec<Part> = number(texts.into_iter().enumerate().map(|(at, text)| message(at, text)).collect());
+        let mut before: Option<(Pack, usize)> = None;
+        for until in 1..=messages.len() {
+            if until % 3 == 2 {
+                continue; // a call without its result is never sent
+            }
+            let request = PackRequest {
+                slots: vec![slot.clone()],
+                parts: messages[..until].to_vec(),
+                budget: Budget { total: 100_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+                framing: Framing::of(&counter(), &[], None),
+                query: None,
+                by_model: false,
+            };
+            let Step::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
+            let epoch = pack.receipt.epoch.expect("a slot of messages has an epoch").number;
+            if let Some((last, last_epoch)) = &before
+                && *last_epoch == epoch
+            {
+                prop_assert_eq!(&pack.messages[..last.messages.len()], &last.messages[..]);
+            }
+            for message in &pack.messages {
+                for call in &message.tool_calls {
+                    prop_assert!(pack.messages.iter().any(|other| other.tool_call_id.as_ref() == Some(&call.id)));
+                }
+                if let Some(id) = &message.tool_call_id {
+                    prop_assert!(pack.messages.iter().any(|other| other.tool_calls.iter().any(|call| call.id == *id)));
+                }
+            }
+            before = Some((*pack, epoch));
+        }
+    }
+}
+
+/// User, assistant with a call, its result, in turn.
+fn message(at: usize, text: String) -> Part {
+    let mut part = Part::new("", "history", text);
+    match at % 3 {
+        0 => part.priority = 80,
+        1 => {
+            part.role = Role::Assistant;
+            part.summarizable = false;
+            part.shell.tool_calls =
+                vec![ToolCall { id: format!("call{at}"), name: "read".into(), arguments: "{}".into() }];
+        }
+        _ => {
+            part.role = Role::Tool;
+            part.priority = 20;
+            part.shell.tool_call_id = Some(format!("call{}", at - 1));
+        }
+    }
+    part
+}
+
+fn prose() -> impl Strategy<Value = String> {
+    let sentence =
+        prop::collection::vec("[a-z]{2,9}", 4..18).prop_map(|words| format!("The {}. ", words.join(" ")));
+    prop::collection::vec(sentence, 20..80).prop_map(|sentences| sentences.concat())
+}
+
+fn check_fill(pack: &Pack, total: usize) -> Result<(), TestCaseError> {
+    let used = pack.receipt.total;
+    prop_assert!(used * 100 >= total * 98, "{used} of {total} tokens used");
+    Ok(())
+}

@@ -1,0 +1,377 @@
+//! Settings: `larder.toml`, environment and flags in layers, where every value knows where it comes from.
+//!
+//! Precedence: flag, environment, file, default (C86). Unknown keys are errors with a suggestion; all problems of a
+//! file are reported at once. The `[models]` table belongs to `larder-models`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use larder_models::table::ModelTable;
+use serde::Serialize;
+
+use crate::engine::Policy;
+
+/// The name of the file in a project folder.
+pub const FILE: &str = "larder.toml";
+/// Seconds that condensed forms are cached (R0-30.5).
+const COMPRESSION_CACHE_TTL_S: u64 = 300;
+
+/// Environment lookup, injected so that nothing else reads the environment.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// The file, at this line.
+    File {
+        /// The file.
+        path: String,
+        /// From 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Environment {
+        /// Its name.
+        name: String,
+    },
+    /// The command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::Environment { name } => write!(f, "${name}"),
+            Self::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+/// One setting as `larder config` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Its key, as in the file.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// Where that comes from.
+    pub origin: Origin,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// A setting that can be set by file and environment.
+struct Known {
+    key: &'static str,
+    env: &'static [&'static str],
+    help: &'static str,
+    default: &'static str,
+    check: fn(&str) -> bool,
+}
+
+fn boolean(text: &str) -> bool {
+    matches!(text, "true" | "false")
+}
+
+fn whole(text: &str) -> bool {
+    text.parse::<u64>().is_ok()
+}
+
+/// The one settings schema (C86). Environment names with the prefix come first, then the older ones.
+const KNOWN: [Known; 3] = [
+    Known {
+        key: "policy.compression_enabled",
+        env: &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
+        help: "condense what does not fit; when false, prompts that do not fit are refused (R0-30.4, C50)",
+        default: "true",
+        check: boolean,
+    },
+    Known {
+        key: "policy.use_llm_summarizer",
+        env: &["LARDER_USE_LLM_SUMMARIZER"],
+        help: "let the model of layer NERVES write condensed renditions (R3-4.20)",
+        default: "false",
+        check: boolean,
+    },
+    Known {
+        key: "policy.compression_cache_ttl_s",
+        env: &["LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL"],
+        help: "seconds that condensed forms are cached (R0-30.5)",
+        default: "300",
+        check: whole,
+    },
+];
+
+/// The stable code of problems in settings, beside those of recipes.
+const CODE: &str = "L070";
+
+/// One problem of a settings file, in the shape of a recipe's diagnostics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Stable across versions.
+    pub code: &'static str,
+    /// Always `error`.
+    pub severity: &'static str,
+    /// The file.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, file, line, column, message, help, .. } = self;
+        write!(f, "error[{code}]: {message}\n  --> {file}:{line}:{column}\n  help: {help}")
+    }
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file has problems; all of them.
+    #[error("{}", list(.0))]
+    Problems(Vec<Problem>),
+    /// An environment variable holds what its setting cannot be.
+    #[error("${name} is {value:?}, which {key} cannot be; unset it or give a value like {like}")]
+    Environment {
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+        /// The setting.
+        key: &'static str,
+        /// A legal value.
+        like: &'static str,
+    },
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// All settings, resolved.
+#[derive(Debug, Clone)]
+pub struct Config {
+    home: Setting,
+    settings: Vec<Setting>,
+    models: ModelTable,
+    models_origin: Origin,
+}
+
+impl Config {
+    /// The settings without any file, flag or environment.
+    pub fn builtin() -> Self {
+        #[allow(clippy::expect_used, reason = "an empty file has no problems, and a test reads it")]
+        Self::resolve("", FILE, None, Path::new("."), &|_| None).expect("an empty file has no problems")
+    }
+
+    /// Reads the settings of the project in `dir` with `home` from the command line.
+    pub fn load(dir: Option<&Path>, home: Option<&Path>, env: Env<'_>) -> Result<Self, ConfigError> {
+        let folder = dir.unwrap_or(Path::new("."));
+        let path = folder.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(ConfigError::Read { path, source }),
+        };
+        Self::resolve(&text, &path.to_string_lossy(), home, folder, env)
+    }
+
+    /// Every problem of the settings file in `dir`.
+    pub fn check(dir: &Path) -> Result<Vec<Problem>, ConfigError> {
+        match Self::load(Some(dir), None, &|_| None) {
+            Ok(_) => Ok(Vec::new()),
+            Err(ConfigError::Problems(problems)) => Ok(problems),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn resolve(text: &str, path: &str, home: Option<&Path>, dir: &Path, env: Env<'_>) -> Result<Self, ConfigError> {
+        let mut problems = Vec::new();
+        let models = ModelTable::parse(text).map_err(|found| {
+            problems.extend(found.0.into_iter().map(|problem| Problem {
+                code: CODE,
+                severity: "error",
+                file: path.to_owned(),
+                line: problem.line,
+                column: problem.column,
+                message: problem.message,
+                help: problem.help,
+            }));
+        });
+        let file = read_policy(text, path, &mut problems);
+        let (Ok(models), true) = (models, problems.is_empty()) else {
+            return Err(ConfigError::Problems(problems));
+        };
+        let mut settings = Vec::new();
+        for known in &KNOWN {
+            settings.push(resolve_one(known, &file, path, env)?);
+        }
+        let home = match (home, env("LARDER_HOME")) {
+            (Some(home), _) => setting("home", &home.to_string_lossy(), Origin::Flag, HOME_HELP),
+            (None, Some(home)) => {
+                setting("home", &home, Origin::Environment { name: "LARDER_HOME".into() }, HOME_HELP)
+            }
+            (None, None) => setting("home", &dir.join(".larder").to_string_lossy(), Origin::Default, HOME_HELP),
+        };
+        let line = text.lines().position(|line| line.trim_start().starts_with("[models"));
+        let models_origin =
+            line.map_or(Origin::Default, |line| Origin::File { path: path.to_owned(), line: line + 1 });
+        Ok(Self { home, settings, models, models_origin })
+    }
+
+    /// Where the store is.
+    pub fn home(&self) -> &Path {
+        Path::new(&self.home.value)
+    }
+
+    /// Which model plays which layer.
+    pub fn models(&self) -> &ModelTable {
+        &self.models
+    }
+
+    /// The policy that holds for every run.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            compression_enabled: self.value("policy.compression_enabled") != Some("false"),
+            use_llm_summarizer: self.value("policy.use_llm_summarizer") == Some("true"),
+        }
+    }
+
+    /// How long condensed forms are cached.
+    pub fn compaction_ttl(&self) -> Duration {
+        let seconds = self.value("policy.compression_cache_ttl_s").and_then(|text| text.parse().ok());
+        Duration::from_secs(seconds.unwrap_or(COMPRESSION_CACHE_TTL_S))
+    }
+
+    /// Every setting, for people.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut all = vec![self.home.clone()];
+        all.extend(self.settings.iter().cloned());
+        for (layer, binding) in self.models.layers() {
+            all.push(Setting {
+                key: format!("models.layers.{}", layer.as_str()),
+                value: binding.model.clone(),
+                origin: self.models_origin.clone(),
+                help: "the model that plays this layer",
+            });
+        }
+        all
+    }
+
+    fn value(&self, key: &str) -> Option<&str> {
+        self.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
+    }
+}
+
+const HOME_HELP: &str = "where originals, runs and interventions are kept";
+
+fn setting(key: &str, value: &str, origin: Origin, help: &'static str) -> Setting {
+    Setting { key: key.to_owned(), value: value.to_owned(), origin, help }
+}
+
+fn resolve_one(
+    known: &Known,
+    file: &[(String, String, usize)],
+    path: &str,
+    env: Env<'_>,
+) -> Result<Setting, ConfigError> {
+    for name in known.env {
+        if let Some(value) = env(name) {
+            if !(known.check)(&value) {
+                return Err(ConfigError::Environment {
+                    name: (*name).to_owned(),
+                    value,
+                    key: known.key,
+                    like: known.default,
+                });
+            }
+            return Ok(setting(known.key, &value, Origin::Environment { name: (*name).to_owned() }, known.help));
+        }
+    }
+    let stated = file.iter().find(|(key, ..)| key == known.key);
+    Ok(match stated {
+        Some((_, value, line)) => {
+            setting(known.key, value, Origin::File { path: path.to_owned(), line: *line }, known.help)
+        }
+        None => setting(known.key, known.default, Origin::Default, known.help),
+    })
+}
+
+/// The `[policy]` table as key, value and line; problems of the rest of the file too.
+fn read_policy(text: &str, path: &str, problems: &mut Vec<Problem>) -> Vec<(String, String, usize)> {
+    let mut found = Vec::new();
+    // A file that is no TOML at all has been reported with the models.
+    let Ok(table) = text.parse::<toml::Table>() else { return found };
+    let mut report = |line: usize, message: String, help: String| {
+        problems.push(Problem {
+                code: CODE,
+                severity: "error",
+            file: path.to_owned(),
+            line,
+            column: 1,
+            message,
+            help,
+        });
+    };
+    for (name, value) in &table {
+        match (name.as_str(), value) {
+            ("models", _) => {}
+            ("policy", toml::Value::Table(policy)) => {
+                for (key, value) in policy {
+                    let full = format!("policy.{key}");
+                    let line = line_of(text, key);
+                    let text = match value {
+                        toml::Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    };
+                    match KNOWN.iter().find(|known| known.key == full) {
+                        None => report(line, format!("unknown setting {full}"), nearest(&full)),
+                        Some(known) if !(known.check)(&text) => report(
+                            line,
+                            format!("{full} cannot be {text}"),
+                            format!("give a value like {}", known.default),
+                        ),
+                        Some(_) => found.push((full, text, line)),
+                    }
+                }
+            }
+            _ => report(line_of(text, name), format!("unknown table or key {name}"), nearest(name)),
+        }
+    }
+    found
+}
+
+fn line_of(text: &str, key: &str) -> usize {
+    let at = text.lines().position(|line| {
+        line.trim_start().trim_start_matches('[').strip_prefix(key).is_some_and(|rest| {
+            rest.starts_with([' ', '=', ']', '.'])
+        })
+    });
+    at.map_or(1, |line| line + 1)
+}
+
+fn nearest(key: &str) -> String {
+    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy"]);
+    larder_core::recipe::suggest(key, known)
+}

@@ -1,0 +1,51 @@
+//! What a run is given: documents, a query, values, a conversation. Knows no recipe and no pack.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use larder_core::message::Message;
+use larder_core::pack::Slice;
+use larder_core::recipe::Mode;
+
+/// A document handed to a run.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The input it fills, as the recipe names it: a file name such as `context.md` or a kind such as `passages`.
+    pub input: String,
+    /// What people call it: its path.
+    pub name: String,
+    /// The text.
+    pub text: Arc<str>,
+    /// The larger document of which it is a stretch.
+    pub slice: Option<Slice>,
+    /// How well it answers the query, beside others of its kind; 1.0 is neutral.
+    pub relevance: f64,
+}
+
+impl Document {
+    /// A whole document.
+    pub fn whole(input: impl Into<String>, name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
+        Self { input: input.into(), name: name.into(), text: text.into(), slice: None, relevance: 1.0 }
+    }
+}
+
+/// Everything that one run of a recipe is given.
+#[derive(Debug, Clone, Default)]
+pub struct RunInput {
+    /// Documents in order.
+    pub documents: Vec<Document>,
+    /// The user's query, verbatim.
+    pub query: Option<String>,
+    /// Values for the recipe's variables.
+    pub values: BTreeMap<String, serde_json::Value>,
+    /// Chat or code.
+    pub mode: Option<Mode>,
+    /// The stage that selects a variant.
+    pub variant: Option<String>,
+    /// The conversation so far.
+    pub history: Vec<Message>,
+    /// The conversation's id, for the record (C85).
+    pub session_id: Option<String>,
+    /// The turn's id, for the record: `turn_000042`.
+    pub turn_id: Option<String>,
+}
