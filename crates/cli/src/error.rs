@@ -94,5 +94,12 @@ fn model_code(error: &ModelError) -> u8 {
 
 /// What was asked for is not there: the user's to mend. Everything else is storage.
 fn store_code(error: &StoreError) -> u8 {
-    if error.is_user_error() { FIXABLE } else { UPSTREAM }
+    match error {
+        StoreError::Index { .. }
+        | StoreError::Io { .. }
+        | StoreError::DiskFull { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::Randomness { .. } => UPSTREAM,
+        _ => FIXABLE,
+    }
 }

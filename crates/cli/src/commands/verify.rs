@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::args::Format;
 use crate::context::Context;
 use crate::error::CliError;
@@ -9,10 +11,22 @@ use crate::output;
 
 pub fn run(context: &Context) -> Result<ExitCode, CliError> {
     let report = context.store()?.store().verify()?;
+    let problems: Vec<String> =
+        report.problems.iter().map(|problem| format!("{}: {}", problem.what, problem.error)).collect();
     if context.global.format == Format::Json {
-        output::json(&report)?;
+        output::json(&json!({
+            "pointers": report.pointers,
+            "runs": report.runs,
+            "blobs": report.blobs,
+            "content_bytes": report.content_bytes,
+            "problems": problems,
+        }))?;
     } else {
-        output::line(&format!("{report}"))?;
+        let (pointers, runs, blobs) = (report.pointers, report.runs, report.blobs);
+        output::line(&format!("{pointers} pointers, {runs} runs, {blobs} blobs: {} problems", problems.len()))?;
+        for problem in &problems {
+            output::line(&format!("  {problem}"))?;
+        }
     }
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
