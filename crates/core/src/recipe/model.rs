@@ -31,7 +31,7 @@ pub struct Recipe {
     pub category: String,
     /// Further names that load this recipe: the file stem when it differs from `name`, and those it declares.
     pub aliases: Vec<String>,
-    /// Changes with any byte of the recipe file or of a prompt it uses.
+    /// Changes with any byte of the recipe file and any character of a prompt it uses; line ends of prompts count as LF.
     pub version: ContentHash,
     /// What the recipe is for (R0-10.2).
     pub description: String,
