@@ -53,7 +53,9 @@ pub enum Command {
         dir: PathBuf,
     },
     /// Check every recipe, prompt and the configuration of a project
-    #[command(after_help = "Examples:\n  larder check\n  larder check my-project --format json\n  larder check --write-registry")]
+    #[command(
+        after_help = "Examples:\n  larder check\n  larder check my-project --format json\n  larder check --write-registry"
+    )]
     Check {
         /// The project folder
         dir: Option<PathBuf>,
@@ -67,10 +69,14 @@ pub enum Command {
     )]
     Run(RunArgs),
     /// Show what a run would send: every part, its rendition, tokens and why; nothing is sent
-    #[command(after_help = "Example:\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build'")]
+    #[command(
+        after_help = "Example:\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build'"
+    )]
     Explain(ExplainArgs),
     /// Count tokens
-    #[command(after_help = "Examples:\n  larder count notes.md\n  git diff | larder count - --tokenizer o200k_base --limit 8000")]
+    #[command(
+        after_help = "Examples:\n  larder count notes.md\n  git diff | larder count - --tokenizer o200k_base --limit 8000"
+    )]
     Count {
         /// A file, or - for standard input
         file: PathBuf,
@@ -82,13 +88,19 @@ pub enum Command {
         limit: Option<usize>,
     },
     /// Make a text smaller; what is left out can be read back with `larder rehydrate`
-    #[command(after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json")]
+    #[command(
+        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json"
+    )]
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
-    #[command(after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain")]
+    #[command(
+        after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain"
+    )]
     Ask(AskArgs),
     /// Give back the original bytes behind a pointer
-    #[command(after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --grep 'ERROR|WARN'\n  larder rehydrate lp1-… --path '$.orders[0].id'")]
+    #[command(
+        after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --grep 'ERROR|WARN'\n  larder rehydrate lp1-… --path '$.orders[0].id'"
+    )]
     Rehydrate {
         /// The pointer, as it stands in a prompt
         id: String,
@@ -96,7 +108,9 @@ pub enum Command {
         select: SelectArgs,
     },
     /// List and show recorded runs
-    #[command(after_help = "Examples:\n  larder runs\n  larder runs --recipe answer --limit 5 --format json\n  larder runs show ID")]
+    #[command(
+        after_help = "Examples:\n  larder runs\n  larder runs --recipe answer --limit 5 --format json\n  larder runs show ID"
+    )]
     Runs {
         #[command(subcommand)]
         command: Option<RunsCommand>,
@@ -125,7 +139,9 @@ pub enum Command {
     /// Check that every pointer, blob and run of the store is whole
     Verify,
     /// Print a completion script
-    #[command(after_help = "Example:\n  larder completions bash > ~/.local/share/bash-completion/completions/larder")]
+    #[command(
+        after_help = "Example:\n  larder completions bash > ~/.local/share/bash-completion/completions/larder"
+    )]
     Completions {
         /// For which shell
         shell: clap_complete::Shell,
@@ -273,7 +289,9 @@ pub enum InterventionsCommand {
 #[derive(Debug, Subcommand)]
 pub enum ModelsCommand {
     /// Fetch the weights of an embedded model
-    #[command(after_help = "Examples:\n  larder models pull\n  larder models pull --from ./SmolLM2-135M-Instruct.Q4_1.gguf")]
+    #[command(
+        after_help = "Examples:\n  larder models pull\n  larder models pull --from ./SmolLM2-135M-Instruct.Q4_1.gguf"
+    )]
     Pull {
         /// Which
         #[arg(default_value = "smollm2-135m")]

@@ -34,7 +34,8 @@ impl Context {
     }
 
     pub fn store(&self) -> Result<UserStore, CliError> {
-        let options = StoreOptions { compaction_ttl: self.config.compaction_ttl(), ..StoreOptions::default() };
+        let options =
+            StoreOptions { compaction_ttl: self.config.compaction_ttl(), ..StoreOptions::default() };
         Ok(Store::open(self.config.home(), options)?.user(&self.global.user)?)
     }
 
@@ -56,7 +57,8 @@ impl Context {
     pub fn engine(&self) -> Result<Engine, CliError> {
         let project = self.project()?;
         let weights = self.weights();
-        let load = move |name: &str| (name == embedded::TOKENIZER).then(|| embedded_counter(&weights).ok())?;
+        let load =
+            move |name: &str| (name == embedded::TOKENIZER).then(|| embedded_counter(&weights).ok())?;
         Ok(Engine::new(project, self.models(), self.store()?, self.config.policy(), Box::new(load)))
     }
 
@@ -123,7 +125,9 @@ fn file_counter(path: &Path, gguf: bool) -> Result<Counter, CliError> {
 /// Counts with the vocabulary inside the embedded model's own weights.
 fn embedded_counter(weights: &Weights) -> Result<Counter, CliError> {
     let folder = weights.locate(embedded::MODEL).ok_or_else(|| {
-        CliError::Fixable("the embedded model has no weights yet; fetch them with `larder models pull`".to_owned())
+        CliError::Fixable(
+            "the embedded model has no weights yet; fetch them with `larder models pull`".to_owned(),
+        )
     })?;
     let path = folder.join(embedded::WEIGHTS_FILE);
     let file = File::open(&path).map_err(|source| CliError::Read { path: path.clone(), source })?;
@@ -168,4 +172,3 @@ fn project_dir(global: &Global) -> Option<PathBuf> {
     let here = PathBuf::from(".");
     (here.join("recipes").is_dir() || here.join("larder.toml").is_file()).then_some(here)
 }
-

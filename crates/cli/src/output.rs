@@ -52,5 +52,6 @@ pub fn start_logging(verbose: u8) {
         _ => "larder=debug,larder_models=debug,larder_store=debug,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LARDER_LOG").unwrap_or_else(|_| level.into());
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
 }

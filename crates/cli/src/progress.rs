@@ -18,7 +18,8 @@ pub struct Spinner {
 impl Spinner {
     /// Starts; `explain` prints the layout of each prompt before it leaves.
     pub fn new(explain: bool) -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         bar.enable_steady_tick(Duration::from_millis(120));
         Self { bar, explain }
     }

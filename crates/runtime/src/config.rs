@@ -206,7 +206,13 @@ impl Config {
         }
     }
 
-    fn resolve(text: &str, path: &str, home: Option<&Path>, dir: &Path, env: Env<'_>) -> Result<Self, ConfigError> {
+    fn resolve(
+        text: &str,
+        path: &str,
+        home: Option<&Path>,
+        dir: &Path,
+        env: Env<'_>,
+    ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
         let models = ModelTable::parse(text).map_err(|found| {
             problems.extend(found.0.into_iter().map(|problem| Problem {
@@ -232,7 +238,9 @@ impl Config {
             (None, Some(home)) => {
                 setting("home", &home, Origin::Environment { name: "LARDER_HOME".into() }, HOME_HELP)
             }
-            (None, None) => setting("home", &dir.join(".larder").to_string_lossy(), Origin::Default, HOME_HELP),
+            (None, None) => {
+                setting("home", &dir.join(".larder").to_string_lossy(), Origin::Default, HOME_HELP)
+            }
         };
         let line = text.lines().position(|line| line.trim_start().starts_with("[models"));
         let models_origin =
@@ -306,7 +314,12 @@ fn resolve_one(
                     like: known.default,
                 });
             }
-            return Ok(setting(known.key, &value, Origin::Environment { name: (*name).to_owned() }, known.help));
+            return Ok(setting(
+                known.key,
+                &value,
+                Origin::Environment { name: (*name).to_owned() },
+                known.help,
+            ));
         }
     }
     let stated = file.iter().find(|(key, ..)| key == known.key);
@@ -325,8 +338,8 @@ fn read_policy(text: &str, path: &str, problems: &mut Vec<Problem>) -> Vec<(Stri
     let Ok(table) = text.parse::<toml::Table>() else { return found };
     let mut report = |line: usize, message: String, help: String| {
         problems.push(Problem {
-                code: CODE,
-                severity: "error",
+            code: CODE,
+            severity: "error",
             file: path.to_owned(),
             line,
             column: 1,
@@ -364,9 +377,10 @@ fn read_policy(text: &str, path: &str, problems: &mut Vec<Problem>) -> Vec<(Stri
 
 fn line_of(text: &str, key: &str) -> usize {
     let at = text.lines().position(|line| {
-        line.trim_start().trim_start_matches('[').strip_prefix(key).is_some_and(|rest| {
-            rest.starts_with([' ', '=', ']', '.'])
-        })
+        line.trim_start()
+            .trim_start_matches('[')
+            .strip_prefix(key)
+            .is_some_and(|rest| rest.starts_with([' ', '=', ']', '.']))
     });
     at.map_or(1, |line| line + 1)
 }

@@ -48,7 +48,13 @@ impl Default for Policy {
 impl Engine {
     /// Puts an engine together. `load` finds tokenizers that the registry does not know, such as the one inside a
     /// model's weights.
-    pub fn new(project: Project, models: Models, store: UserStore, policy: Policy, load: Box<LoadCounter>) -> Self {
+    pub fn new(
+        project: Project,
+        models: Models,
+        store: UserStore,
+        policy: Policy,
+        load: Box<LoadCounter>,
+    ) -> Self {
         Self {
             project,
             models,

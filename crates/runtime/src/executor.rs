@@ -4,177 +4,36 @@
 //! becomes an intervention; a provider that fails is replaced by its fallback model, for which the prompt is packed
 //! anew; a recipe that is missing is an intervention at once. Whatever happens, one record is written.
 
-use std::collections::BTreeSet;
+mod error;
+mod outcome;
+mod record;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use larder_core::message::Message;
-use larder_core::output::{self, Citation, GateFailure, GateResult, Parsed};
-use larder_core::pack::{Pack, PackError, PartReceipt, Receipt, Rendition};
-use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
+use larder_core::output::{self, GateFailure, GateResult, Parsed};
+use larder_core::pack::{Pack, PartReceipt, Receipt, Rendition};
+use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError, Usage};
 use larder_models::price::Usd;
-use larder_models::table::{Capability, ModelSpec};
-use larder_store::{
-    Intervention, NewIntervention, NewPointer, NewRun, RunFacts, RunId, RunStatus, RunTokens, StoreError,
-};
-use serde::Serialize;
+use larder_models::table::{Capability, ModelSpec, Provider};
+use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
+use serde_json::Value;
 
+pub use self::error::RunError;
+pub use self::outcome::{Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
-use crate::prepare::{ModelLimits, PrepareError, Prepared, prepare};
+use crate::prepare::{ModelLimits, Prepared, prepare};
 
+/// Part ids that a schema offers for citation at most; a longer list costs more than it helps.
+const CITABLE_IDS: usize = 24;
+/// Tokens of a note about a refused answer.
+const NOTE_TOKENS: usize = 160;
 /// Tokens of a refused answer that its repair may show.
 const SHOWN_ANSWER: usize = 120;
-
-/// A run that gave no answer. Its record, where there is one, is in the store.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// There is no such recipe, or it has errors; an intervention was raised (R0-18.2).
-    #[error("{source}{}", hint(source))]
-    Recipe {
-        /// What is wrong.
-        source: RecipeError,
-        /// The request for a human.
-        intervention: u64,
-    },
-    /// The inputs do not fit the recipe.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// The parts contradict each other.
-    #[error(transparent)]
-    Pack(#[from] PackError),
-    /// The prompt cannot fit; nothing was sent.
-    #[error("nothing was sent: {}", refused(receipt))]
-    Refused {
-        /// What was tried.
-        receipt: Box<RunReceipt>,
-        /// The run's record.
-        run_id: RunId,
-    },
-    /// No model could be reached, its fallbacks included.
-    #[error("{source}")]
-    Model {
-        /// The last failure.
-        source: ModelError,
-        /// The run's record.
-        run_id: RunId,
-    },
-    /// The layer is bound to no model.
-    #[error("layer {layer} is bound to no model; bind it under [models.layers] in larder.toml")]
-    Unbound {
-        /// The layer.
-        layer: &'static str,
-    },
-    /// Every answer failed its gates; an intervention was raised (R0-13.6).
-    #[error("no answer passed the checks of recipe {recipe}: {failures}; see `larder interventions show {intervention}`")]
-    Gates {
-        /// The recipe.
-        recipe: String,
-        /// What was wrong with the last answer.
-        failures: String,
-        /// The request for a human.
-        intervention: u64,
-        /// The run's record.
-        run_id: RunId,
-    },
-    /// The recipe's schema cannot be compiled.
-    #[error("recipe {recipe}: {source}")]
-    Schema {
-        /// The recipe.
-        recipe: String,
-        /// What is wrong.
-        source: output::SchemaError,
-    },
-    /// What has to persist could not.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-fn hint(error: &RecipeError) -> String {
-    if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
-}
-
-fn refused(receipt: &RunReceipt) -> String {
-    receipt.receipt.refused.as_ref().map(ToString::to_string).unwrap_or_default()
-}
-
-/// The receipt of a pack, with what it was packed for.
-#[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
-pub struct RunReceipt {
-    /// `category/name`.
-    pub recipe: String,
-    /// The recipe's version.
-    pub version: String,
-    /// The model's name in the table.
-    pub model: String,
-    /// Who counted.
-    pub tokenizer: String,
-    /// The pack's own receipt.
-    #[serde(flatten)]
-    pub receipt: Receipt,
-    /// The prompt itself.
-    pub messages: Vec<Message>,
-}
-
-/// A citation resolved to the stretch of the document it stands on (R0-14.8).
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ResolvedCitation {
-    /// The part.
-    pub part: String,
-    /// The document.
-    pub source: String,
-    /// The document's version: its content address, when it is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pointer: Option<String>,
-    /// Bytes of the document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<(usize, usize)>,
-    /// Lines of the document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines: Option<(usize, usize)>,
-}
-
-/// What a run gives.
-#[derive(Debug, Clone, Serialize)]
-pub struct RunOutcome {
-    /// The run's record.
-    pub run_id: RunId,
-    /// The checked answer: a value, or text.
-    pub output: serde_json::Value,
-    /// What of it a user may read.
-    #[serde(skip)]
-    pub reply: String,
-    /// What it stands on.
-    pub citations: Vec<ResolvedCitation>,
-    /// How the prompt was packed.
-    pub receipt: RunReceipt,
-    /// Tokens of all calls of the run.
-    pub usage: Usage,
-    /// Price of all calls, in US dollars.
-    pub cost: Option<Usd>,
-    /// From start to end.
-    pub latency_ms: u64,
-}
-
-/// Told what a run is doing, for progress on a terminal.
-pub trait Observer: Send + Sync {
-    /// A stage begins.
-    fn stage(&self, text: &str);
-    /// A prompt is packed and about to leave.
-    fn packed(&self, receipt: &RunReceipt);
-}
-
-/// Says nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn stage(&self, _: &str) {}
-    fn packed(&self, _: &RunReceipt) {}
-}
 
 /// One model that may answer.
 struct Candidate {
@@ -205,7 +64,12 @@ enum Attempt {
 
 impl Engine {
     /// Runs a recipe: the only way to call a model (R0-8.2, R0-21.10).
-    pub async fn run(&self, name: &str, input: &RunInput, observer: &dyn Observer) -> Result<RunOutcome, RunError> {
+    pub async fn run(
+        &self,
+        name: &str,
+        input: &RunInput,
+        observer: &dyn Observer,
+    ) -> Result<RunOutcome, RunError> {
         let recipe = self.find(name, input.mode)?;
         let mut progress = Progress {
             recipe,
@@ -261,7 +125,8 @@ impl Engine {
     }
 
     fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<Candidate, RunError> {
-        let found = self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;
+        let found =
+            self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;
         Ok(Candidate {
             name: found.name.to_owned(),
             layer,
@@ -330,7 +195,12 @@ impl Engine {
         let answer = progress.answer.as_deref().unwrap_or_default();
         let counter = self.counter(&candidate.spec);
         let shown = counter.prefix(answer, SHOWN_ANSWER);
-        if shown.is_empty() { repair.to_owned() } else { format!("Your last answer began:\n{shown}\n\n{repair}") }
+        let note = if shown.is_empty() {
+            repair.to_owned()
+        } else {
+            format!("{repair}\nYour last answer began:\n{shown}")
+        };
+        counter.prefix(&note, NOTE_TOKENS).to_owned()
     }
 
     /// One answer from a candidate or, when its provider fails, from its fallbacks, each with a prompt packed for its
@@ -421,7 +291,13 @@ impl Engine {
             model: candidate.spec.id.clone(),
             messages: pack.messages.clone(),
             tools: Vec::new(),
-            schema: recipe.output.schema.clone().filter(|_| enforced),
+            schema: recipe.output.schema.as_ref().filter(|_| enforced).map(|schema| {
+                if recipe.gates.evidence_required {
+                    citing(schema, &shown(pack, &prepared.citable))
+                } else {
+                    schema.clone()
+                }
+            }),
             max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
             temperature: candidate.temperature,
             timeout: Duration::from_millis(recipe.gates.timeout_ms).max(candidate.spec.timeout),
@@ -449,8 +325,9 @@ impl Engine {
         let parsed = output::parse(&recipe.output, &reply.text);
         progress.answer = Some(reply.text);
         let citable = shown(pack, &prepared.citable);
-        progress.gates = output::evaluate(parsed.as_ref(), &recipe.output, &recipe.gates, &self.schemas, &citable)
-            .map_err(|source| RunError::Schema { recipe: recipe.id(), source })?;
+        progress.gates =
+            output::evaluate(parsed.as_ref(), &recipe.output, &recipe.gates, &self.schemas, &citable)
+                .map_err(|source| RunError::Schema { recipe: recipe.id(), source })?;
         match parsed {
             Ok(parsed) if progress.gates.passed() => Ok(Attempt::Answered(parsed)),
             _ => Ok(Attempt::Failed(progress.gates.failures.clone())),
@@ -477,47 +354,6 @@ impl Engine {
             messages,
         }
     }
-
-    /// Writes the one record of a run, whatever came of it.
-    fn finish(
-        &self,
-        progress: Progress<'_>,
-        input: &RunInput,
-        outcome: Result<Parsed, RunError>,
-    ) -> Result<RunOutcome, RunError> {
-        let latency_ms = u64::try_from(progress.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some(receipt) = progress.receipt.clone() else {
-            return outcome.and(Err(RunError::Unbound { layer: progress.layer.as_str() }));
-        };
-        let facts = facts(&progress, input, &receipt, &outcome, latency_ms);
-        let json = serde_json::to_vec(&receipt).unwrap_or_default();
-        let pointers: Vec<_> = receipt
-            .receipt
-            .parts
-            .iter()
-            .filter(|part| receipt.receipt.refused.is_none() && part.rendition != Rendition::Whole)
-            .filter_map(|part| part.pointer.clone())
-            .collect();
-        self.store.record_run(NewRun {
-            run_id: progress.run_id.clone(),
-            facts,
-            receipt: &json,
-            output: progress.answer.as_deref().map(str::as_bytes),
-            pointers: &pointers,
-        })?;
-        let parsed = outcome?;
-        let citations = resolve(&progress.gates.citations, &receipt.receipt.parts, self);
-        Ok(RunOutcome {
-            run_id: progress.run_id,
-            output: parsed.value,
-            reply: parsed.reply,
-            citations,
-            receipt,
-            usage: progress.usage,
-            cost: progress.cost,
-            latency_ms,
-        })
-    }
 }
 
 fn limits(spec: &ModelSpec) -> ModelLimits {
@@ -525,7 +361,23 @@ fn limits(spec: &ModelSpec) -> ModelLimits {
         window: spec.window,
         max_output: usize::try_from(spec.max_output).unwrap_or(usize::MAX),
         enforces_schema: spec.can(Capability::JsonSchema),
+        // The embedded model is bound by a grammar; its prompt does not hold the schema.
+        schema_in_prompt: spec.provider != Provider::Embedded,
     }
+}
+
+/// The schema with its citations bound to the parts that can be cited, so that a model whose output is constrained
+/// cannot cite anything else.
+fn citing(schema: &Value, citable: &BTreeSet<String>) -> Value {
+    let mut schema = schema.clone();
+    let items = schema.pointer_mut("/properties/citations/items").and_then(Value::as_object_mut);
+    if let Some(items) = items.filter(|items| items.get("type").is_some_and(|kind| kind == "string")) {
+        let ids: Vec<&String> = citable.iter().take(CITABLE_IDS).collect();
+        if !ids.is_empty() {
+            *items = serde_json::Map::from_iter([("enum".to_owned(), serde_json::json!(ids))]);
+        }
+    }
+    schema
 }
 
 /// The layer that is asked when one cannot give an answer that passes (C66, C67).
@@ -556,93 +408,3 @@ fn shown(pack: &Pack, citable: &BTreeSet<String>) -> BTreeSet<String> {
         .filter(|id| citable.contains(id))
         .collect()
 }
-
-fn resolve(citations: &[Citation], parts: &[PartReceipt], engine: &Engine) -> Vec<ResolvedCitation> {
-    let mut seen = BTreeSet::new();
-    citations
-        .iter()
-        .filter(|citation| seen.insert(citation.part.clone()))
-        .filter_map(|citation| {
-            let part = parts.iter().find(|part| part.id == citation.part)?;
-            let _ = engine;
-            Some(ResolvedCitation {
-                part: part.id.clone(),
-                source: part.source.clone(),
-                pointer: part.pointer.as_ref().map(ToString::to_string),
-                bytes: part.bytes,
-                lines: part.lines,
-            })
-        })
-        .collect()
-}
-
-fn facts(
-    progress: &Progress<'_>,
-    input: &RunInput,
-    receipt: &RunReceipt,
-    outcome: &Result<Parsed, RunError>,
-    latency_ms: u64,
-) -> RunFacts {
-    let pack = &receipt.receipt;
-    let tokens = |slot: &dyn Fn(&str) -> bool| {
-        pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
-    };
-    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
-    let saved: u64 = pack
-        .parts
-        .iter()
-        .filter_map(|part| Some((part.original_tokens?).saturating_sub(part.tokens) as u64))
-        .sum();
-    let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
-    let prompt = tokens(&is_prompt);
-    RunFacts {
-        recipe: progress.recipe.name.clone(),
-        recipe_version: receipt.version.clone(),
-        model_layer: progress.layer.as_str().to_owned(),
-        model: receipt.model.clone(),
-        session_id: input.session_id.clone(),
-        turn_id: input.turn_id.clone(),
-        tokens: RunTokens {
-            prompt,
-            input: (pack.total as u64).saturating_sub(prompt),
-            output: progress.usage.output,
-        },
-        latency_ms,
-        success: outcome.is_ok(),
-        schema_valid: progress.gates.schema_valid,
-        confidence: progress.gates.confidence,
-        retries: progress.calls.saturating_sub(1),
-        compression_applied: compressed,
-        compression_savings: if compressed { saved } else { 0 },
-        cost_usd: progress.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),
-        status: match outcome {
-            Ok(_) => RunStatus::Completed,
-            Err(RunError::Refused { .. }) => RunStatus::Refused,
-            Err(RunError::Gates { .. }) => RunStatus::Intervention,
-            Err(_) => RunStatus::Failed,
-        },
-        error: outcome.as_ref().err().map(|error| class(error).to_owned()),
-    }
-}
-
-/// The class of an error, as records print it; never its payload (C104).
-fn class(error: &RunError) -> &'static str {
-    match error {
-        RunError::Recipe { .. } => "recipe",
-        RunError::Prepare(_) | RunError::Pack(_) => "input",
-        RunError::Refused { .. } => "refused",
-        RunError::Unbound { .. } => "unbound_layer",
-        RunError::Gates { .. } => "gates",
-        RunError::Schema { .. } => "schema",
-        RunError::Store(_) => "store",
-        RunError::Model { source, .. } => match source {
-            ModelError::Timeout { .. } => "timeout",
-            ModelError::RateLimited { .. } => "rate_limited",
-            ModelError::Server { .. } => "server",
-            ModelError::Unreachable { .. } => "unreachable",
-            ModelError::WindowExceeded { .. } => "window_exceeded",
-            _ => "model",
-        },
-    }
-}
-

@@ -15,7 +15,9 @@ pub(crate) fn pack(
         match packing.step() {
             Step::Done(pack) => return Ok(Ok(pack)),
             Step::Refused(receipt) => return Ok(Err(receipt)),
-            Step::Need(wanted) => wanted.into_iter().for_each(|rendition| packing.supply(rendition.key, None)),
+            Step::Need(wanted) => {
+                wanted.into_iter().for_each(|rendition| packing.supply(rendition.key, None))
+            }
         }
     }
 }

@@ -8,7 +8,9 @@ use larder_core::content::{self, ContentType};
 use larder_core::document;
 use larder_core::message::Role;
 use larder_core::pack::{Budget, Cap, Form, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
-use larder_core::recipe::{self, InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError};
+use larder_core::recipe::{
+    self, InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
+};
 use larder_core::tokens::Counter;
 
 use crate::inputs::{Document, RunInput};
@@ -72,6 +74,8 @@ pub struct ModelLimits {
     pub max_output: usize,
     /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
     pub enforces_schema: bool,
+    /// Whether an enforced schema takes tokens of the window.
+    pub schema_in_prompt: bool,
 }
 
 /// A prepared call: what to pack, and the query it is about.
@@ -114,7 +118,8 @@ pub fn prepare(
         }
     }
     if let (false, Some(schema)) = (limits.enforces_schema, &recipe.output.schema) {
-        let text = format!("Answer with one value that satisfies this JSON Schema, and nothing else:\n{schema}");
+        let text =
+            format!("Answer with one value that satisfies this JSON Schema, and nothing else:\n{schema}");
         build.critical("output_schema", "output_schema", Role::System, text, 0);
     }
     if let Some(query) = query.as_deref().filter(|_| recipe.needs_query) {
@@ -131,7 +136,7 @@ pub fn prepare(
         .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | "note"))
         .map(|part| part.id.to_string())
         .collect();
-    let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema);
+    let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema && limits.schema_in_prompt);
     let request = PackRequest {
         slots: build.slots,
         parts: build.parts,
@@ -262,14 +267,19 @@ impl Build<'_> {
 
     /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7).
     fn sections(&mut self, document: &Document) {
-        let selected = SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
+        let selected =
+            SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
         let view = document::select(&document.text, selected);
         let newest = view.sections.last().map(|section| section.id);
         for section in &view.sections {
             let number = section.id.number();
             let name = format!("§{number}");
             let mut slot = Slot::new(name.as_str());
-            let mut part = Part::new(self.id(&format!("{}§{number}", document.name)), name.as_str(), view.text_of(section));
+            let mut part = Part::new(
+                self.id(&format!("{}§{number}", document.name)),
+                name.as_str(),
+                view.text_of(section),
+            );
             part.content_type = ContentType::Markdown;
             if section.id == SectionId::UserQuery {
                 part.protection = Protection::Critical;
@@ -287,8 +297,8 @@ impl Build<'_> {
     fn documents(&mut self, doc: &InputDoc, slot: &str) {
         let input = self.input;
         let variant = self.recipe.variant(input.variant.as_deref()).map(|(name, _)| name);
-        let wrong_stage =
-            !doc.variants.is_empty() && !variant.is_some_and(|variant| doc.variants.iter().any(|name| name == variant));
+        let wrong_stage = !doc.variants.is_empty()
+            && !variant.is_some_and(|variant| doc.variants.iter().any(|name| name == variant));
         if wrong_stage {
             return;
         }
@@ -350,7 +360,8 @@ impl Build<'_> {
         self.slots.push(slot);
         let input = self.input;
         for (at, message) in input.history.iter().enumerate() {
-            let mut part = Part::new(format!("message {}", at + 1), spec.name.as_str(), message.joined_text());
+            let mut part =
+                Part::new(format!("message {}", at + 1), spec.name.as_str(), message.joined_text());
             part.role = message.role;
             part.content_type = content::detect(None, &part.id, false, &part.text);
             part.shell.tool_calls.clone_from(&message.tool_calls);
@@ -394,7 +405,8 @@ fn slot_of(spec: &SlotSpec) -> Slot {
 /// A tag name from an input's name: `build_logs`, `context.md` → `context`.
 fn tag_of(input: &str) -> String {
     let stem = input.split('.').next().unwrap_or(input);
-    let tag: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let tag: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
     match tag.strip_suffix('s').filter(|singular| input == "passages" && !singular.is_empty()) {
         Some(singular) => singular.to_owned(),
         None if tag.is_empty() => "document".to_owned(),

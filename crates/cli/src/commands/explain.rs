@@ -34,7 +34,9 @@ pub fn run(context: &Context, args: ExplainArgs) -> Result<ExitCode, CliError> {
 
 /// What more tokens would let in, part by part.
 fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
-    if now.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole) && now.receipt.refused.is_none() {
+    if now.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole)
+        && now.receipt.refused.is_none()
+    {
         return "Everything stands whole.".to_owned();
     }
     let mut text = format!("With {extra} more tokens:\n");

@@ -30,6 +30,8 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
         std::fs::write(&path, text).map_err(failed)?;
     }
     output::line(&format!("made a project in {}", dir.display()))?;
-    output::say("try: larder check && larder run notes/summary --doc notes=FILE --query 'What matters here?'");
+    output::say(
+        "try: larder check && larder run notes/summary --doc notes=FILE --query 'What matters here?'",
+    );
     Ok(())
 }

@@ -21,7 +21,8 @@ pub fn run(context: &Context, command: Option<InterventionsCommand>, all: bool) 
         output::say("nothing waits for a human");
     }
     for one in found {
-        let state = one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("settled: {text}"));
+        let state =
+            one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("settled: {text}"));
         output::line(&format!("#{} {} {} ({state}) {}", one.id, one.created, one.kind, one.message))?;
     }
     Ok(())

@@ -41,7 +41,9 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Condense(args) => condense::run(&Context::new(global)?, args)?,
         Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
-        Command::Runs { command, recipe, limit } => runs::run(&Context::new(global)?, command, recipe, limit)?,
+        Command::Runs { command, recipe, limit } => {
+            runs::run(&Context::new(global)?, command, recipe, limit)?
+        }
         Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
         Command::Models { command } => models::run(&Context::new(global)?, command).await?,
         Command::Config => config::run(&Context::new(global)?)?,

@@ -24,8 +24,14 @@ pub async fn run(context: &Context, command: Option<ModelsCommand>) -> Result<()
     }
     for (layer, binding) in table.layers() {
         let spec = table.model(&binding.model);
-        let details = spec.map(|spec| format!("{} window {} output {}", spec.id, spec.window, spec.max_output));
-        output::line(&format!("{:<7} {:<16} {}", layer.as_str(), binding.model, details.unwrap_or_default()))?;
+        let details =
+            spec.map(|spec| format!("{} window {} output {}", spec.id, spec.window, spec.max_output));
+        output::line(&format!(
+            "{:<7} {:<16} {}",
+            layer.as_str(),
+            binding.model,
+            details.unwrap_or_default()
+        ))?;
     }
     Ok(())
 }

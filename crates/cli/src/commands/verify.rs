@@ -23,7 +23,10 @@ pub fn run(context: &Context) -> Result<ExitCode, CliError> {
         }))?;
     } else {
         let (pointers, runs, blobs) = (report.pointers, report.runs, report.blobs);
-        output::line(&format!("{pointers} pointers, {runs} runs, {blobs} blobs: {} problems", problems.len()))?;
+        output::line(&format!(
+            "{pointers} pointers, {runs} runs, {blobs} blobs: {} problems",
+            problems.len()
+        ))?;
         for problem in &problems {
             output::line(&format!("  {problem}"))?;
         }

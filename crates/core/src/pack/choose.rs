@@ -299,7 +299,9 @@ mod tests {
             frame: 0,
             priority,
             relevance: 1.0,
-            summarizable: true, min_remaining: 0 }
+            summarizable: true,
+            min_remaining: 0,
+        }
     }
 
     fn total(ladders: &[Ladder], choices: &[Choice]) -> usize {

@@ -339,7 +339,8 @@ impl<'a> Packing<'a> {
             Form::Joined => (self.choose_joined(slot, &members, allowed), None),
         };
         planned.epoch = planned.epoch.or(epoch);
-        let mut spare = allowed.saturating_sub(self.cost(&members, &choices));
+        let mark = if choices.contains(&Choice::Absent) { self.mark_cost(slot) } else { 0 };
+        let mut spare = allowed.saturating_sub(self.cost(&members, &choices) + mark);
         for (&part, &choice) in members.iter().zip(&choices) {
             let rendered = self.render(part, choice, &mut spare, slot, wanted.as_deref_mut());
             let reason = self.reason(part, choice, &rendered, slot, over);

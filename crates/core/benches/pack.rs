@@ -1,0 +1,83 @@
+//! Packing 10,000 one-line parts into 3,000 tokens: with counts cached, cold, and the naive way.
+#![allow(clippy::expect_used, reason = "a benchmark stops when its input is wrong")]
+
+use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
+use larder_core::pointer::PointerKey;
+use larder_core::tokens::Counter;
+
+fn main() {
+    divan::main();
+}
+
+fn request(counter: &Counter) -> PackRequest {
+    let parts = (0..10_000)
+        .map(|at| {
+            let text = format!(
+                "item {at}: the quick brown fox number {} jumps over the lazy dog at {}:{:02} and goes home",
+                at * 7919 % 10_007,
+                at % 24,
+                at % 60
+            );
+            let mut part = Part::new(format!("i{at}"), "items", text);
+            part.priority = u8::try_from(at % 5 * 20).unwrap_or(0);
+            part
+        })
+        .collect();
+    PackRequest {
+        slots: vec![Slot::new("items")],
+        parts,
+        budget: Budget { total: 3_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+        framing: Framing::of(counter, &[], None),
+        query: None,
+        by_model: false,
+    }
+}
+
+fn pack(request: &PackRequest, counter: &Counter) -> usize {
+    let key = PointerKey::new([1; 32]);
+    match Packing::new(request, counter, &key).expect("well formed").step() {
+        Step::Done(pack) => pack.receipt.total,
+        _ => 0,
+    }
+}
+
+#[divan::bench]
+fn cached(bencher: divan::Bencher) {
+    let counter = Counter::o200k();
+    let request = request(&counter);
+    assert!(pack(&request, &counter) > 2_900);
+    bencher.bench(|| pack(&request, &counter));
+}
+
+#[divan::bench]
+fn cold(bencher: divan::Bencher) {
+    Counter::o200k().count("load the vocabulary");
+    bencher
+        .with_inputs(|| {
+            let counter = Counter::o200k();
+            (request(&counter), counter)
+        })
+        .bench_values(|(request, counter)| pack(&request, &counter));
+}
+
+/// Count everything, take parts by priority until the next would not fit; no receipt, nothing recoverable.
+#[divan::bench]
+fn naive_greedy(bencher: divan::Bencher) {
+    let counter = Counter::o200k();
+    let request = request(&counter);
+    bencher.bench(|| {
+        let mut order: Vec<&Part> = request.parts.iter().collect();
+        order.sort_by_key(|part| std::cmp::Reverse(part.priority));
+        let mut left = 3_000usize;
+        let mut text = String::new();
+        for part in order {
+            let tokens = counter.count(&part.text);
+            if tokens > left {
+                break;
+            }
+            left -= tokens;
+            text.push_str(&part.text);
+        }
+        text
+    });
+}

@@ -1,0 +1,105 @@
+//! Why a run gave no answer. Knows no exit codes and no HTTP: those tables are at the edge.
+
+use larder_core::output;
+use larder_core::pack::PackError;
+use larder_core::recipe::RecipeError;
+use larder_models::chat::ModelError;
+use larder_store::{RunId, StoreError};
+
+use super::outcome::RunReceipt;
+use crate::prepare::PrepareError;
+
+/// A run that gave no answer. Its record, where there is one, is in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such recipe, or it has errors; an intervention was raised (R0-18.2).
+    #[error("{source}{}", hint(source))]
+    Recipe {
+        /// What is wrong.
+        source: RecipeError,
+        /// The request for a human.
+        intervention: u64,
+    },
+    /// The inputs do not fit the recipe.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The parts contradict each other.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// The prompt cannot fit; nothing was sent.
+    #[error("nothing was sent: {}", refused(receipt))]
+    Refused {
+        /// What was tried.
+        receipt: Box<RunReceipt>,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// No model could be reached, its fallbacks included.
+    #[error("{source}")]
+    Model {
+        /// The last failure.
+        source: ModelError,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// The layer is bound to no model.
+    #[error("layer {layer} is bound to no model; bind it under [models.layers] in larder.toml")]
+    Unbound {
+        /// The layer.
+        layer: &'static str,
+    },
+    /// Every answer failed its gates; an intervention was raised (R0-13.6).
+    #[error(
+        "no answer passed the checks of recipe {recipe}: {failures}; see `larder interventions show {intervention}`"
+    )]
+    Gates {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the last answer.
+        failures: String,
+        /// The request for a human.
+        intervention: u64,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// The recipe's schema cannot be compiled.
+    #[error("recipe {recipe}: {source}")]
+    Schema {
+        /// The recipe.
+        recipe: String,
+        /// What is wrong.
+        source: output::SchemaError,
+    },
+    /// What has to persist could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn hint(error: &RecipeError) -> String {
+    if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
+}
+
+fn refused(receipt: &RunReceipt) -> String {
+    receipt.receipt.refused.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The class of an error, as records print it; never its payload (C104).
+pub(super) fn class(error: &RunError) -> &'static str {
+    match error {
+        RunError::Recipe { .. } => "recipe",
+        RunError::Prepare(_) | RunError::Pack(_) => "input",
+        RunError::Refused { .. } => "refused",
+        RunError::Unbound { .. } => "unbound_layer",
+        RunError::Gates { .. } => "gates",
+        RunError::Schema { .. } => "schema",
+        RunError::Store(_) => "store",
+        RunError::Model { source, .. } => match source {
+            ModelError::Timeout { .. } => "timeout",
+            ModelError::RateLimited { .. } => "rate_limited",
+            ModelError::Server { .. } => "server",
+            ModelError::Unreachable { .. } => "unreachable",
+            ModelError::WindowExceeded { .. } => "window_exceeded",
+            _ => "model",
+        },
+    }
+}

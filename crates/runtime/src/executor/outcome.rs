@@ -1,0 +1,83 @@
+//! What a run gives, and who is told of its course. Plain data.
+
+use larder_core::message::Message;
+use larder_core::pack::Receipt;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::RunId;
+use serde::{Deserialize, Serialize};
+
+/// The receipt of a pack, with what it was packed for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReceipt {
+    /// `category/name`.
+    pub recipe: String,
+    /// The recipe's version.
+    pub version: String,
+    /// The model's name in the table.
+    pub model: String,
+    /// Who counted.
+    pub tokenizer: String,
+    /// The pack's own receipt.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// The prompt itself.
+    pub messages: Vec<Message>,
+}
+
+/// A citation resolved to the stretch of the document it stands on (R0-14.8).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResolvedCitation {
+    /// The part.
+    pub part: String,
+    /// The document.
+    pub source: String,
+    /// The document's version: its content address, when it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// Bytes of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<(usize, usize)>,
+    /// Lines of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(usize, usize)>,
+}
+
+/// What a run gives.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunOutcome {
+    /// The run's record.
+    pub run_id: RunId,
+    /// The checked answer: a value, or text.
+    pub output: serde_json::Value,
+    /// What of it a user may read.
+    #[serde(skip)]
+    pub reply: String,
+    /// What it stands on.
+    pub citations: Vec<ResolvedCitation>,
+    /// How the prompt was packed.
+    pub receipt: RunReceipt,
+    /// Tokens of all calls of the run.
+    pub usage: Usage,
+    /// Price of all calls, in US dollars.
+    pub cost: Option<Usd>,
+    /// From start to end.
+    pub latency_ms: u64,
+}
+
+/// Told what a run is doing, for progress on a terminal.
+pub trait Observer: Send + Sync {
+    /// A stage begins.
+    fn stage(&self, text: &str);
+    /// A prompt is packed and about to leave.
+    fn packed(&self, receipt: &RunReceipt);
+}
+
+/// Says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn stage(&self, _: &str) {}
+    fn packed(&self, _: &RunReceipt) {}
+}

@@ -1,0 +1,122 @@
+//! The one record of a run: what happened, in sizes and names. Payloads stay in blobs (C104).
+
+use std::collections::BTreeSet;
+
+use larder_core::output::{Citation, Parsed};
+use larder_core::pack::{PartReceipt, Rendition};
+use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
+
+use super::Progress;
+use super::error::{RunError, class};
+use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
+use crate::engine::Engine;
+use crate::inputs::RunInput;
+
+impl Engine {
+    /// Writes the one record of a run, whatever came of it.
+    pub(super) fn finish(
+        &self,
+        progress: Progress<'_>,
+        input: &RunInput,
+        outcome: Result<Parsed, RunError>,
+    ) -> Result<RunOutcome, RunError> {
+        let latency_ms = u64::try_from(progress.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let Some(receipt) = progress.receipt.clone() else {
+            return outcome.and(Err(RunError::Unbound { layer: progress.layer.as_str() }));
+        };
+        let facts = facts(&progress, input, &receipt, &outcome, latency_ms);
+        let json = serde_json::to_vec(&receipt).unwrap_or_default();
+        let pointers: Vec<_> = receipt
+            .receipt
+            .parts
+            .iter()
+            .filter(|part| receipt.receipt.refused.is_none() && part.rendition != Rendition::Whole)
+            .filter_map(|part| part.pointer.clone())
+            .collect();
+        self.store.record_run(NewRun {
+            run_id: progress.run_id.clone(),
+            facts,
+            receipt: &json,
+            output: progress.answer.as_deref().map(str::as_bytes),
+            pointers: &pointers,
+        })?;
+        let parsed = outcome?;
+        let citations = resolve(&progress.gates.citations, &receipt.receipt.parts);
+        Ok(RunOutcome {
+            run_id: progress.run_id,
+            output: parsed.value,
+            reply: parsed.reply,
+            citations,
+            receipt,
+            usage: progress.usage,
+            cost: progress.cost,
+            latency_ms,
+        })
+    }
+}
+fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitation> {
+    let mut seen = BTreeSet::new();
+    citations
+        .iter()
+        .filter(|citation| seen.insert(citation.part.clone()))
+        .filter_map(|citation| {
+            let part = parts.iter().find(|part| part.id == citation.part)?;
+            Some(ResolvedCitation {
+                part: part.id.clone(),
+                source: part.source.clone(),
+                pointer: part.pointer.as_ref().map(ToString::to_string),
+                bytes: part.bytes,
+                lines: part.lines,
+            })
+        })
+        .collect()
+}
+
+fn facts(
+    progress: &Progress<'_>,
+    input: &RunInput,
+    receipt: &RunReceipt,
+    outcome: &Result<Parsed, RunError>,
+    latency_ms: u64,
+) -> RunFacts {
+    let pack = &receipt.receipt;
+    let tokens = |slot: &dyn Fn(&str) -> bool| {
+        pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
+    };
+    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
+    let saved: u64 = pack
+        .parts
+        .iter()
+        .filter_map(|part| Some((part.original_tokens?).saturating_sub(part.tokens) as u64))
+        .sum();
+    let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
+    let prompt = tokens(&is_prompt);
+    RunFacts {
+        recipe: progress.recipe.name.clone(),
+        recipe_version: receipt.version.clone(),
+        model_layer: progress.layer.as_str().to_owned(),
+        model: receipt.model.clone(),
+        session_id: input.session_id.clone(),
+        turn_id: input.turn_id.clone(),
+        tokens: RunTokens {
+            prompt,
+            input: (pack.total as u64).saturating_sub(prompt),
+            output: progress.usage.output,
+        },
+        latency_ms,
+        success: outcome.is_ok(),
+        schema_valid: progress.gates.schema_valid,
+        confidence: progress.gates.confidence,
+        retries: progress.calls.saturating_sub(1),
+        compression_applied: compressed,
+        compression_savings: if compressed { saved } else { 0 },
+        cost_usd: progress.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),
+        status: match outcome {
+            Ok(_) => RunStatus::Completed,
+            Err(RunError::Refused { .. }) => RunStatus::Refused,
+            Err(RunError::Gates { .. }) => RunStatus::Intervention,
+            Err(_) => RunStatus::Failed,
+        },
+        error: outcome.as_ref().err().map(|error| class(error).to_owned()),
+    }
+}
