@@ -1,3 +1,5 @@
+//! Spans that must survive, found in texts of every kind.
+
 use super::*;
 
 fn found(text: &str) -> Vec<(&str, SpanKind)> {
