@@ -113,7 +113,8 @@ impl<M: ?Sized> Resilient<M> {
         }
         let widest =
             self.policy.backoff.saturating_mul(2_u32.saturating_pow(retry)).min(self.policy.max_backoff);
-        let mut pause = widest.mul_f64((self.jitter)().max(0.0).min(1.0));
+        let spread = Some((self.jitter)()).filter(|spread| !spread.is_nan()).unwrap_or(0.0);
+        let mut pause = widest.mul_f64(spread.clamp(0.0, 1.0));
         if let ModelError::RateLimited { retry_after: Some(asked), .. } = error {
             if *asked > self.policy.max_retry_after {
                 return None;

@@ -1,4 +1,10 @@
 //! Retries, pauses and the circuit breaker, on a clock that only moves when everyone waits.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at what it does not expect"
+)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -4,7 +4,7 @@ use larder_models::chat::{ChatReply, ModelError, StopReason, Usage};
 use larder_testkit::stub::Answer;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Wire};
+use crate::support::{Class, KEY, Wire};
 
 pub struct Anthropic;
 
@@ -57,7 +57,7 @@ impl Wire for Anthropic {
         json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
     }
 
-    fn late_errors(&self) -> Vec<(String, fn(&ModelError) -> bool)> {
+    fn late_errors(&self) -> Vec<(String, Class)> {
         vec![
             (event(self.error("overloaded_error", "Overloaded")), |error| {
                 matches!(error, ModelError::Server { status: 529, .. })

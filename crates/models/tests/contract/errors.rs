@@ -6,7 +6,7 @@ use futures::StreamExt;
 use larder_models::chat::{ChatEvent, ChatModel, ChatRequest, ModelError};
 use larder_testkit::stub::{Answer, End};
 
-use crate::support::{KEY, Wire, events, model_at, reply, request, stubbed};
+use crate::support::{Class, KEY, Wire, events, model_at, reply, request, stubbed};
 
 /// Long enough for a loopback exchange on a busy machine, short enough for a test.
 const SHORT: Duration = Duration::from_millis(200);
@@ -20,7 +20,6 @@ async fn both(model: &dyn ChatModel, asked: &ChatRequest) -> [ModelError; 2] {
 }
 
 pub async fn every_status_has_its_class(wire: &dyn Wire) {
-    type Class = fn(&ModelError) -> bool;
     let classes: [(u16, &str, Class); 11] = [
         (400, "invalid_request_error", |e| matches!(e, ModelError::BadRequest { status: 400, .. })),
         (401, "authentication_error", |e| matches!(e, ModelError::Auth { .. })),

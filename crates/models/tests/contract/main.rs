@@ -1,5 +1,11 @@
 //! One contract for every model: each provider runs the same cases, against a stub server that speaks its wire
 //! format. Adding a provider means writing its [`support::Wire`] and one line below.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at what it does not expect"
+)]
 
 mod anthropic;
 mod cases;

@@ -4,7 +4,7 @@ use larder_models::chat::{ChatReply, ModelError, StopReason, Usage};
 use larder_testkit::stub::Answer;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Wire};
+use crate::support::{Class, KEY, Wire};
 
 pub struct OpenAi;
 
@@ -69,7 +69,7 @@ impl Wire for OpenAi {
         json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
     }
 
-    fn late_errors(&self) -> Vec<(String, fn(&ModelError) -> bool)> {
+    fn late_errors(&self) -> Vec<(String, Class)> {
         let event = |error: Value| format!("data: {error}\n\n");
         vec![
             (event(json!({"error": {"message": "m", "type": "server_error"}})), |error| {

@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 /// The key that every test sends and no error may show.
 pub const KEY: &str = "k3y-of-the-tests";
 
+/// Whether an error is of the class that a case expects.
+pub type Class = fn(&ModelError) -> bool;
+
 /// A wire format: how a server that speaks it says things.
 pub trait Wire: Sync {
     /// The provider's name in the model table.
@@ -27,7 +30,7 @@ pub trait Wire: Sync {
     /// An error body.
     fn error(&self, kind: &str, message: &str) -> Value;
     /// An error as an event of a stream, and the class it stands for.
-    fn late_errors(&self) -> Vec<(String, fn(&ModelError) -> bool)>;
+    fn late_errors(&self) -> Vec<(String, Class)>;
     /// Answers to prompts that are too long.
     fn window_errors(&self) -> Vec<Answer>;
     /// The schema in a request, if it is there.
