@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -48,7 +49,7 @@ impl PointerKey {
     pub fn mint(&self, content: ContentHash) -> PointerId {
         let name = base32(content.as_bytes(), NAME_DIGITS);
         let check = self.check(&name);
-        PointerId { text: format!("{PREFIX}{name}-{check}") }
+        PointerId { text: format!("{PREFIX}{name}-{check}").into() }
     }
 
     /// Whether this key minted the id. Anything else that looks like a pointer is plain text.
@@ -92,7 +93,7 @@ fn base32(bytes: &[u8], digits: usize) -> String {
 /// The name of stored content together with its checksum; says nothing about a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointerId {
-    text: String,
+    text: Arc<str>,
 }
 
 impl PointerId {
@@ -174,7 +175,7 @@ impl Pointer {
             return None;
         }
         let mut len = PREFIX.len() + id_len;
-        let id = PointerId { text: text[..len].to_owned() };
+        let id = PointerId { text: text[..len].into() };
         let fragment = parse_fragment(&text[len..]).map(|(fragment_len, fragment)| {
             len += fragment_len;
             fragment

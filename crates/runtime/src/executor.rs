@@ -404,7 +404,7 @@ fn shown(pack: &Pack, citable: &BTreeSet<String>) -> BTreeSet<String> {
         .parts
         .iter()
         .filter(readable)
-        .map(|part| part.id.clone())
+        .map(|part| part.id.to_string())
         .filter(|id| citable.contains(id))
         .collect()
 }

@@ -64,6 +64,7 @@ pub(super) fn assemble(
     request: &PackRequest,
     renderer: &Renderer<'_>,
     ladders: &[Ladder],
+    slot_of: &[usize],
     planned: Planned,
 ) -> Pack {
     let Planned { renditions, mut slots, epoch } = planned;
@@ -72,9 +73,8 @@ pub(super) fn assemble(
     let mut originals = Vec::new();
     let mut by_slot: Vec<Vec<(usize, Rendered, Reason)>> = request.slots.iter().map(|_| Vec::new()).collect();
     for (index, made) in renditions.into_iter().enumerate() {
-        let slot = request.slots.iter().position(|slot| slot.name == request.parts[index].slot);
-        if let (Some(slot), Some((rendered, reason))) = (slot, made) {
-            by_slot[slot].push((index, rendered, reason));
+        if let Some((rendered, reason)) = made {
+            by_slot[slot_of[index]].push((index, rendered, reason));
         }
     }
     for ((slot, ledger), members) in request.slots.iter().zip(&mut slots).zip(by_slot) {
@@ -86,7 +86,7 @@ pub(super) fn assemble(
             writer.messages.push(Message::text(Role::User, mark));
         }
         let mut role = Role::User;
-        for (index, rendered, reason) in members {
+        for (index, mut rendered, reason) in members {
             let part = &request.parts[index];
             role = part.role;
             ledger.tokens += rendered.tokens;
@@ -100,7 +100,7 @@ pub(super) fn assemble(
             if let (Rendition::Absent, Some(_)) = (rendered.rendition, &part.source.slice) {
                 originals.push(Renderer::original(part));
             }
-            receipts.push(part_receipt(part, &ladders[index], &rendered, reason, pointer));
+            receipts.push(part_receipt(part, &ladders[index], &mut rendered, reason, pointer));
             write(&mut writer, slot, part, rendered);
         }
         if let Some(mark) = mark {
@@ -164,7 +164,7 @@ fn dedup(originals: &mut Vec<Original>) {
 fn part_receipt(
     part: &Part,
     ladder: &Ladder,
-    rendered: &Rendered,
+    rendered: &mut Rendered,
     reason: Reason,
     pointer: Option<Pointer>,
 ) -> PartReceipt {
@@ -177,9 +177,9 @@ fn part_receipt(
     };
     let slice = part.source.slice.as_ref();
     PartReceipt {
-        id: part.id.to_string(),
-        slot: part.slot.to_string(),
-        source: part.source.name.to_string(),
+        id: Arc::clone(&part.id),
+        slot: Arc::clone(&part.slot),
+        source: Arc::clone(&part.source.name),
         bytes: slice.map(|slice| (slice.bytes.start, slice.bytes.end)),
         lines: slice.map(|slice| slice.lines),
         rendition: rendered.rendition,
@@ -187,7 +187,7 @@ fn part_receipt(
         original_tokens: ladder.whole,
         reason,
         pointer,
-        gaps: rendered.gaps.clone(),
+        gaps: std::mem::take(&mut rendered.gaps),
         next,
     }
 }

@@ -25,6 +25,8 @@ const MODEL_ROUNDS: usize = 2;
 const POINTER_WORTH: usize = 48;
 /// Fewer spare tokens than this are not worth another rendition.
 const MIN_SPARE: usize = 4;
+/// Times a slot tries to spend what its renditions left over.
+const TOP_UPS: usize = 8;
 /// Protected parts stand above every priority.
 const PROTECTED_TIER: u8 = 255;
 
@@ -116,6 +118,9 @@ pub struct Packing<'a> {
     renderer: Renderer<'a>,
     ladders: Vec<Ladder>,
     slot_parts: Vec<Vec<usize>>,
+    /// Per part.
+    slot_of: Vec<usize>,
+    critical: Vec<bool>,
     rounds: usize,
     refused_by_model: BTreeSet<(usize, usize)>,
 }
@@ -130,6 +135,8 @@ impl<'a> Packing<'a> {
         let names: BTreeMap<&str, usize> =
             request.slots.iter().enumerate().map(|(index, slot)| (&*slot.name, index)).collect();
         let mut slot_parts = vec![Vec::new(); request.slots.len()];
+        let mut slot_of = Vec::with_capacity(request.parts.len());
+        let mut critical = Vec::with_capacity(request.parts.len());
         let mut ids = hashbrown::HashSet::with_capacity(request.parts.len());
         for (index, part) in request.parts.iter().enumerate() {
             let Some(&slot) = names.get(&*part.slot) else {
@@ -143,11 +150,15 @@ impl<'a> Packing<'a> {
                 return Err(PackError::DuplicateId(Arc::clone(&part.id)));
             }
             slot_parts[slot].push(index);
+            slot_of.push(slot);
+            let refuses = request.slots[slot].overflow == Overflow::REFUSE;
+            critical.push(refuses || part.protection == Protection::Critical);
         }
         let renderer = Renderer::new(counter, key, request.query.as_deref());
         let limit = request.budget.available();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit)).collect();
-        Ok(Self { request, renderer, ladders, slot_parts, rounds: 0, refused_by_model: BTreeSet::new() })
+        let refused_by_model = BTreeSet::new();
+        Ok(Self { request, renderer, ladders, slot_parts, slot_of, critical, rounds: 0, refused_by_model })
     }
 
     /// Takes a rendition that was asked for; `None` means the model failed and the deterministic one stands.
@@ -176,7 +187,7 @@ impl<'a> Packing<'a> {
                 self.rounds += 1;
                 return Step::Need(wanted.into_iter().map(|key| self.rendition_request(key)).collect());
             }
-            let pack = assemble(self.request, &self.renderer, &self.ladders, plan);
+            let pack = assemble(self.request, &self.renderer, &self.ladders, &self.slot_of, plan);
             if pack.receipt.total <= available {
                 return Step::Done(Box::new(pack));
             }
@@ -202,16 +213,7 @@ impl<'a> Packing<'a> {
 
     /// Whether a part must stand whole.
     fn is_critical(&self, part: usize) -> bool {
-        let slot = &self.request.slots[self.slot_of(part)];
-        self.request.parts[part].protection == Protection::Critical || slot.overflow == Overflow::REFUSE
-    }
-
-    fn slot_of(&self, part: usize) -> usize {
-        self.request
-            .slots
-            .iter()
-            .position(|slot| slot.name == self.request.parts[part].slot)
-            .unwrap_or_default()
+        self.critical[part]
     }
 
     /// Why no plan can help: what must stand is larger than the budget, or than the cap of a slot that refuses.
@@ -523,37 +525,43 @@ impl<'a> Packing<'a> {
 
     /// Spends what the made renditions left over: enlarges what is condensed, then condenses what is not there.
     fn top_up(&mut self, slot: &Slot, members: &[usize], mut spare: usize, planned: &mut Planned) {
-        for _ in 0..3 {
-            if spare < MIN_SPARE {
-                return;
-            }
-            let grown = members.iter().copied().find_map(|part| {
-                let (rendered, reason) = planned.renditions[part].as_ref()?;
-                let least = self.ladders[part].least_condensed(slot.overflow)?;
-                let target = (rendered.tokens + spare).min(self.ladders[part].size);
-                let worth = match rendered.rendition {
-                    Rendition::Whole => false,
-                    Rendition::Condensed => true,
-                    Rendition::Pointer | Rendition::Absent => {
-                        target >= least && *reason != Reason::PinsTooLarge
-                    }
-                };
-                worth.then_some((part, target, rendered.tokens, *reason))
-            });
-            let Some((part, target, before, reason)) = grown else { return };
-            let made = match self.ladders[part].whole {
-                Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),
-                _ => self.renderer.condensed(part, &self.request.parts[part], target),
-            };
-            match made {
-                Ok(rendered) if rendered.tokens > before && rendered.tokens <= before + spare => {
-                    spare -= rendered.tokens - before;
-                    let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { reason };
-                    planned.renditions[part] = Some((rendered, reason));
-                }
-                _ => return,
+        let mut tries = TOP_UPS;
+        for &part in members {
+            while spare >= MIN_SPARE && tries > 0 {
+                let Some(target) = self.larger(part, slot, spare, planned) else { break };
+                tries -= 1;
+                let Some(gained) = self.grow(part, target, spare, planned) else { break };
+                spare -= gained;
             }
         }
+    }
+
+    /// The size to which a part could grow with what is spare, if that is worth trying.
+    fn larger(&self, part: usize, slot: &Slot, spare: usize, planned: &Planned) -> Option<usize> {
+        let (rendered, reason) = planned.renditions[part].as_ref()?;
+        let least = self.ladders[part].least_condensed(slot.overflow)?;
+        let target = (rendered.tokens + spare).min(self.ladders[part].size);
+        let worth = match rendered.rendition {
+            Rendition::Whole => false,
+            Rendition::Condensed => true,
+            Rendition::Pointer | Rendition::Absent => target >= least && *reason != Reason::PinsTooLarge,
+        };
+        worth.then_some(target)
+    }
+
+    /// Makes a larger rendition; gives the tokens it took.
+    fn grow(&mut self, part: usize, target: usize, spare: usize, planned: &mut Planned) -> Option<usize> {
+        let (before, reason) =
+            planned.renditions[part].as_ref().map(|(made, reason)| (made.tokens, *reason))?;
+        let made = match self.ladders[part].whole {
+            Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),
+            _ => self.renderer.condensed(part, &self.request.parts[part], target),
+        };
+        let rendered = made.ok().filter(|made| made.tokens > before && made.tokens <= before + spare)?;
+        let gained = rendered.tokens - before;
+        let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { reason };
+        planned.renditions[part] = Some((rendered, reason));
+        Some(gained)
     }
 }
 

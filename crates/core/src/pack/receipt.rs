@@ -49,11 +49,14 @@ pub struct NextRung {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartReceipt {
     /// The part.
-    pub id: String,
+    #[serde(with = "shared_text")]
+    pub id: Arc<str>,
     /// Its slot.
-    pub slot: String,
+    #[serde(with = "shared_text")]
+    pub slot: Arc<str>,
     /// Its document or message.
-    pub source: String,
+    #[serde(with = "shared_text")]
+    pub source: Arc<str>,
     /// The bytes of the document that it covers, when it is a slice of one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<(usize, usize)>,
@@ -77,6 +80,21 @@ pub struct PartReceipt {
     /// The next rung of its ladder and what it would have cost.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<NextRung>,
+}
+
+/// Reads and writes texts that many receipts share.
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
 }
 
 /// Why a part has its rendition.

@@ -60,10 +60,10 @@ fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitatio
         .iter()
         .filter(|citation| seen.insert(citation.part.clone()))
         .filter_map(|citation| {
-            let part = parts.iter().find(|part| part.id == citation.part)?;
+            let part = parts.iter().find(|part| *part.id == *citation.part)?;
             Some(ResolvedCitation {
-                part: part.id.clone(),
-                source: part.source.clone(),
+                part: part.id.to_string(),
+                source: part.source.to_string(),
                 pointer: part.pointer.as_ref().map(ToString::to_string),
                 bytes: part.bytes,
                 lines: part.lines,
