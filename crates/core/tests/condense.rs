@@ -3,7 +3,7 @@
 use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
 use larder_core::hash::ContentHash;
 use larder_core::pointer::{Fragment, Pointer, PointerKey};
-use larder_core::tokens::Counter;
+use larder_core::tokens::{ClaudeGeneration, Counter};
 use proptest::prelude::*;
 
 const TYPES: [ContentType; 9] = [
@@ -17,6 +17,9 @@ const TYPES: [ContentType; 9] = [
     ContentType::Chat,
     ContentType::Generic,
 ];
+
+const COUNTERS: [fn() -> Counter; 3] =
+    [Counter::o200k, Counter::bytes, || Counter::claude(ClaudeGeneration::From4_7)];
 
 fn key() -> PointerKey {
     PointerKey::new([7; 32])
@@ -167,13 +170,14 @@ proptest! {
     fn any_text_meets_its_target_or_is_refused_with_the_number_it_needs(
         text in texts(),
         content_type in prop::sample::select(TYPES.to_vec()),
-        target in prop_oneof![0..80_usize, 80..700_usize],
+        target in prop_oneof![0..80_usize, 80..700_usize, 700..2_000_usize],
+        counter in prop::sample::select(COUNTERS.to_vec()),
         query in prop::option::of("[a-z ]{0,30}|猫である|costs today"),
         places in prop::collection::vec((any::<prop::sample::Index>(), 0..60_usize), 0..3),
     ) {
         let pins = pins_of(&text, &places);
         let case = Case { text: &text, content_type, target, query: query.as_deref(), pins: &pins };
-        check(&case, &Counter::o200k());
+        check(&case, &counter());
     }
 
     #[test]

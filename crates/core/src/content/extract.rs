@@ -12,6 +12,15 @@ use super::score::Scores;
 use super::select::Selection;
 use super::units::{Grain, Piece, Tier, refine};
 
+/// Per cent of the target that units with telling spans may take before only the spans themselves are kept: where a
+/// query is in view, most of the room belongs to what answers it.
+const SHARE_OF_TELLING: usize = 60;
+const SHARE_BESIDE_QUERY: usize = 35;
+/// How often the estimate of what is spent is corrected.
+const MOST_CORRECTIONS: usize = 4;
+/// Fewer unused tokens are left to filling up.
+const WORTH_CORRECTING: usize = 48;
+
 /// The best subset of `units` that meets the target.
 ///
 /// # Errors
@@ -56,30 +65,36 @@ impl Attempt<'_> {
     /// The draft, or the tokens that what is required needs at least.
     fn run(&self) -> Result<Draft, usize> {
         let mut needed = usize::MAX;
-        let mut coarsest = None;
+        let mut legal: Vec<(Vec<Piece>, Option<usize>)> = Vec::new();
         for grain in Grain::LADDER {
             let pieces = self.pieces(grain);
             let mut selection = self.selection(&pieces);
             let required = selection.tokens();
             needed = needed.min(required);
-            if required > self.job.request.target {
-                continue;
-            }
-            coarsest.get_or_insert(grain);
-            // No telling span takes less than a token.
-            if self.telling.len() <= self.job.request.target && selection.can_show_all(Tier::Telling) {
-                selection.choose();
-                trim(&mut selection);
-                if selection.shows_all(Tier::Telling) {
-                    return Ok(self.draft(selection));
-                }
+            if required <= self.job.request.target {
+                // No telling span takes less than a token.
+                let may_fit = self.telling.len() <= self.job.request.target;
+                let telling = may_fit.then(|| selection.tokens_for_all(Tier::Telling)).flatten();
+                legal.push((pieces, telling));
             }
         }
-        let pieces = self.pieces(coarsest.ok_or(needed)?);
-        let mut selection = self.selection(&pieces);
+        // In the coarsest division in which all telling spans leave room for the rest, else in any in which they fit.
+        let share = if self.job.request.query.is_some() { SHARE_BESIDE_QUERY } else { SHARE_OF_TELLING };
+        let roomy = legal
+            .iter()
+            .filter(|(_, tokens)| tokens.is_some_and(|n| n <= self.job.request.target / 100 * share));
+        let tight = legal.iter().rev().filter(|(_, tokens)| tokens.is_some());
+        for (pieces, _) in roomy.chain(tight) {
+            let mut selection = self.selection(pieces);
+            choose(&mut selection);
+            if selection.shows_all(Tier::Telling) {
+                return Ok(self.draft(selection));
+            }
+        }
+        let (pieces, _) = legal.first().ok_or(needed)?;
+        let mut selection = self.selection(pieces);
         selection.crowd();
-        selection.choose();
-        trim(&mut selection);
+        choose(&mut selection);
         Ok(self.draft(selection))
     }
 
@@ -98,12 +113,26 @@ impl Attempt<'_> {
     }
 }
 
-/// Costs were estimated; takes back what the exact count says is too much.
-fn trim(selection: &mut Selection<'_>) {
-    loop {
-        let over = selection.tokens().saturating_sub(selection.job.request.target);
-        if over == 0 || !selection.take_back(over) {
+/// Chooses, corrects the estimate of what is spent by the exact count, and chooses on while that leaves room.
+fn choose(selection: &mut Selection<'_>) {
+    let target = selection.job.request.target;
+    for _ in 0..MOST_CORRECTIONS {
+        let any = selection.choose();
+        let spent = trim(selection);
+        if !any || target.saturating_sub(spent) < WORTH_CORRECTING {
             return;
+        }
+        selection.set_spent(spent);
+    }
+}
+
+/// Takes back what the exact count says is too much; gives the count.
+fn trim(selection: &mut Selection<'_>) -> usize {
+    loop {
+        let tokens = selection.tokens();
+        let over = tokens.saturating_sub(selection.job.request.target);
+        if over == 0 || !selection.take_back(over) {
+            return tokens;
         }
     }
 }

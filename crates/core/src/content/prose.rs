@@ -68,22 +68,28 @@ pub(super) fn sentences(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     units
 }
 
+/// Which bytes begin a line break or a sign that may end a sentence.
+const CANDIDATE: [bool; 256] = {
+    let mut table = [false; 256];
+    let bytes = [b'.', b'!', b'?', b'\n', 0xe3, 0xef, 0xe2, 0xe0, 0xd8, 0xdb];
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// The next line break or sign that may end a sentence.
 fn next_candidate(text: &str, from: usize, end: usize) -> Option<(usize, char)> {
-    let bytes = text.as_bytes();
     let mut at = from;
-    while at < end {
-        match bytes[at] {
-            b @ (b'.' | b'!' | b'?' | b'\n') => return Some((at, char::from(b))),
-            0xe3 | 0xef | 0xe2 | 0xe0 | 0xd8 | 0xdb => {
-                let c = text[at..].chars().next()?;
-                if is_terminator(c) {
-                    return Some((at, c));
-                }
-                at += c.len_utf8();
-            }
-            _ => at += 1,
+    while let Some(skipped) = text.as_bytes()[at..end].iter().position(|&byte| CANDIDATE[usize::from(byte)]) {
+        at += skipped;
+        let c = text[at..].chars().next()?;
+        if c == '\n' || is_terminator(c) {
+            return Some((at, c));
         }
+        at += c.len_utf8();
     }
     None
 }

@@ -18,6 +18,8 @@ use super::units::{Piece, Tier};
 const QUERY_WEIGHT: f32 = 12.0;
 /// What a telling span of weight 1 is worth, in bytes of average text.
 const SPAN_WEIGHT: f32 = 40.0;
+/// A mark costs a reader more than its tokens: this many times.
+const COHERENCE: f32 = 3.0;
 /// From this relevance on a piece stands beside those with telling spans.
 const ANSWERS: f32 = 0.5;
 /// After so many pieces in a row that do not fit, only filling up is left to do.
@@ -125,8 +127,8 @@ impl<'a> Selection<'a> {
         self.job.request.counter.count(&self.renderer.text(&self.ranges()))
     }
 
-    /// Whether everything up to `tier` can be shown, by estimate; reads no more than the target's worth.
-    pub(super) fn can_show_all(&mut self, tier: Tier) -> bool {
+    /// Tokens if everything up to `tier` is shown, by estimate; none if they pass the target, which is as far as it reads.
+    pub(super) fn tokens_for_all(&mut self, tier: Tier) -> Option<usize> {
         let mut needed = self.spent;
         let mut shown = self.shown.clone();
         for piece in 0..self.pieces.len() {
@@ -138,11 +140,12 @@ impl<'a> Selection<'a> {
                 }
             }
             if needed > self.job.request.target {
-                return false;
+                return None;
             }
         }
-        let stretches = shown.windows(2).filter(|pair| pair[0] && !pair[1]).count();
-        needed + stretches * self.mark <= self.job.request.target
+        let stretches = |shown: &[bool]| shown.windows(2).filter(|pair| pair[0] && !pair[1]).count();
+        needed += (stretches(&shown).saturating_sub(stretches(&self.shown))) * self.mark;
+        Some(needed).filter(|&needed| needed <= self.job.request.target)
     }
 
     /// Whether everything up to `tier` is shown.
@@ -150,8 +153,14 @@ impl<'a> Selection<'a> {
         self.pieces.iter().zip(&self.shown).all(|(piece, &shown)| shown || piece.tier > tier)
     }
 
-    /// Adds the best pieces until no other fits.
-    pub(super) fn choose(&mut self) {
+    /// Replaces the estimate of what is spent by the exact count.
+    pub(super) fn set_spent(&mut self, tokens: usize) {
+        self.spent = tokens;
+    }
+
+    /// Adds the best pieces until no other fits; says whether it added any.
+    pub(super) fn choose(&mut self) -> bool {
+        let steps = self.steps.len();
         let hidden = (0..self.pieces.len()).filter(|&piece| !self.shown[piece]);
         let mut heap: BinaryHeap<Candidate> = hidden.map(|piece| self.candidate(piece)).collect();
         let mut misses = 0;
@@ -178,6 +187,7 @@ impl<'a> Selection<'a> {
                 }
             }
         }
+        self.steps.len() > steps
     }
 
     /// Takes steps back, the last first, until about `tokens` are free again; false if there is nothing to take back.
@@ -199,9 +209,11 @@ impl<'a> Selection<'a> {
         let bytes = piece.range.len() as f32;
         let relevance = self.scores.relevance[piece.unit];
         let gain = self.scores.gain(piece.unit, &self.said);
-        // Marks this piece would add (or save), in bytes of text that cost as much.
-        let marks = self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
-        let value = piece.prior * gain + QUERY_WEIGHT * relevance + self.weights[index] / bytes * SPAN_WEIGHT;
+        // Marks this piece would add or save, in bytes of text that cost as much.
+        let marks =
+            COHERENCE * self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
+        let spans = self.weights[index] / bytes * SPAN_WEIGHT;
+        let value = piece.prior * (gain + spans) + QUERY_WEIGHT * relevance;
         let rank = match piece.tier {
             Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
             _ => value * bytes / (bytes + marks).max(1.0),

@@ -13,6 +13,9 @@ const SHORTEST_CLAUSE: usize = 40;
 /// How far a span is widened to whole words, in bytes on each side.
 const WORD_MARGIN: usize = 24;
 
+/// How far a phrase reaches on each side of its span, in bytes.
+const PHRASE_MARGIN: usize = 40;
+
 /// In which order units are taken. A tier is exhausted before the next one is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
@@ -52,11 +55,12 @@ impl Piece {
 pub(super) enum Grain {
     Unit,
     Clause,
+    Phrase,
     Exact,
 }
 
 impl Grain {
-    pub(super) const LADDER: [Self; 3] = [Self::Unit, Self::Clause, Self::Exact];
+    pub(super) const LADDER: [Self; 4] = [Self::Unit, Self::Clause, Self::Phrase, Self::Exact];
 }
 
 /// `units` with tiers set by what they hold and, for the finer grains, divided around it.
@@ -114,6 +118,10 @@ fn cuts(
             let inside = |at: usize| hard.iter().chain(soft).any(|span| span.start < at && at < span.end);
             cuts.extend(clause_ends(text, unit).filter(|&at| !inside(at)));
         }
+        Grain::Phrase => {
+            let edges = hard.iter().chain(soft).map(|span| phrase(text, unit, span));
+            cuts.extend(edges.flat_map(|span| [span.start, span.end]));
+        }
         Grain::Exact => {
             let edges = hard.iter().cloned().chain(soft.iter().map(|span| widen(text, unit, span)));
             cuts.extend(edges.flat_map(|span| [span.start.max(unit.start), span.end.min(unit.end)]));
@@ -154,6 +162,21 @@ fn widen(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> {
     start..end
 }
 
+/// `span` with the words around it.
+fn phrase(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> {
+    let (from, to) = (span.start.max(unit.start), span.end.min(unit.end));
+    let low = text.ceil_char_boundary(from.saturating_sub(PHRASE_MARGIN).max(unit.start));
+    let high = text.floor_char_boundary((to + PHRASE_MARGIN).min(unit.end));
+    let space = |c: char| c.is_whitespace() || !c.is_ascii();
+    let start = match text[low..from].find(space) {
+        _ if low == unit.start => low,
+        Some(at) => text.ceil_char_boundary(low + at + 1),
+        None => from,
+    };
+    let end = if high == unit.end { high } else { text[to..high].rfind(space).map_or(to, |at| to + at) };
+    start..end
+}
+
 /// Walks sorted spans alongside sorted units.
 struct Cursor<'a, T> {
     items: &'a [T],
@@ -180,20 +203,21 @@ impl<'a, T> Cursor<'a, T> {
     }
 }
 
-/// Pieces of at most `longest` bytes that tile `range`, cut after white space or a sign of punctuation if possible.
+/// Pieces of at most `longest` bytes, about equal, that tile `range`; cut after white space or a sign of punctuation
+/// if possible.
 pub(super) fn split_long(text: &str, range: Range<usize>, longest: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = range.start;
     while range.end - start > longest {
-        let limit = text.floor_char_boundary(start + longest);
-        let floor = text.ceil_char_boundary(start + longest / 2);
+        let rest = range.end - start;
+        // Half-way between an equal share and the most, so that a cut a little earlier needs no further piece.
+        let share = (rest.div_ceil(rest.div_ceil(longest)) + longest) / 2;
+        let limit = text.floor_char_boundary(start + share);
+        let floor = text.ceil_char_boundary(start + share / 2);
         let window = &text[floor..limit];
         let space = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '}' | ']' | '。' | '、' | '，');
-        let end = window
-            .char_indices()
-            .rev()
-            .find(|&(_, c)| space(c))
-            .map_or(limit, |(at, c)| floor + at + c.len_utf8());
+        let found = window.char_indices().rev().find(|&(_, c)| space(c));
+        let end = found.map_or(limit, |(at, c)| floor + at + c.len_utf8());
         parts.push(start..end);
         start = end;
     }

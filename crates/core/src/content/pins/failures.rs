@@ -1,0 +1,60 @@
+//! Lines that report an error. Knows the words of failure; nothing else.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{ErrorSense, Span, SpanKind};
+
+/// An error line is recognised, and kept, up to this many bytes.
+const LONGEST_ERROR: usize = 240;
+
+#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
+static STRICT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?-u)\b(?:ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
+        r"|(?-u)[A-Za-z](?:Error|Exception)\b",
+        r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?: \w+)?:",
+        r"|Traceback \(most recent|panicked at|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
+    ))
+    .expect("a constant pattern")
+});
+
+#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
+static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i-u:error|exception|\bfatal|\bfail(?:ed|ure|ing)|\bpanic|traceback|\bcritical\b|\babort(?:ed|ing)|segfault",
+        r"|\bdenied\b|\brefused\b|timed out|\btimeout\b|unreachable|\bcannot\b|unable to|not found|\bcorrupt)",
+        r"|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
+    ))
+    .expect("a constant pattern")
+});
+
+/// The lines of `text` that report an error, without the blanks around them.
+pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<Span> {
+    let pattern: &Regex = if sense == ErrorSense::Strict { &STRICT } else { &LOOSE };
+    let mut spans = Vec::new();
+    let mut from = 0;
+    while let Some(found) = pattern.find_at(text, from) {
+        let start = text[from..found.start()].rfind('\n').map_or(from, |at| from + at + 1);
+        let end = text[found.start()..].find('\n').map_or(text.len(), |at| found.start() + at);
+        spans.push(Span { range: error_range(text, start..end, found.start()), kind: SpanKind::Error });
+        from = end;
+        if from >= text.len() {
+            break;
+        }
+    }
+    spans
+}
+
+/// The line without the blanks around it; of an overlong line, the part from shortly before the word of failure.
+fn error_range(text: &str, line: Range<usize>, word: usize) -> Range<usize> {
+    let start = line.end - text[line.clone()].trim_start().len();
+    let end = start + text[start..line.end].trim_end().len();
+    if end - start <= LONGEST_ERROR {
+        return start..end;
+    }
+    let first = text.ceil_char_boundary(word.saturating_sub(LONGEST_ERROR / 4).max(start));
+    first..text.floor_char_boundary((first + LONGEST_ERROR).min(end))
+}
