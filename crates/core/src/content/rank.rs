@@ -107,11 +107,12 @@ impl RankIndex {
         for posting in self.postings.get(&term).map_or(&[][..], Vec::as_slice) {
             // Being in a window is mutual: the passages in this one's window are those whose windows hold it.
             let Some(window) = windows.get(posting.passage as usize) else { continue };
-            for at in window.first..window.end {
-                if times[at] == 0 {
+            let reached = times.get_mut(window.first..window.end).unwrap_or_default();
+            for (at, times) in (window.first..).zip(reached) {
+                if *times == 0 {
                     touched.push(at);
                 }
-                times[at] = times[at].saturating_add(posting.times);
+                *times = times.saturating_add(posting.times);
             }
         }
         touched
