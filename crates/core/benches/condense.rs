@@ -2,6 +2,14 @@
 //!
 //! `cargo bench -p larder-core --bench condense`; the counts of the original are cached after the first round, as
 //! they are in a pack, and made anew in `cold`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use divan::{Bencher, black_box};
 use larder_core::content::{CondenseRequest, Condensed, ContentType, condense};

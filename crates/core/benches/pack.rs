@@ -1,5 +1,12 @@
 //! Packing 10,000 one-line parts into 3,000 tokens: with counts cached, cold, and the naive way.
-#![allow(clippy::expect_used, reason = "a benchmark stops when its input is wrong")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
 use larder_core::pointer::PointerKey;

@@ -1,6 +1,13 @@
 //! What counting costs: `cargo bench -p larder-core --bench tokens`. The figures to hold: 10,000 remembered counts
 //! of 20-token texts in 2 ms, a megabyte made to be slow under a limit in 50 ms, 50 MB over a limit in 2 ms.
-#![allow(clippy::expect_used, reason = "a benchmark of a tokenizer that is not there should stop")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use divan::Bencher;
 use divan::counter::BytesCount;

@@ -1,4 +1,12 @@
 //! What every condensation guarantees, whatever the text, the type, the target and the pins.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
 use larder_core::hash::ContentHash;

@@ -1,5 +1,13 @@
 //! Long texts and conversations by other people, read in place where `LARDER_CORPORA` names their folder; skipped
 //! with a message elsewhere. No text of theirs is kept here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;

@@ -2,8 +2,14 @@
 //! same input same bytes, budgets used up, prefixes stable.
 //!
 //! `PROPTEST_CASES` sets the number of cases; the long run uses 20,000 for each property.
-
-#![allow(clippy::expect_used, reason = "a test may say what it relies on")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,13 @@
 //! The house rules that no compiler checks: who may import whom inside this crate, and what every source file of the
 //! repository looks like.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 use std::fs;

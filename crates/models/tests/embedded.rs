@@ -1,5 +1,13 @@
 //! The embedded model with its real weights, through the public interface only. The weights are fetched once into the
 //! user's shared folder.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
 
 use std::sync::Mutex;
 use std::time::Duration;
