@@ -230,7 +230,7 @@ pub struct CondenseArgs {
 #[derive(Debug, ClapArgs)]
 pub struct AskArgs {
     /// Files and folders, then the question
-    #[arg(required = true, num_args = 2.., value_name = "PATH… QUESTION")]
+    #[arg(required = true, num_args = 2.., value_names = ["PATH", "QUESTION"])]
     pub inputs: Vec<String>,
     /// The recipe that answers
     #[arg(long, default_value = "ask/answer")]

@@ -8,7 +8,6 @@
     clippy::print_stderr,
     reason = "a test may stop and say why"
 )]
-#![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use std::error::Error;
 use std::io::Write;

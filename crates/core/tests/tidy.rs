@@ -8,7 +8,6 @@
     clippy::print_stderr,
     reason = "a test may stop and say why"
 )]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -94,7 +94,7 @@ impl Engine {
         let counter = self.counter(&candidate.spec);
         let prepared = prepare(recipe, input, limits(&candidate.spec), &counter, None)?;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        Ok(self.receipt(recipe, &candidate, &counter, packed.as_ref()))
+        Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
 
     /// Packs with more tokens than the recipe allows, to show what they would let in.
@@ -106,7 +106,7 @@ impl Engine {
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        Ok(self.receipt(recipe, &candidate, &counter, packed.as_ref()))
+        Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
 
     fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RunError> {
@@ -115,7 +115,7 @@ impl Engine {
             None => Err(error),
         });
         found.map_err(|source| {
-            tracing::error!("{source}");
+            tracing::info!(recipe = name, "recipe not found or broken");
             let new = NewIntervention::missing_recipe(name);
             match self.store.raise(&new) {
                 Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
@@ -254,7 +254,12 @@ impl Engine {
         let counter = self.counter(&candidate.spec);
         let prepared = prepare(progress.recipe, input, limits(&candidate.spec), &counter, note)?;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        let receipt = self.receipt(progress.recipe, candidate, &counter, packed.as_ref());
+        let receipt = self.receipt(
+            progress.recipe,
+            candidate,
+            &counter,
+            packed.as_deref().map_err(|receipt| &**receipt),
+        );
         progress.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
@@ -339,11 +344,11 @@ impl Engine {
         recipe: &Recipe,
         candidate: &Candidate,
         counter: &Counter,
-        packed: Result<&Box<Pack>, &Box<Receipt>>,
+        packed: Result<&Pack, &Receipt>,
     ) -> RunReceipt {
         let (receipt, messages) = match packed {
             Ok(pack) => (pack.receipt.clone(), pack.messages.clone()),
-            Err(receipt) => ((**receipt).clone(), Vec::new()),
+            Err(receipt) => (receipt.clone(), Vec::new()),
         };
         RunReceipt {
             recipe: recipe.id(),

@@ -139,7 +139,7 @@ pub enum StoreError {
         refused: String,
     },
     /// No run has this id.
-    #[error("run {id}: no such run; `larder runs list` shows those there are")]
+    #[error("run {id}: no such run; `larder runs` shows those there are")]
     UnknownRun {
         /// The id.
         id: String,
@@ -157,7 +157,7 @@ pub enum StoreError {
         user: String,
     },
     /// No intervention has this number.
-    #[error("intervention {id}: no such intervention; `larder interventions list` shows those there are")]
+    #[error("intervention {id}: no such intervention; `larder interventions` shows those there are")]
     UnknownIntervention {
         /// The number.
         id: u64,
