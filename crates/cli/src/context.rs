@@ -68,7 +68,8 @@ impl Context {
         if !used || self.weights().locate(embedded::MODEL).is_some() {
             return Ok(());
         }
-        if !yes && !(output::is_interactive() && confirm()?) {
+        let agreed = yes || (output::is_interactive() && confirm()?);
+        if !agreed {
             return Err(CliError::Fixable(
                 "the embedded model has no weights yet (98 MB); fetch them with `larder models pull`, or give --yes"
                     .to_owned(),

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
-use larder_core::pack::{Pack, PartReceipt, Receipt, Rendition};
+use larder_core::pack::{Overflow, Pack, PartReceipt, Receipt, Rendition};
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError, Usage};
@@ -92,7 +92,7 @@ impl Engine {
         let recipe = self.find(name, input.mode)?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
-        let prepared = prepare(recipe, input, limits(&candidate.spec), &counter, None)?;
+        let prepared = self.prepare(recipe, input, &candidate, &counter, None)?;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
         Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
@@ -102,7 +102,7 @@ impl Engine {
         let recipe = self.find(name, input.mode)?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
-        let mut prepared = prepare(recipe, input, limits(&candidate.spec), &counter, None)?;
+        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None)?;
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
@@ -252,7 +252,7 @@ impl Engine {
         note: Option<&str>,
     ) -> Result<(Prepared, Pack), RunError> {
         let counter = self.counter(&candidate.spec);
-        let prepared = prepare(progress.recipe, input, limits(&candidate.spec), &counter, note)?;
+        let prepared = self.prepare(progress.recipe, input, candidate, &counter, note)?;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
         let receipt = self.receipt(
             progress.recipe,
@@ -268,6 +268,22 @@ impl Engine {
             }
             Err(_) => Err(RunError::Refused { receipt: Box::new(receipt), run_id: progress.run_id.clone() }),
         }
+    }
+
+    /// Puts inputs into slots. With condensing switched off, what does not fit whole is refused (C50).
+    fn prepare(
+        &self,
+        recipe: &Recipe,
+        input: &RunInput,
+        candidate: &Candidate,
+        counter: &Counter,
+        note: Option<&str>,
+    ) -> Result<Prepared, RunError> {
+        let mut prepared = prepare(recipe, input, limits(&candidate.spec), counter, note)?;
+        if !self.policy.compression_enabled {
+            prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
+        }
+        Ok(prepared)
     }
 
     fn keep(&self, pack: &Pack) -> Result<(), StoreError> {
