@@ -220,7 +220,7 @@ impl StoreError {
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// The path is filled in by [`StoreError::at_index`].
+    /// The path is filled in by `StoreError::at_index`.
     fn from(source: rusqlite::Error) -> Self {
         Self::Index { path: PathBuf::new(), source }
     }
