@@ -6,7 +6,7 @@ use std::path::Path;
 /// Bytes a key file may have; a larger one is not a key.
 const MAX_KEY_FILE_BYTES: u64 = 16 * 1024;
 
-/// A key. It prints as `***`; only [`Secret::expose`] gives the text, and only the HTTP layer calls it.
+/// A key. It prints as `***`; only `Secret::expose` gives the text, and only the HTTP layer calls it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -58,7 +58,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Every violation, in the order of the schema, at most [`MAX_VIOLATIONS`]; none means valid. `format` is an
+    /// Every violation, in the order of the schema, at most `MAX_VIOLATIONS`; none means valid. `format` is an
     /// annotation, as both drafts have it, and is not checked.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::choose::Ladder;
-use super::packing::PackRequest;
 use super::part::Part;
 use super::receipt::{
     Epoch, Ledger, NextRung, Original, Pack, PartReceipt, Reason, Receipt, Rendition, SlotLedger,
 };
 use super::render::{Rendered, Renderer, left_out_mark};
+use super::request::PackRequest;
 use super::slot::{Form, Slot};
 use crate::hash::ContentHash;
 use crate::message::{Message, Role};

@@ -12,13 +12,16 @@ mod packing;
 mod part;
 mod receipt;
 mod render;
+mod request;
 mod slot;
+mod top_up;
 mod watermark;
 
 pub use layout::layout;
-pub use packing::{Framing, PackError, PackRequest, Packing, RenditionRequest, Step};
+pub use packing::Packing;
 pub use part::{Frame, Part, Protection, Shell, Slice, Source};
 pub use receipt::{
     Epoch, Ledger, NextRung, Original, Pack, PartReceipt, Reason, Receipt, Refusal, Rendition, SlotLedger,
 };
+pub use request::{Framing, PackError, PackRequest, RenditionRequest, Step};
 pub use slot::{Budget, Cap, Form, Overflow, Slot};

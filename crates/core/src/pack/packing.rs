@@ -7,13 +7,13 @@ use super::allot::{Demand, allot};
 use super::assemble::{Planned, assemble};
 use super::choose::{Choice, Hold, Ladder, choose, choose_messages};
 use super::part::{Part, Protection};
-use super::receipt::{Epoch, Ledger, Pack, Reason, Receipt, Refusal, Rendition, SlotLedger};
+use super::receipt::{Epoch, Ledger, Reason, Receipt, Refusal, Rendition, SlotLedger};
 use super::render::{Rendered, Renderer, left_out_mark};
-use super::slot::{Budget, Cap, Form, Overflow, Slot};
+use super::request::{PackError, PackRequest, RenditionRequest, Step};
+use super::slot::{Cap, Form, Overflow, Slot};
 use super::watermark;
-use crate::content::{CondenseError, Condensed, ContentType};
+use crate::content::{CondenseError, Condensed};
 use crate::hash::ContentHash;
-use crate::message::{Message, Role, ToolDef};
 use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
@@ -23,100 +23,14 @@ const FIT_ROUNDS: usize = 6;
 const MODEL_ROUNDS: usize = 2;
 /// Parts at or below this size are never pointed at: the pointer would cost as much.
 const POINTER_WORTH: usize = 48;
-/// Fewer spare tokens than this are not worth another rendition.
-const MIN_SPARE: usize = 4;
-/// Times a slot tries to spend what its renditions left over.
-const TOP_UPS: usize = 8;
 /// Protected parts stand above every priority.
 const PROTECTED_TIER: u8 = 255;
 
-/// Tokens that a provider's chat format adds to the texts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Framing {
-    /// Per message, its role included.
-    pub per_message: usize,
-    /// Per call: priming, tool schemas, response schema.
-    pub per_call: usize,
-}
-
-impl Framing {
-    /// The framing that the counter's family of providers adds to a call with these tools and this schema.
-    pub fn of(counter: &Counter, tools: &[ToolDef], schema: Option<&serde_json::Value>) -> Self {
-        Self {
-            per_message: counter.count_message(&Message::text(Role::Assistant, "")),
-            per_call: counter.count_messages(&[], tools, schema),
-        }
-    }
-}
-
-/// Everything a pack is a pure function of.
-#[derive(Debug, Clone)]
-pub struct PackRequest {
-    /// Slots in the order of the prompt.
-    pub slots: Vec<Slot>,
-    /// Parts in order within their slots.
-    pub parts: Vec<Part>,
-    /// Limits.
-    pub budget: Budget,
-    /// Tokens beside the texts.
-    pub framing: Framing,
-    /// The question in view, for condensing.
-    pub query: Option<String>,
-    /// Whether condensed renditions should be made by a model where one is offered.
-    pub by_model: bool,
-}
-
-/// A condensed rendition that a model should make.
-#[derive(Debug, Clone)]
-pub struct RenditionRequest {
-    /// Hand back to [`Packing::supply`].
-    pub key: (usize, usize),
-    /// The part.
-    pub id: Arc<str>,
-    /// Its text.
-    pub text: Arc<str>,
-    /// What it is.
-    pub content_type: ContentType,
-    /// Tokens the rendition may have.
-    pub target: usize,
-    /// Spans that must survive.
-    pub pins: Vec<String>,
-}
-
-/// What the machine says after planning.
-#[derive(Debug)]
-pub enum Step {
-    /// Renditions are wanted; supply each, or `None` where it failed.
-    Need(Vec<RenditionRequest>),
-    /// The prompt fits.
-    Done(Box<Pack>),
-    /// The prompt cannot fit; the receipt says what was tried.
-    Refused(Box<Receipt>),
-}
-
-/// A request that is no packing problem but a mistake.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PackError {
-    /// A part names a slot that is not there.
-    #[error("part {part}: there is no slot {slot:?}; the slots are {known}")]
-    UnknownSlot {
-        /// The part.
-        part: Arc<str>,
-        /// The slot it names.
-        slot: Arc<str>,
-        /// The slots there are.
-        known: String,
-    },
-    /// Two parts have one id.
-    #[error("two parts are called {0:?}; ids must be unique, since citations and receipts use them")]
-    DuplicateId(Arc<str>),
-}
-
 /// A packing in progress.
 pub struct Packing<'a> {
-    request: &'a PackRequest,
-    renderer: Renderer<'a>,
-    ladders: Vec<Ladder>,
+    pub(super) request: &'a PackRequest,
+    pub(super) renderer: Renderer<'a>,
+    pub(super) ladders: Vec<Ladder>,
     slot_parts: Vec<Vec<usize>>,
     /// Per part.
     slot_of: Vec<usize>,
@@ -521,47 +435,6 @@ impl<'a> Packing<'a> {
         } else {
             over
         }
-    }
-
-    /// Spends what the made renditions left over: enlarges what is condensed, then condenses what is not there.
-    fn top_up(&mut self, slot: &Slot, members: &[usize], mut spare: usize, planned: &mut Planned) {
-        let mut tries = TOP_UPS;
-        for &part in members {
-            while spare >= MIN_SPARE && tries > 0 {
-                let Some(target) = self.larger(part, slot, spare, planned) else { break };
-                tries -= 1;
-                let Some(gained) = self.grow(part, target, spare, planned) else { break };
-                spare -= gained;
-            }
-        }
-    }
-
-    /// The size to which a part could grow with what is spare, if that is worth trying.
-    fn larger(&self, part: usize, slot: &Slot, spare: usize, planned: &Planned) -> Option<usize> {
-        let (rendered, reason) = planned.renditions[part].as_ref()?;
-        let least = self.ladders[part].least_condensed(slot.overflow)?;
-        let target = (rendered.tokens + spare).min(self.ladders[part].size);
-        let worth = match rendered.rendition {
-            Rendition::Whole => false,
-            Rendition::Condensed => true,
-            Rendition::Pointer | Rendition::Absent => target >= least && *reason != Reason::PinsTooLarge,
-        };
-        worth.then_some(target)
-    }
-
-    /// Makes a larger rendition; gives the tokens it took.
-    fn grow(&mut self, part: usize, target: usize, spare: usize, planned: &mut Planned) -> Option<usize> {
-        let (before, reason) =
-            planned.renditions[part].as_ref().map(|(made, reason)| (made.tokens, *reason))?;
-        let made = match self.ladders[part].whole {
-            Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),
-            _ => self.renderer.condensed(part, &self.request.parts[part], target),
-        };
-        let rendered = made.ok().filter(|made| made.tokens > before && made.tokens <= before + spare)?;
-        let gained = rendered.tokens - before;
-        let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { reason };
-        planned.renditions[part] = Some((rendered, reason));
-        Some(gained)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The messages of a conversation or an agent's run: what they cost, what belongs together, what may go first.
 //!
-//! Pure functions over [`Message`]; knows no budget, no rendition and no pack. The packer decides, and what it
+//! Pure functions over [`Message`](crate::message::Message); knows no budget, no rendition and no pack. The packer decides, and what it
 //! decides keeps to the [`Group`]s: a call and its results are kept or dropped together.
 
 mod coverage;
