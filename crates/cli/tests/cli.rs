@@ -1,0 +1,515 @@
+//! The `larder` command from outside: the real binary, a store and a project of its own, and a stub for the provider.
+//! Holds the CLI contract that scripts rely on: fields of the JSON forms, exit codes, and what never leaves.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use larder_testkit::stub::{Answer, End};
+use serde_json::{Value, json};
+use support::{Shop, keys, reply, reply_text};
+
+/// A text far larger than the budget of any recipe here.
+fn long_text() -> String {
+    (1..=3000).map(|line| format!("Line {line} says that lamp {line} costs {} euros.\n", line * 7)).collect()
+}
+
+#[test]
+fn count_says_tokens_label_and_tokenizer() {
+    let shop = Shop::new();
+    shop.write("a.txt", "hello world\n");
+    let counted = shop.json(&["count", "a.txt"]);
+    assert_eq!(
+        counted,
+        json!({"tokens": 3, "label": "exact", "tokenizer": "cl100k_base", "over_limit": false})
+    );
+    assert_eq!(shop.ok(&["count", "a.txt", "--tokenizer", "o200k_base"]).out, "3\n");
+    assert_eq!(shop.json(&["count", "a.txt", "--tokenizer", "bytes"])["tokens"], 12);
+    assert_eq!(shop.json(&["count", "a.txt", "--tokenizer", "claude"])["label"], "estimated");
+    assert_eq!(shop.json(&["count", "a.txt", "--tokenizer", "gpt-4o-mini"])["tokenizer"], "o200k_base");
+}
+
+#[test]
+fn count_stops_at_its_limit() {
+    let shop = Shop::new();
+    shop.write("long.txt", &long_text());
+    let over = shop.json(&["count", "long.txt", "--limit", "100"]);
+    assert_eq!((&over["tokens"], &over["over_limit"]), (&Value::Null, &json!(true)));
+    assert_eq!(shop.ok(&["count", "long.txt", "--limit", "100"]).out, "more than 100\n");
+}
+
+#[test]
+fn count_reads_standard_input() {
+    let shop = Shop::new();
+    assert_eq!(shop.run_with(&["count", "-"], b"hello world\n").out, "3\n");
+}
+
+#[test]
+fn count_refuses_a_name_it_does_not_know_and_lists_those_it_does() {
+    let shop = Shop::new();
+    shop.write("a.txt", "hello");
+    let ran = shop.fails(1, &["count", "a.txt", "--tokenizer", "nosuch"]);
+    assert!(ran.err.contains("\"nosuch\"") && ran.err.contains("cl100k_base"), "{}", ran.err);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let shop = Shop::new();
+    shop.write("latin1.txt", [b'a', 0xE9, b'b']);
+    let ran = shop.fails(1, &["count", "latin1.txt"]);
+    assert!(ran.err.contains("latin1.txt is not text in UTF-8: byte 1"), "{}", ran.err);
+    let ran = shop.fails(1, &["count", "missing.txt"]);
+    assert!(ran.err.contains("cannot read missing.txt"), "{}", ran.err);
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_usage() {
+    let shop = Shop::new();
+    shop.fails(2, &["nosuch"]);
+    shop.fails(2, &["condense", "a.txt"]);
+    shop.fails(2, &["rehydrate", "no-pointer"]);
+}
+
+#[test]
+fn condensed_text_fits_and_its_original_comes_back_byte_for_byte() {
+    let shop = Shop::new();
+    let original = long_text();
+    shop.write("long.txt", &original);
+    let condensed =
+        shop.json(&["condense", "long.txt", "--to", "300", "--query", "What does lamp 343 cost?"]);
+    for key in ["text", "tokens", "original_tokens", "type", "gaps", "probes"] {
+        assert!(condensed.get(key).is_some(), "{key} is missing: {condensed}");
+    }
+    assert_eq!(keys(&condensed["probes"]), ["kept", "recoverable", "lost"]);
+    assert_eq!(condensed["probes"]["lost"], 0);
+    assert!(condensed["tokens"].as_u64().unwrap() <= 300);
+    shop.write("condensed.txt", condensed["text"].as_str().unwrap());
+    assert_eq!(shop.json(&["count", "condensed.txt"])["tokens"], condensed["tokens"]);
+
+    let pointer = condensed["pointer"].as_str().unwrap();
+    assert_eq!(shop.ok(&["rehydrate", pointer]).out, original);
+    assert!(shop.ok(&["condense", "long.txt", "--to", "300"]).out.contains(pointer));
+    for gap in condensed["gaps"].as_array().unwrap() {
+        for key in ["unit", "range", "count", "pointer"] {
+            assert!(gap.get(key).is_some(), "{key} is missing: {gap}");
+        }
+        let (start, end) = (gap["bytes"]["start"].as_u64().unwrap(), gap["bytes"]["end"].as_u64().unwrap());
+        let gone = shop.ok(&["rehydrate", gap["pointer"].as_str().unwrap()]).out;
+        assert_eq!(
+            gone.trim_end_matches('\n'),
+            original[start as usize..end as usize].trim_end_matches('\n')
+        );
+    }
+}
+
+#[test]
+fn rehydrate_gives_the_selection_and_nothing_else() {
+    let shop = Shop::new();
+    let original = long_text();
+    shop.write("long.txt", &original);
+    let pointer = shop.pointer_to("long.txt");
+    let first_two: String = original.split_inclusive('\n').skip(1).take(2).collect();
+    assert_eq!(shop.ok(&["rehydrate", &pointer, "--lines", "2:3"]).out, first_two);
+    assert_eq!(shop.ok(&["rehydrate", &pointer, "--bytes", "5:11"]).out, original[5..11]);
+    let found = shop.ok(&["rehydrate", &pointer, "--grep", "lamp 34[34] "]).out;
+    assert!(
+        found.contains("Line 343 ") && found.contains("Line 344 ") && !found.contains("Line 345 "),
+        "{found}"
+    );
+
+    let orders: Vec<Value> = (0..900).map(|id| json!({"id": id, "name": format!("lamp {id}")})).collect();
+    shop.write("orders.json", json!({ "orders": orders }).to_string());
+    let pointer = shop.pointer_to("orders.json");
+    assert_eq!(shop.ok(&["rehydrate", &pointer, "--path", "$.orders[7].id"]).out.trim(), "7");
+    assert_eq!(shop.ok(&["rehydrate", &pointer, "--path", "/orders/8/name"]).out.trim(), "\"lamp 8\"");
+
+    shop.fails(2, &["rehydrate", &pointer, "--lines", "x:y"]);
+    shop.fails(2, &["rehydrate", &pointer, "--lines", "1:2", "--grep", "x"]);
+}
+
+#[test]
+fn rehydrate_keeps_bytes_that_terminals_would_change() {
+    let shop = Shop::new();
+    let original: String =
+        (0..2000).map(|line| format!("{line}: \u{1b}[31mred\u{1b}[0m and a tab\tand 世界\r\n")).collect();
+    shop.write("colours.log", &original);
+    let pointer = shop.pointer_to("colours.log");
+    assert_eq!(shop.ok(&["rehydrate", &pointer]).out, original);
+}
+
+#[test]
+fn a_pointer_that_was_never_given_out_or_is_anothers_opens_nothing() {
+    let shop = Shop::new();
+    shop.write("long.txt", long_text());
+    let pointer = shop.pointer_to("long.txt");
+    let forged = format!("{}x{}", &pointer[..6], &pointer[7..]);
+    assert_eq!(shop.run(&["rehydrate", &forged]).out, "");
+    let other = shop.run(&["rehydrate", &pointer, "--user", "somebody-else"]);
+    assert_eq!((other.code, other.out.as_str()), (1, ""), "{}", other.err);
+}
+
+#[test]
+fn explain_sends_nothing_and_accounts_for_every_part() {
+    let shop = Shop::with_provider([]);
+    shop.write("long.txt", long_text());
+    let args = ["explain", "notes/summary", "--doc", "notes=long.txt", "--query", "What does lamp 343 cost?"];
+    let receipt = shop.json(&args);
+    for key in ["recipe", "version", "model", "tokenizer", "budget", "total", "refused", "parts", "messages"]
+    {
+        assert!(receipt.get(key).is_some(), "{key} is missing: {receipt}");
+    }
+    assert_eq!((&receipt["recipe"], &receipt["refused"]), (&json!("notes/summary"), &Value::Null));
+    for part in receipt["parts"].as_array().unwrap() {
+        for key in ["slot", "source", "rendition", "tokens", "reason"] {
+            assert!(part.get(key).is_some(), "{key} is missing: {part}");
+        }
+        assert_eq!(part.get("pointer").is_some(), part["rendition"] != "whole", "{part}");
+    }
+    assert!(receipt["total"].as_u64() <= receipt["budget"]["available"].as_u64());
+    assert!(receipt["messages"].to_string().contains("What does lamp 343 cost?"));
+    assert_eq!(shop.json(&args), receipt, "the same input gives the same receipt");
+    assert!(shop.ok(&args).out.contains("With 2000 more tokens:"));
+    assert_eq!(shop.json(&["runs"]), json!([]));
+    assert_eq!(shop.seen().len(), 0);
+}
+
+#[test]
+fn a_run_gives_output_citations_receipt_usage_and_cost() {
+    let shop = Shop::with_provider([reply(&json!({"answer": "2401 euros", "citations": ["notes"]}))]);
+    shop.write("long.txt", long_text());
+    let run =
+        shop.json(&["run", "notes/typed", "--doc", "notes=long.txt", "--query", "What does lamp 343 cost?"]);
+    assert_eq!(keys(&run), ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms"]);
+    assert_eq!(run["output"]["answer"], "2401 euros");
+    assert_eq!(
+        (&run["citations"][0]["part"], &run["citations"][0]["source"]),
+        (&json!("notes"), &json!("long.txt"))
+    );
+    assert_eq!((&run["usage"]["input"], &run["usage"]["output"]), (&json!(100), &json!(10)));
+
+    let sent = shop.seen();
+    assert_eq!(sent.len(), 1);
+    let sent = sent[0].json();
+    assert_eq!(sent["model"], "gpt-4o-mini");
+    assert!(sent["messages"].to_string().contains("What does lamp 343 cost?"));
+
+    let recorded = shop.json(&["runs"]);
+    assert_eq!((&recorded[0]["run_id"], &recorded[0]["status"]), (&run["run_id"], &json!("completed")));
+    let shown = shop.json(&["runs", "show", run["run_id"].as_str().unwrap()]);
+    assert_eq!(shown["receipt"]["parts"], run["receipt"]["parts"]);
+    assert!(shown["output"].as_str().unwrap().contains("2401 euros"));
+    for part in run["receipt"]["parts"].as_array().unwrap() {
+        if let Some(pointer) = part["pointer"].as_str() {
+            assert_eq!(shop.ok(&["rehydrate", pointer]).out, long_text());
+        }
+    }
+    assert_eq!(shop.json(&["verify"])["problems"], json!([]));
+}
+
+#[test]
+fn a_plain_run_prints_the_answer_on_stdout_and_talk_on_stderr() {
+    let shop = Shop::with_provider([reply_text("It costs 2401 euros.")]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran =
+        shop.ok(&["run", "notes/summary", "--doc", "notes=a.txt", "--query", "What does lamp 343 cost?"]);
+    assert_eq!(ran.out, "It costs 2401 euros.\n");
+    assert!(ran.err.contains("tokens in"), "{}", ran.err);
+}
+
+#[test]
+fn a_query_larger_than_the_budget_is_refused_and_nothing_is_sent() {
+    let shop = Shop::with_provider([]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let query = "lamp ".repeat(4000);
+    let args = ["notes/summary", "--doc", "notes=a.txt", "--query", &query];
+    let ran = shop.fails(1, &[&["run"], &args[..]].concat());
+    assert!(ran.err.contains("nothing was sent"), "{}", ran.err);
+    assert_eq!(shop.seen().len(), 0);
+    assert_eq!(shop.json(&["runs"])[0]["status"], "refused");
+    let ran = shop.fails(1, &[&["explain"], &args[..], &["--format", "json"]].concat());
+    let receipt: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(receipt["refused"]["deficit"].as_u64().unwrap() > 0, "{receipt}");
+    assert!(receipt["refused"]["parts"].to_string().contains("query"), "{receipt}");
+}
+
+#[test]
+fn a_provider_that_fails_is_exit_3_and_recorded() {
+    let failures = [
+        Answer::json(500, &json!({"error": {"message": "broken"}})),
+        Answer::json(429, &json!({"error": {"message": "slow down"}})),
+        reply_text("half of an ans").cut_at([40]).ending(End::Break),
+        Answer::new(200, "application/json", "{ this is no JSON"),
+    ];
+    for failure in failures {
+        let shop = Shop::with_provider([failure.clone()]);
+        shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+        let ran =
+            shop.fails(3, &["run", "notes/summary", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
+        assert!(ran.err.contains("stub"), "the model is named: {}", ran.err);
+        assert_eq!(shop.seen().len(), 1, "{failure:?}");
+        assert_eq!(shop.json(&["runs"])[0]["status"], "failed");
+        shop.ok(&["verify"]);
+    }
+}
+
+#[test]
+fn a_key_that_is_refused_is_the_users_to_mend() {
+    let shop = Shop::with_provider([Answer::json(401, &json!({"error": {"message": "bad key"}}))]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    shop.fails(1, &["run", "notes/summary", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
+}
+
+#[test]
+fn a_model_that_hangs_is_left_after_its_time() {
+    let shop = Shop::with_provider([reply_text("never").ending(End::Hang)]);
+    shop.configure("timeout_ms = 300\n", "");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran = shop.fails(3, &["run", "notes/hasty", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
+    assert_eq!(shop.json(&["runs"])[0]["error"], "timeout", "{}", ran.err);
+}
+
+#[test]
+fn garbage_is_sent_back_with_what_is_wrong_and_then_becomes_an_intervention() {
+    let shop = Shop::with_provider([reply_text("I am no JSON at all"), reply(&json!({"answer": 7}))]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran =
+        shop.fails(1, &["run", "notes/typed", "--doc", "notes=a.txt", "--query", "What does lamp 343 cost?"]);
+    assert!(ran.err.contains("interventions show 1"), "{}", ran.err);
+
+    let sent: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
+    assert_eq!(sent.len(), 2);
+    assert!(!sent[0].contains("I am no JSON at all"));
+    assert!(sent[1].contains("I am no JSON at all"), "the repair shows the model its answer: {}", sent[1]);
+    assert!(sent[1].contains("What does lamp 343 cost?"));
+
+    let waiting = shop.json(&["interventions"]);
+    assert_eq!((&waiting[0]["type"], &waiting[0]["recipe"]), (&json!("gate_failure"), &json!("notes/typed")));
+    assert_eq!(waiting[0]["run_id"], shop.json(&["runs"])[0]["run_id"]);
+    assert_eq!(shop.json(&["runs"])[0]["status"], "intervention");
+}
+
+#[test]
+fn an_answer_that_is_mended_counts() {
+    let good = json!({"answer": "2401 euros", "citations": ["notes"]});
+    let shop = Shop::with_provider([reply_text("no JSON"), reply(&good)]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let run =
+        shop.json(&["run", "notes/typed", "--doc", "notes=a.txt", "--query", "What does lamp 343 cost?"]);
+    assert_eq!(run["output"], good);
+    assert_eq!(run["usage"]["output"], 20, "both calls are billed");
+    assert_eq!(shop.json(&["runs"])[0]["retries"], 1);
+}
+
+#[test]
+fn a_citation_of_what_was_not_in_the_prompt_is_no_evidence() {
+    let made_up = json!({"answer": "2401 euros", "citations": ["passage-99"]});
+    let shop = Shop::with_provider([reply(&made_up), reply(&made_up)]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran =
+        shop.fails(1, &["run", "notes/typed", "--doc", "notes=a.txt", "--query", "What does lamp 343 cost?"]);
+    assert!(ran.err.contains("passage-99"), "{}", ran.err);
+}
+
+#[test]
+fn a_fallback_with_a_smaller_window_gets_a_smaller_prompt() {
+    let shop = Shop::with_provider([
+        Answer::json(500, &json!({"error": {"message": "broken"}})),
+        reply_text("It costs 2401 euros."),
+    ]);
+    shop.configure("fallback = \"small\"\n", "[models.small]\nwindow = 1000\nmax_output = 300\n");
+    shop.write("long.txt", long_text());
+    let run = shop.json(&[
+        "run",
+        "notes/summary",
+        "--doc",
+        "notes=long.txt",
+        "--query",
+        "What does lamp 343 cost?",
+    ]);
+    assert_eq!(run["receipt"]["model"], "small");
+    assert!(run["receipt"]["total"].as_u64().unwrap() <= 500, "1000 - 300 - 200");
+    let prompts: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
+    assert_eq!(prompts.len(), 2);
+    assert!(prompts[1].len() < prompts[0].len() / 2, "{} and {} bytes", prompts[0].len(), prompts[1].len());
+    assert!(prompts.iter().all(|prompt| prompt.contains("What does lamp 343 cost?")));
+}
+
+#[test]
+fn ask_answers_over_a_folder_with_citations_that_resolve() {
+    let shop = Shop::with_models([reply(&json!({"answer": "2401 euros", "citations": ["p1"]}))]);
+    let lamps = "# Lamps\n\nLamp 343 costs 2401 euros.\n";
+    shop.write("docs/lamps.md", lamps);
+    shop.write("docs/other.md", "# Chairs\n\nA chair has four legs.\n");
+    let run = shop.json(&["ask", "docs", "What does lamp 343 cost?"]);
+    assert_eq!(keys(&run), ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms"]);
+    let citation = &run["citations"][0];
+    assert_eq!(citation["source"], "docs/lamps.md");
+    let bytes: Vec<usize> = serde_json::from_value(citation["bytes"].clone()).unwrap();
+    assert!(lamps[bytes[0]..bytes[1]].contains("2401 euros"), "{citation}");
+    assert!(citation["lines"].is_array(), "{citation}");
+    assert!(shop.seen()[0].json()["messages"].to_string().contains("costs 2401 euros"));
+}
+
+#[test]
+fn ask_says_when_there_is_nothing_to_read() {
+    let shop = Shop::with_models([]);
+    shop.write("docs/picture.bin", [0, 159, 146, 150]);
+    let ran = shop.fails(1, &["ask", "docs", "What?"]);
+    assert!(ran.err.contains("no readable text"), "{}", ran.err);
+    let ran = shop.fails(1, &["ask", "nowhere", "What?"]);
+    assert!(ran.err.contains("nowhere"), "{}", ran.err);
+    shop.fails(2, &["ask", "docs"]);
+    assert_eq!(shop.seen().len(), 0);
+}
+
+#[test]
+fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
+    let shop = Shop::with_provider([]);
+    let ran = shop.fails(1, &["run", "notes/summry", "--query", "What?"]);
+    assert!(ran.err.contains("Recipe not found: notes/summry"), "{}", ran.err);
+    assert!(ran.err.contains("notes/summary"), "the nearest name is suggested: {}", ran.err);
+    assert_eq!((ran.out.as_str(), shop.seen().len()), ("", 0));
+    let waiting = shop.json(&["interventions"]);
+    assert_eq!(waiting[0]["type"], "config_error");
+    assert_eq!(waiting[0]["message"], "Missing recipe: notes/summry");
+}
+
+#[test]
+fn interventions_are_listed_shown_and_settled() {
+    let shop = Shop::with_provider([]);
+    assert_eq!(shop.json(&["interventions"]), json!([]));
+    shop.fails(1, &["run", "notes/nosuch", "--query", "What?"]);
+    assert!(shop.ok(&["interventions"]).out.contains("#1 "));
+    assert_eq!(shop.json(&["interventions", "show", "1"])[0]["resolution"], Value::Null);
+    shop.ok(&["interventions", "resolve", "1", "the recipe is written now"]);
+    assert_eq!(shop.json(&["interventions"]), json!([]));
+    assert_eq!(shop.json(&["interventions", "--all"])[0]["resolution"], "the recipe is written now");
+    shop.fails(1, &["interventions", "resolve", "99", "done"]);
+    shop.fails(1, &["interventions", "show", "99"]);
+}
+
+#[test]
+fn check_reports_every_problem_as_data() {
+    let shop = Shop::with_provider([]);
+    shop.write("recipes/notes/broken.yaml", "name: other\nmodel_layer: LUNGS\nprompt_fils: []\n");
+    shop.write("recipes/notes/nul.yaml", "name: nul\0");
+    shop.write("larder.toml", "[policy]\ncompression_enabeld = true\n");
+    let ran = shop.fails(1, &["check", "--format", "json"]);
+    let problems: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
+    assert!(problems.len() >= 5, "{}", ran.out);
+    for problem in &problems {
+        for key in ["code", "severity", "file", "line", "column", "message", "help"] {
+            assert!(problem.get(key).is_some(), "{key} is missing: {problem}");
+        }
+        assert!(problem["line"].as_u64().unwrap() >= 1 && problem["column"].as_u64().unwrap() >= 1);
+    }
+    for file in ["broken.yaml", "nul.yaml", "larder.toml"] {
+        assert!(problems.iter().any(|problem| problem["file"].as_str().unwrap().ends_with(file)), "{file}");
+    }
+    let plain = shop.fails(1, &["check"]).out;
+    assert!(plain.contains("recipes/notes/broken.yaml:") && plain.contains("compression_enabled"), "{plain}");
+}
+
+#[test]
+fn a_new_project_has_no_problems_and_is_never_overwritten() {
+    let shop = Shop::new();
+    shop.ok(&["init", "fresh"]);
+    assert_eq!(shop.json(&["check", "fresh"]), json!([]));
+    let ran = shop.fails(1, &["init", "fresh"]);
+    assert!(ran.err.contains("nothing was written"), "{}", ran.err);
+    shop.write("notes.md", "We decided to buy lamps.\n");
+    let args =
+        ["explain", "notes/summary", "--doc", "notes=notes.md", "--query", "What?", "--project", "fresh"];
+    assert_eq!(shop.json(&args)["recipe"], "notes/summary");
+}
+
+#[test]
+fn the_built_in_recipes_have_no_errors() {
+    let problems = Shop::new().json(&["check"]);
+    assert!(
+        problems.as_array().unwrap().iter().all(|problem| problem["severity"] == "warning"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn config_says_where_every_value_comes_from() {
+    let shop = Shop::with_provider([]);
+    shop.configure("", "[policy]\nuse_llm_summarizer = true\n");
+    let mut command = shop.command(&["config", "--format", "json"]);
+    let output = command.env("LARDER_COMPRESSION_ENABLED", "false").output().unwrap();
+    let settings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let setting = |key: &str| settings.iter().find(|setting| setting["key"] == key).unwrap();
+    assert_eq!(setting("policy.compression_enabled")["value"], "false");
+    assert!(
+        setting("policy.compression_enabled")["origin"].to_string().contains("LARDER_COMPRESSION_ENABLED")
+    );
+    assert!(setting("policy.use_llm_summarizer")["origin"].to_string().contains("larder.toml"));
+    assert_eq!(setting("policy.compression_cache_ttl_s")["origin"], "default");
+
+    let ran: support::Ran =
+        shop.command(&["config"]).env("LARDER_COMPRESSION_ENABLED", "maybe").output().unwrap().into();
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("$LARDER_COMPRESSION_ENABLED"), "{}", ran.err);
+}
+
+#[test]
+fn models_lists_the_table() {
+    let shop = Shop::with_provider([]);
+    assert!(shop.ok(&["models"]).out.contains("stub"));
+    assert_eq!(shop.json(&["models"])["models"]["models"]["stub"]["id"], "gpt-4o-mini");
+    assert!(Shop::new().ok(&["models"]).out.contains("smollm2"));
+}
+
+#[test]
+fn the_embedded_model_without_weights_says_how_to_get_them() {
+    let shop = Shop::new();
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?"]);
+    assert!(ran.err.contains("larder models pull"), "{}", ran.err);
+}
+
+#[test]
+fn a_new_store_is_whole_and_a_damaged_one_is_not() {
+    let shop = Shop::new();
+    shop.ok(&["verify"]);
+    shop.write("long.txt", long_text());
+    let pointer = shop.pointer_to("long.txt");
+    assert_eq!(shop.json(&["verify"])["pointers"], 1);
+    let blobs = files_under(&shop.path().join("home/blobs"));
+    assert_eq!(blobs.len(), 1);
+    std::fs::write(&blobs[0], "damaged").unwrap();
+    let ran = shop.fails(3, &["verify"]);
+    assert!(ran.out.contains("1 problems"), "{}", ran.out);
+    assert_eq!(
+        shop.run(&["rehydrate", &pointer]).out,
+        "",
+        "damaged bytes are not passed off as the original"
+    );
+}
+
+fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files_under(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    let shop = Shop::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(shop.ok(&["completions", shell]).out.contains("rehydrate"), "{shell}");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_any_more_is_no_failure() {
+    let shop = Shop::new();
+    shop.write("long.txt", long_text().repeat(20));
+    let pointer = shop.pointer_to("long.txt");
+    let mut child = shop.start(&["rehydrate", &pointer]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
