@@ -31,7 +31,7 @@ fn count_says_tokens_label_and_tokenizer() {
 #[test]
 fn count_stops_at_its_limit() {
     let shop = Shop::new();
-    shop.write("long.txt", &long_text());
+    shop.write("long.txt", long_text());
     let over = shop.json(&["count", "long.txt", "--limit", "100"]);
     assert_eq!((&over["tokens"], &over["over_limit"]), (&Value::Null, &json!(true)));
     assert_eq!(shop.ok(&["count", "long.txt", "--limit", "100"]).out, "more than 100\n");
@@ -190,6 +190,20 @@ fn a_run_gives_output_citations_receipt_usage_and_cost() {
     assert_eq!(sent.len(), 1);
     let sent = sent[0].json();
     assert_eq!(sent["model"], "gpt-4o-mini");
+    let texts = |messages: &Value| -> Vec<String> {
+        let text = |content: &Value| match content {
+            Value::String(text) => text.clone(),
+            pieces => {
+                pieces.as_array().unwrap().iter().map(|piece| piece["text"].as_str().unwrap()).collect()
+            }
+        };
+        messages.as_array().unwrap().iter().map(|message| text(&message["content"])).collect()
+    };
+    assert_eq!(
+        texts(&sent["messages"]),
+        texts(&run["receipt"]["messages"]),
+        "what is sent is what was packed"
+    );
     assert!(sent["messages"].to_string().contains("What does lamp 343 cost?"));
 
     let recorded = shop.json(&["runs"]);
