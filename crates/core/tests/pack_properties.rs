@@ -213,7 +213,7 @@ proptest! {
         prop_assert!(matches!(step, Step::Done(_)), "{step:?}");
     }
 
-    /// Content that exceeds the budget fills at least 98 % of it.
+    /// Content that exceeds the budget fills at least 98 % of it, or all but 32 tokens of a budget below 1,600.
     #[test]
     fn budgets_are_used_up(texts in prop::collection::vec(prose(), 2..10), total in 400usize..4000) {
         let parts: Vec<Part> = texts.into_iter().map(|text| {
@@ -307,8 +307,12 @@ fn prose() -> impl Strategy<Value = String> {
     prop::collection::vec(sentence, 20..80).prop_map(|sentences| sentences.concat())
 }
 
+/// Tokens that a small budget may leave unused: what the marks of what is left out may need, and do not always.
+const MARKS: usize = 32;
+
 fn check_fill(pack: &Pack, total: usize) -> Result<(), TestCaseError> {
     let used = pack.receipt.total;
-    prop_assert!(used * 100 >= total * 98, "{used} of {total} tokens used");
+    let unused = total - used;
+    prop_assert!(unused <= (total / 50).max(MARKS), "{used} of {total} tokens used");
     Ok(())
 }

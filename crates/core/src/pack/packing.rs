@@ -7,7 +7,7 @@ use super::allot::{Demand, allot};
 use super::assemble::{Planned, assemble};
 use super::choose::{Choice, Hold, Ladder, choose, choose_messages};
 use super::part::{Part, Protection};
-use super::receipt::{Epoch, Ledger, Reason, Receipt, Refusal, Rendition, SlotLedger};
+use super::receipt::{Epoch, Ledger, Pack, Reason, Receipt, Refusal, Rendition, SlotLedger};
 use super::render::{Rendered, Renderer, left_out_mark};
 use super::request::{PackError, PackRequest, RenditionRequest, Step};
 use super::slot::{Cap, Form, Overflow, Slot};
@@ -101,9 +101,9 @@ impl<'a> Packing<'a> {
                 self.rounds += 1;
                 return Step::Need(wanted.into_iter().map(|key| self.rendition_request(key)).collect());
             }
-            let pack = assemble(self.request, &self.renderer, &self.ladders, &self.slot_of, plan);
+            let pack = self.assembled(plan);
             if pack.receipt.total <= available {
-                return Step::Done(Box::new(pack));
+                return Step::Done(Box::new(self.filled(pack, available - slack)));
             }
             over = pack.receipt.total - available;
             // A token more or less at a join can come back in every plan; later rounds step aside further.
@@ -111,6 +111,34 @@ impl<'a> Packing<'a> {
         }
         let parts = self.largest(|_| true);
         Step::Refused(Box::new(self.refuse(Refusal { deficit: over, parts })))
+    }
+
+    fn assembled(&self, plan: Planned) -> Pack {
+        assemble(self.request, &self.renderer, &self.ladders, &self.slot_of, plan)
+    }
+
+    /// Plans once more with the tokens that joins and marks turned out not to need, and takes the fuller prompt that
+    /// fits. Not where decisions have to stay as a conversation grows.
+    fn filled(&mut self, pack: Pack, planned_for: usize) -> Pack {
+        let available = self.request.budget.available();
+        let left = available - pack.receipt.total;
+        let all_whole = pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
+        let stable = self.request.slots.iter().any(|slot| slot.shrink_to.is_some());
+        if all_whole || stable || left * 100 <= available {
+            return pack;
+        }
+        let mut fullest = pack;
+        for extra in [left, left * 3 / 4, left / 2, left * 2] {
+            let plan = self.plan(planned_for + extra, None);
+            let fuller = self.assembled(plan);
+            if fuller.receipt.total <= available && fuller.receipt.total > fullest.receipt.total {
+                fullest = fuller;
+            }
+            if (available - fullest.receipt.total) * 100 <= available {
+                break;
+            }
+        }
+        fullest
     }
 
     fn rendition_request(&self, key: (usize, usize)) -> RenditionRequest {
