@@ -48,7 +48,7 @@ pub struct PackRequest {
 /// A condensed rendition that a model should make.
 #[derive(Debug, Clone)]
 pub struct RenditionRequest {
-    /// Hand back to [`Packing::supply`].
+    /// Hand back to [`Packing::supply`](super::Packing::supply).
     pub key: (usize, usize),
     /// The part.
     pub id: Arc<str>,
