@@ -2,7 +2,7 @@
 //!
 //! Knows names and content; does not know where a text came from beyond whether it may be trusted to say what it is.
 
-use super::ContentType;
+use super::{ContentType, structure};
 
 /// How much of a text the prose heuristics read, in bytes.
 const SAMPLE_BYTES: usize = 8_192;
@@ -17,6 +17,7 @@ pub fn detect(explicit: Option<ContentType>, name: &str, trusted: bool, content:
         .or_else(|| by_path(name))
         .or_else(|| by_seed_rules(name, if trusted { content } else { "" }))
         .or_else(|| by_extension(name))
+        .or_else(|| structure::of(content))
         .unwrap_or_else(|| if reads_like_prose(content) { ContentType::Prose } else { ContentType::Generic })
 }
 
@@ -57,9 +58,22 @@ fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {
 
 fn by_extension(name: &str) -> Option<ContentType> {
     let (_, extension) = name.rsplit_once('.')?;
-    let markdown = ["md", "markdown", "mdx"].iter().any(|known| extension.eq_ignore_ascii_case(known));
-    markdown.then_some(ContentType::Markdown)
+    EXTENSIONS
+        .iter()
+        .find(|(known, _)| known.split(' ').any(|known| extension.eq_ignore_ascii_case(known)))
+        .map(|&(_, content_type)| content_type)
 }
+
+/// File name extensions that say what a text is.
+const EXTENSIONS: [(&str, ContentType); 7] = [
+    ("md markdown mdx", ContentType::Markdown),
+    ("json jsonl ndjson geojson ipynb", ContentType::Json),
+    ("log", ContentType::Log),
+    ("diff patch", ContentType::Diff),
+    ("html htm xhtml", ContentType::Html),
+    ("csv tsv", ContentType::Table),
+    ("rs py pyi js mjs cjs jsx ts mts cts tsx go java c h cc cpp cxx hh hpp hxx", ContentType::Code),
+];
 
 /// Sentences: mostly letters and spaces, few signs of code or data, and sentence ends often enough.
 fn reads_like_prose(content: &str) -> bool {
@@ -143,6 +157,6 @@ mod tests {
         );
         assert_eq!(detect(None, "", true, ""), Generic);
         assert_eq!(detect(None, "x", true, "\0\0\0\u{1}binary"), Generic);
-        assert_eq!(detect(None, "x.json", true, "{\"a\": [1, 2, 3], \"b\": \"c\"}"), Generic);
+        assert_eq!(detect(None, "x.json", true, "{\"a\": [1, 2, 3], \"b\": \"c\"}"), Json);
     }
 }

@@ -2,13 +2,20 @@
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
+mod chat;
 pub mod chunk;
+mod code;
 mod context_doc;
 mod detect;
+mod diff;
 mod extract;
 mod fill;
 mod frame;
+mod html;
+mod json;
+mod logs;
 mod markdown;
+mod page;
 pub mod pins;
 mod plain;
 mod prose;
@@ -17,6 +24,8 @@ mod render;
 mod score;
 pub mod sections;
 mod select;
+mod structure;
+mod table;
 mod units;
 
 use std::ops::Range;
@@ -51,6 +60,18 @@ pub enum ContentType {
     Markdown,
     /// Messages of a conversation.
     Chat,
+    /// One JSON value, or one per line.
+    Json,
+    /// Lines written by a running program.
+    Log,
+    /// A unified diff.
+    Diff,
+    /// Source code of a programming language.
+    Code,
+    /// A web page's markup.
+    Html,
+    /// Rows of fields: CSV, TSV and the like.
+    Table,
     /// Anything else, by lines.
     Generic,
 }
@@ -165,7 +186,7 @@ pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
     if original_tokens <= request.target {
         return Ok(whole(&job));
     }
-    let condenser = condenser_for(request.content_type);
+    let condenser = condenser_for(request.content_type, request.text);
     let draft = condenser.condense(&job)?;
     frame::proved(&job, condenser, draft).or_else(|_| {
         let draft = PLAIN.condense(&job)?;
@@ -176,15 +197,25 @@ pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
 
 const PLAIN: &dyn Condenser = &Extractive(plain::Plain);
 
-fn condenser_for(content_type: ContentType) -> &'static dyn Condenser {
+/// What says only where a text comes from (a tool, a page) is condensed by the structure it has.
+fn condenser_for(content_type: ContentType, text: &str) -> &'static dyn Condenser {
     match content_type {
         ContentType::ContextDoc => &Extractive(context_doc::ContextDoc::Current),
         ContentType::PriorTurn => &Extractive(context_doc::ContextDoc::Prior),
         ContentType::Prose => &Extractive(prose::Prose),
-        ContentType::Markdown | ContentType::ResearchDoc | ContentType::PageDoc => {
-            &Extractive(markdown::Markdown)
-        }
-        ContentType::ToolResult | ContentType::Chat | ContentType::Generic => PLAIN,
+        ContentType::Markdown | ContentType::ResearchDoc => &Extractive(markdown::Markdown),
+        ContentType::PageDoc => page::CONDENSER,
+        ContentType::Chat => chat::CONDENSER,
+        ContentType::Json => json::CONDENSER,
+        ContentType::Log => logs::CONDENSER,
+        ContentType::Diff => diff::CONDENSER,
+        ContentType::Code => code::CONDENSER,
+        ContentType::Html => html::CONDENSER,
+        ContentType::Table => table::CONDENSER,
+        ContentType::ToolResult | ContentType::Generic => match structure::of(text) {
+            Some(structure) => condenser_for(structure, text),
+            None => PLAIN,
+        },
     }
 }
 

@@ -1,0 +1,18 @@
+//! The structure a text has, judged by its own bytes: for tool results and texts whose name says nothing.
+//!
+//! Structure decides only how a text is made smaller, never how far it is trusted.
+
+use super::{ContentType, chat, diff, html, json, logs, table};
+
+/// The structure of `text`, from the most telling signs to the least.
+pub(super) fn of(text: &str) -> Option<ContentType> {
+    let looks: [(fn(&str) -> bool, ContentType); 6] = [
+        (json::looks_like, ContentType::Json),
+        (diff::looks_like, ContentType::Diff),
+        (html::looks_like, ContentType::Html),
+        (chat::looks_like, ContentType::Chat),
+        (logs::looks_like, ContentType::Log),
+        (table::looks_like, ContentType::Table),
+    ];
+    looks.into_iter().find(|(looks_like, _)| looks_like(text)).map(|(_, structure)| structure)
+}
