@@ -33,15 +33,9 @@ pub(super) fn extract(job: &Job<'_>, units: &[Piece]) -> Result<Draft, CondenseE
     let mut needed = job.original_tokens;
     for header in Header::LADDER {
         let renderer = Renderer::new(job.request.text, &job.lines, &job.id, header);
-        if job.request.counter.count(&renderer.header()) > target / header.share() {
-            needed = needed.min(if header == Header::Bare {
-                job.request.counter.count(&renderer.text(&[]))
-            } else {
-                needed
-            });
-            if header != Header::Bare {
-                continue;
-            }
+        let dear = job.request.counter.count(&renderer.header()) > target / header.share();
+        if dear && header != Header::Bare {
+            continue;
         }
         let attempt = Attempt { job, units, scores: &scores, telling: &telling, renderer: &renderer };
         match attempt.run() {
@@ -66,23 +60,26 @@ impl Attempt<'_> {
     fn run(&self) -> Result<Draft, usize> {
         let mut needed = usize::MAX;
         let mut legal: Vec<(Vec<Piece>, Option<usize>)> = Vec::new();
+        // No telling span takes less than a token.
+        let may_fit = self.telling.len() <= self.job.request.target;
         for grain in Grain::LADDER {
             let pieces = self.pieces(grain);
             let mut selection = self.selection(&pieces);
             let required = selection.tokens();
             needed = needed.min(required);
             if required <= self.job.request.target {
-                // No telling span takes less than a token.
-                let may_fit = self.telling.len() <= self.job.request.target;
-                let telling = may_fit.then(|| selection.tokens_for_all(Tier::Telling)).flatten();
+                let telling = if may_fit { selection.tokens_for_all(Tier::Telling) } else { None };
                 legal.push((pieces, telling));
+                if !may_fit {
+                    break;
+                }
             }
         }
         // In the coarsest division in which all telling spans leave room for the rest, else in any in which they fit.
         let share = if self.job.request.query.is_some() { SHARE_BESIDE_QUERY } else { SHARE_OF_TELLING };
-        let roomy = legal
-            .iter()
-            .filter(|(_, tokens)| tokens.is_some_and(|n| n <= self.job.request.target / 100 * share));
+        let roomy = legal.iter().filter(|(_, tokens)| {
+            tokens.is_some_and(|n| n <= self.job.request.target.saturating_mul(share) / 100)
+        });
         let tight = legal.iter().rev().filter(|(_, tokens)| tokens.is_some());
         for (pieces, _) in roomy.chain(tight) {
             let mut selection = self.selection(pieces);

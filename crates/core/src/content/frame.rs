@@ -231,7 +231,9 @@ pub(super) fn proved(job: &Job<'_>, condenser: &dyn Condenser, draft: Draft) -> 
     if tokens > request.target || tokens > job.original_tokens {
         return Err(Fault::TooLong);
     }
-    let stands = |range: &Range<usize>| draft.text.contains(&request.text[range.clone()]);
+    let stands = |range: &Range<usize>| {
+        within(&draft.shown, range) || draft.text.contains(&request.text[range.clone()])
+    };
     let pinned = request.pins.iter().all(|pin| draft.text.contains(pin.as_str()));
     if !pinned || !job.required.iter().all(stands) {
         return Err(Fault::PinLost);

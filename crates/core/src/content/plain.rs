@@ -5,9 +5,10 @@
 use std::ops::Range;
 
 use super::frame::{Divide, Job};
+use super::prose::sentences;
 use super::units::{Piece, split_long};
 
-/// Longer lines are divided; a result of one line can still be shown in part.
+/// Longer lines are divided, at the ends of sentences if there are any.
 const LONGEST_LINE: usize = 320;
 /// How many lines at the beginning and at the end weigh more, and how much the outermost weighs.
 const EDGE_LINES: usize = 8;
@@ -40,7 +41,12 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     for line in text.split_inclusive('\n') {
         let range = start..start + line.len();
         start = range.end;
-        lines.extend(split_long(text, range, LONGEST_LINE));
+        if range.len() <= LONGEST_LINE {
+            lines.push(range);
+        } else {
+            let sentences = sentences(text, range).into_iter();
+            lines.extend(sentences.flat_map(|sentence| split_long(text, sentence, LONGEST_LINE)));
+        }
     }
     lines
 }
