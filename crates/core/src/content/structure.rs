@@ -4,9 +4,11 @@
 
 use super::{ContentType, chat, diff, html, json, logs, table};
 
+type LooksLike = fn(&str) -> bool;
+
 /// The structure of `text`, from the most telling signs to the least.
 pub(super) fn of(text: &str) -> Option<ContentType> {
-    let looks: [(fn(&str) -> bool, ContentType); 6] = [
+    let looks: [(LooksLike, ContentType); 6] = [
         (json::looks_like, ContentType::Json),
         (diff::looks_like, ContentType::Diff),
         (html::looks_like, ContentType::Html),
