@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,9 +11,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
 use crate::files;
+use crate::frame;
 
-/// The default of zstd: about 3 times smaller text at some 300 MB/s.
-const COMPRESSION_LEVEL: i32 = 3;
 /// How many unfinished files are open at once.
 const MAX_OPEN: usize = 128;
 /// A folder that is removed while it is written to is made anew this often.
@@ -44,21 +43,20 @@ impl Blobs {
 
     /// Stores all contents; when it returns they survive a crash of the machine. What is there already and whole
     /// is not written again; what is there and damaged is replaced.
-    pub(crate) fn put_all(&self, folder: &str, contents: &[&[u8]]) -> Result<Vec<ContentHash>, StoreError> {
-        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::of(content)).collect();
-        let mut missing = BTreeMap::new();
-        for (hash, content) in hashes.iter().zip(contents) {
-            missing.insert(*hash, *content);
-        }
+    pub(crate) fn put_all(
+        &self,
+        folder: &str,
+        contents: &BTreeMap<ContentHash, &[u8]>,
+    ) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
-            match self.write_missing(folder, &missing) {
+            match self.write_missing(folder, contents) {
                 Err(StoreError::Io { source, .. })
                     if source.kind() == io::ErrorKind::NotFound && tries < MAX_TRIES =>
                 {
                     tries += 1
                 }
-                done => return done.map(|()| hashes),
+                done => return done,
             }
         }
     }
@@ -69,13 +67,14 @@ impl Blobs {
         for (&hash, content) in contents {
             let path = self.path(folder, hash);
             let parent = path.parent().unwrap_or(&self.root).to_path_buf();
+            // Also for what is there: whoever wrote it may not have synced the folders yet.
+            self.ensure_dir(&parent)?;
             match self.read(folder, hash, |_| ()) {
-                // Whoever wrote it may not have synced the folder yet.
                 Ok(_) => {}
-                Err(StoreError::MissingBlob { .. }) => pending.push((path, write(&parent, content, self)?)),
+                Err(StoreError::MissingBlob { .. }) => pending.push((path, write(&parent, content)?)),
                 Err(StoreError::CorruptBlob { path, reason }) => {
                     tracing::warn!(path = %path.display(), reason, "replacing a damaged blob");
-                    pending.push((path, write(&parent, content, self)?));
+                    pending.push((path, write(&parent, content)?));
                 }
                 Err(other) => return Err(other),
             }
@@ -112,7 +111,7 @@ impl Blobs {
         &self,
         folder: &str,
         hash: ContentHash,
-        mut sink: impl FnMut(&[u8]),
+        sink: impl FnMut(&[u8]),
     ) -> Result<u64, StoreError> {
         let path = self.path(folder, hash);
         let file = match File::open(&path) {
@@ -121,34 +120,12 @@ impl Blobs {
             }
             opened => opened.map_err(StoreError::io(&path, "reading the blob"))?,
         };
-        let corrupt = |reason: String| StoreError::CorruptBlob { path: path.clone(), reason };
-        let mut decoder =
-            zstd::stream::read::Decoder::new(file).map_err(|error| corrupt(error.to_string()))?;
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = vec![0; zstd::zstd_safe::DCtx::out_size()];
-        loop {
-            let read = decoder.read(&mut buffer).map_err(|error| corrupt(error.to_string()))?;
-            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
-            hasher.update(piece);
-            sink(piece);
-        }
-        if hasher.finalize().as_bytes() != hash.as_bytes() {
-            return Err(corrupt("its content has another hash".to_owned()));
-        }
-        Ok(hasher.count())
-    }
-
-    /// The whole content.
-    pub(crate) fn get(&self, folder: &str, hash: ContentHash) -> Result<Vec<u8>, StoreError> {
-        let mut content = Vec::new();
-        self.read(folder, hash, |piece| content.extend_from_slice(piece))?;
-        Ok(content)
+        frame::stream(file, hash, sink).map_err(|reason| StoreError::CorruptBlob { path, reason })
     }
 }
 
-fn write(dir: &Path, content: &[u8], blobs: &Blobs) -> Result<NamedTempFile, StoreError> {
-    blobs.ensure_dir(dir)?;
-    zstd::bulk::compress(content, COMPRESSION_LEVEL)
+fn write(dir: &Path, content: &[u8]) -> Result<NamedTempFile, StoreError> {
+    frame::compress(content)
         .and_then(|frame| files::write_temp(dir, &frame))
         .map_err(StoreError::io(dir, "writing a blob"))
 }

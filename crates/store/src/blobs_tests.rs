@@ -10,7 +10,14 @@ fn blobs() -> (tempfile::TempDir, Blobs) {
 }
 
 fn put(blobs: &Blobs, content: &[u8]) -> ContentHash {
-    blobs.put_all("u-a", &[content]).unwrap()[0]
+    let hash = ContentHash::of(content);
+    blobs.put_all("u-a", &BTreeMap::from([(hash, content)])).unwrap();
+    hash
+}
+
+fn get(blobs: &Blobs, hash: ContentHash) -> Result<Vec<u8>, StoreError> {
+    let mut content = Vec::new();
+    blobs.read("u-a", hash, |piece| content.extend_from_slice(piece)).map(|_| content)
 }
 
 fn files_below(dir: &Path) -> Vec<PathBuf> {
@@ -28,15 +35,15 @@ fn contents_of_every_kind_come_back() {
     let noise: Vec<u8> = (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for content in [&b""[..], b"\0", b"\xff\xfe", "ユ".as_bytes(), &[b'a'; 1_000_000], &noise] {
         let hash = put(&blobs, content);
-        assert_eq!(blobs.get("u-a", hash).unwrap(), content);
+        assert_eq!(get(&blobs, hash).unwrap(), content);
     }
 }
 
 #[test]
 fn a_batch_leaves_one_file_per_content_and_no_temporaries() {
     let (dir, blobs) = blobs();
-    let contents: Vec<_> = (0..300u32).map(|n| (n / 2).to_string()).collect();
-    let contents: Vec<_> = contents.iter().map(String::as_bytes).collect();
+    let contents: Vec<_> = (0..150u32).map(|n| n.to_string()).collect();
+    let contents = contents.iter().map(|text| (ContentHash::of(text.as_bytes()), text.as_bytes())).collect();
     blobs.put_all("u-a", &contents).unwrap();
     blobs.put_all("u-a", &contents).unwrap();
     let files = files_below(dir.path());
@@ -66,11 +73,11 @@ fn a_damaged_blob_is_refused_by_name_and_mended_by_putting_it_again() {
     let trailing = [&whole[..], b"x"].concat();
     for damaged in [&b""[..], b"no frame", &whole[..whole.len() - 1], &other, &trailing] {
         std::fs::write(&path, damaged).unwrap();
-        let error = blobs.get("u-a", hash).unwrap_err();
+        let error = get(&blobs, hash).unwrap_err();
         assert!(matches!(error, StoreError::CorruptBlob { .. }), "{error}");
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
         put(&blobs, content);
-        assert_eq!(blobs.get("u-a", hash).unwrap(), content);
+        assert_eq!(get(&blobs, hash).unwrap(), content);
     }
 }
 
@@ -78,7 +85,7 @@ fn a_damaged_blob_is_refused_by_name_and_mended_by_putting_it_again() {
 fn a_missing_blob_names_where_it_should_be() {
     let (_dir, blobs) = blobs();
     let hash = ContentHash::of(b"never put");
-    let error = blobs.get("u-a", hash).unwrap_err();
+    let error = get(&blobs, hash).unwrap_err();
     assert!(error.to_string().contains(&hash.to_hex()[2..]), "{error}");
 }
 

@@ -16,7 +16,7 @@ use crate::user;
 /// How the names of folders that are being removed begin.
 const DELETED_PREFIX: &str = ".deleted-";
 /// Every table that holds rows of users.
-const TABLES: [&str; 5] = ["pointers", "runs", "run_pointers", "interventions", "compactions"];
+const TABLES: [&str; 6] = ["contents", "pointers", "runs", "run_pointers", "interventions", "compactions"];
 
 impl Store {
     /// Removes everything of a user: rows, originals, receipts, caches. The files are gone when this returns.
@@ -79,5 +79,41 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreOptions;
+
+    /// A large content, so that there is a folder to delete.
+    const CONTENT: [u8; 100_000] = [b'x'; 100_000];
+
+    #[test]
+    fn a_deletion_cut_short_is_finished_when_the_store_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Store::open(dir.path(), StoreOptions::default()).unwrap();
+        let store = open();
+        store.user("a").unwrap().put(&CONTENT, "text", "").unwrap();
+        let note = "DELETE FROM pointers; INSERT INTO deletions VALUES ('u-a')";
+        store.index().write(|tx| Ok(tx.execute_batch(note)?)).unwrap();
+        std::fs::create_dir(store.blobs().root().join(".deleted-x")).unwrap();
+        let refused = store.user("a").unwrap().put(&CONTENT, "text", "");
+        assert!(matches!(refused, Err(StoreError::BeingDeleted { .. })));
+        let store = open();
+        assert!(files::entries(store.blobs().root()).unwrap().is_empty());
+        store.user("a").unwrap().put(&CONTENT, "text", "").unwrap();
+        assert!(store.verify().unwrap().is_clean());
+    }
+
+    #[test]
+    fn a_deletion_that_another_process_finished_touches_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
+        let user = store.user("a").unwrap();
+        let stored = user.put(&CONTENT, "text", "").unwrap();
+        store.index().write(|tx| store.set_aside(tx, "u-a")).unwrap();
+        assert_eq!(user.resolve(&stored.pointer_id).unwrap(), CONTENT);
     }
 }

@@ -11,8 +11,14 @@ use crate::files;
 
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
+/// Pages kept in memory: rows are found by hash, so one after the other stands anywhere in the file.
+const CACHE_KIB: i64 = 32 << 10;
 /// What turns version n into version n + 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+];
 
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -36,6 +42,7 @@ impl Index {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             set_synchronous(&connection, "FULL")?;
             connection.pragma_update(None, "secure_delete", "ON")?;
+            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
             migrate(&mut connection, &path, MIGRATIONS)?;
             Ok(connection)
         });

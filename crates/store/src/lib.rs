@@ -7,8 +7,8 @@
 //! HOME/                      mode 0700
 //!   key                      32 random bytes, mode 0600, made once and never replaced
 //!   lock                     empty; locked while a store is set up
-//!   index.sqlite             pointers, runs, interventions, caches; WAL mode; format version = PRAGMA user_version
-//!   blobs/USER/aa/bb…        one zstd frame per content; aabb… is the BLAKE3 digest of the content
+//!   index.sqlite             pointers, runs, contents up to 32 KiB …; WAL mode; format version = PRAGMA user_version
+//!   blobs/USER/aa/bb…        one zstd frame per larger content; aabb… is the BLAKE3 digest of the content
 //!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
 //!   blobs/.deleted-…         what is left of a deleted user, going
 //! ```
@@ -19,9 +19,9 @@
 //!
 //! # What is promised
 //!
-//! - A row is committed only after the blobs it names are synced, so no pointer dangles and a run is recorded
+//! - A row is committed with, or after, the contents it names, so no pointer dangles and a run is recorded
 //!   whole or not at all, whenever the process or the machine stops.
-//! - A blob is checked against its name on every read.
+//! - A content is checked against its hash on every read.
 //! - Everything a user owns is reached through [`UserStore`] only, keyed by the user throughout.
 //! - Any number of processes may use one home at once.
 #![deny(missing_docs)]
@@ -29,9 +29,11 @@
 mod blobs;
 mod clock;
 mod compactions;
+mod contents;
 mod deletion;
 mod error;
 mod files;
+mod frame;
 mod home;
 mod index;
 mod interventions;

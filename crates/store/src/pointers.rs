@@ -56,14 +56,15 @@ impl UserStore {
         stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
-    /// Stores many contents at the price of few syncs: first all blobs, then all pointers in one transaction.
+    /// Stores many contents at the price of few syncs: first the large ones as files, then the small ones and all
+    /// pointers in one transaction.
     ///
     /// Fails with [`StoreError::NameTaken`] rather than let one pointer stand for two contents.
     pub fn put_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
         let contents: Vec<_> = items.iter().map(|item| item.content).collect();
-        let hashes = self.blobs().put_all(self.folder(), &contents)?;
+        let placed = self.place(&contents)?;
         let created = self.now();
-        let rows = items.iter().zip(hashes).map(|(item, content)| {
+        let rows = items.iter().zip(placed.hashes.iter().copied()).map(|(item, content)| {
             let id = self.key().mint(content);
             StoredPointer {
                 rehydrate_instructions: instructions(&id),
@@ -76,7 +77,10 @@ impl UserStore {
             }
         });
         let rows: Vec<_> = rows.collect();
-        self.write(|tx| rows.iter().map(|row| self.insert_pointer(tx, row)).collect())
+        self.write(|tx| {
+            self.insert_contents(tx, &placed)?;
+            rows.iter().map(|row| self.insert_pointer(tx, row)).collect()
+        })
     }
 
     /// Adds the row, or gives the one that is there.
@@ -96,7 +100,7 @@ impl UserStore {
             }
             return Ok(held);
         }
-        self.require_blob(new.content)?;
+        self.require_blob(tx, new.content)?;
         tx.prepare_cached(
             "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -167,7 +171,7 @@ impl UserStore {
 
     fn cut(&self, hash: ContentHash, fragment: Fragment) -> Result<Vec<u8>, StoreError> {
         let mut cutter = Cutter::new(fragment);
-        self.blobs().read(self.folder(), hash, |piece| cutter.feed(piece))?;
+        self.read_blob(hash, |piece| cutter.feed(piece))?;
         Ok(cutter.finish()?)
     }
 }
@@ -175,4 +179,30 @@ impl UserStore {
 /// SQLite's integers are signed; no length and no time of ours reaches the sign.
 pub(crate) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Store, StoreOptions};
+
+    #[test]
+    fn one_name_never_stands_for_two_contents() {
+        let dir = tempfile::tempdir().unwrap();
+        let user = Store::open(dir.path(), StoreOptions::default()).unwrap().user("a").unwrap();
+        let held = user.put(b"content", "text", "").unwrap();
+        let mut digest = *held.content.as_bytes();
+        digest[31] ^= 1;
+        let refused = ContentHash::from_bytes(digest);
+        let twin = StoredPointer { content: refused, ..held.clone() };
+        assert_eq!(
+            user.key().mint(refused),
+            held.pointer_id.id,
+            "the digits that differ are not in the name"
+        );
+        let error = user.write(|tx| user.insert_pointer(tx, &twin)).unwrap_err();
+        assert!(matches!(error, StoreError::NameTaken { .. }));
+        assert!(error.to_string().contains(&refused.to_hex()), "{error}");
+        assert_eq!(user.resolve(&held.pointer_id).unwrap(), b"content");
+    }
 }

@@ -201,12 +201,13 @@ pub struct RunFilter {
 }
 
 impl UserStore {
-    /// Records a run: first its blobs, then, in one transaction, the record with its pointers.
+    /// Records a run: the record with its receipt, answer and pointers, in one transaction (what is large among
+    /// them goes to files first).
     ///
     /// After a crash there is the whole record or none. Fails if the id was used or a pointer does not resolve.
     pub fn record_run(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
         let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
-        self.blobs().put_all(self.folder(), &contents)?;
+        let placed = self.place(&contents)?;
         let record = RunRecord {
             run_id: run.run_id,
             timestamp: self.now(),
@@ -216,7 +217,10 @@ impl UserStore {
         };
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
-        self.write(|tx| self.insert_run(tx, &record, &json, run.pointers))?;
+        self.write(|tx| {
+            self.insert_contents(tx, &placed)?;
+            self.insert_run(tx, &record, &json, run.pointers)
+        })?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
     }
@@ -230,7 +234,7 @@ impl UserStore {
     ) -> Result<(), StoreError> {
         let id = record.run_id.as_str();
         for hash in [Some(record.receipt), record.output].into_iter().flatten() {
-            self.require_blob(hash)?;
+            self.require_blob(tx, hash)?;
         }
         let added = tx.execute(
             "INSERT INTO runs (user, run_id, recipe, recorded, record, receipt, output)

@@ -2,7 +2,7 @@
 //! second only, so no caller can forget to say whose it is.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,24 +156,6 @@ impl UserStore {
     /// The store that this is a view of.
     pub fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// Stored bytes by their address: a receipt, an output, the content behind a pointer.
-    pub fn blob(&self, hash: ContentHash) -> Result<Vec<u8>, StoreError> {
-        self.blobs().get(&self.folder, hash)
-    }
-
-    /// The file that holds the blob, for messages and backups.
-    pub fn blob_path(&self, hash: ContentHash) -> PathBuf {
-        self.blobs().path(&self.folder, hash)
-    }
-
-    /// Refuses to let a row name a blob that is not there, whatever happened since it was written.
-    pub(crate) fn require_blob(&self, hash: ContentHash) -> Result<(), StoreError> {
-        if self.blobs().contains(&self.folder, hash) {
-            return Ok(());
-        }
-        Err(StoreError::MissingBlob { path: self.blob_path(hash) })
     }
 
     pub(crate) fn folder(&self) -> &str {

@@ -10,6 +10,7 @@ use rusqlite::Transaction;
 
 use crate::error::StoreError;
 use crate::files::{self, Entry, TEMP_PREFIX};
+use crate::frame::FrameReader;
 use crate::runs::RunRecord;
 use crate::store::Store;
 use crate::user;
@@ -21,11 +22,11 @@ pub struct VerifyReport {
     pub pointers: u64,
     /// Runs checked.
     pub runs: u64,
-    /// Blobs read and checked against their names.
+    /// Blobs, rows and files, that were read and checked against their hashes.
     pub blobs: u64,
     /// The bytes of their contents, uncompressed.
     pub content_bytes: u64,
-    /// Blobs that no row names: put by a process that stopped before it wrote the row. Harmless.
+    /// Blobs that nothing names: files put by a process that stopped before it wrote the row. Harmless.
     pub unreferenced: u64,
     /// Unfinished files of dead processes that were removed.
     pub removed_temporaries: u64,
@@ -73,17 +74,17 @@ impl Store {
     /// Only a check that cannot be made is an `Err`; what is wrong with the store stands in the report.
     pub fn verify(&self) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
-        let claims = self.index().read(|tx| {
+        let (claims, mut found) = self.index().read(|tx| {
             check_pages(tx, self.index().path(), &mut report)?;
             let mut claims = self.check_pointers(tx, &mut report)?;
             claims.extend(check_runs(tx, &mut report)?);
             self.check_run_pointers(tx, &mut report)?;
-            Ok(claims)
+            Ok((claims, self.check_contents(tx, &mut report)?))
         })?;
         for entry in files::entries(self.home())? {
             sweep(&entry, &mut report)?;
         }
-        let mut found = self.check_blobs(&mut report)?;
+        self.check_files(&mut report, &mut found)?;
         for claim in &claims {
             if let Err(error) = self.check_claim(claim, &mut found) {
                 report.problem(claim.what.clone(), error);
@@ -137,9 +138,25 @@ impl Store {
         Ok(())
     }
 
-    /// Reads every blob there is.
-    fn check_blobs(&self, report: &mut VerifyReport) -> Result<Found, StoreError> {
-        let mut found = Found::new();
+    /// Reads every content that is a row.
+    fn check_contents(&self, tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Found, StoreError> {
+        let (mut found, mut reader) = (Found::new(), FrameReader::new()?);
+        let mut query = tx.prepare("SELECT user, hash, frame FROM contents")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (user, frame): (String, Vec<u8>) = (row.get(0)?, row.get(2)?);
+            let hash = ContentHash::from_bytes(row.get(1)?);
+            let read = self.user(&user)?.decode_row(&mut reader, hash, &frame);
+            found.insert((user::folder(&user), hash), read.as_ref().ok().map(|content| content.len() as u64));
+            if let Err(error) = read {
+                report.problem("contents", error);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads every content that is a file.
+    fn check_files(&self, report: &mut VerifyReport, found: &mut Found) -> Result<(), StoreError> {
         for user in files::entries(self.blobs().root())? {
             for shard in files::entries(&user.path)? {
                 for file in files::entries(&shard.path)? {
@@ -157,7 +174,7 @@ impl Store {
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn check_claim(&self, claim: &Claim, found: &mut Found) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! Each kind of damage is found, and nothing else is called damage.
 
 use super::*;
-use crate::{RunFilter, StoreOptions};
+use crate::{NewPointer, StoreOptions};
 
 fn store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
@@ -9,10 +9,21 @@ fn store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
+/// A content that is kept as a file.
+fn large() -> Vec<u8> {
+    b"content".repeat(10_000)
+}
+
 /// The problems after `damage`, as text.
 fn after(damage: impl FnOnce(&Store)) -> String {
     let (_dir, store) = store();
-    store.user("a").unwrap().put(b"content", "text", "").unwrap();
+    let user = store.user("a").unwrap();
+    user.put_all(&[b"content".as_slice(), &large()].map(|content| NewPointer {
+        content,
+        kind: "",
+        display_text: "",
+    }))
+    .unwrap();
     assert!(store.verify().unwrap().is_clean());
     damage(&store);
     let problems = store.verify().unwrap().problems;
@@ -24,7 +35,7 @@ fn sql(store: &Store, statement: &str) {
 }
 
 fn blob(store: &Store) -> std::path::PathBuf {
-    store.user("a").unwrap().blob_path(ContentHash::of(b"content"))
+    store.blobs().path("u-a", ContentHash::of(&large()))
 }
 
 #[test]
@@ -32,12 +43,26 @@ fn a_whole_store_is_clean_and_counted() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
     user.put(b"content", "text", "").unwrap();
-    user.blobs().put_all(user.folder(), &[b"nobody names me"]).unwrap();
+    user.place(&[&large()]).unwrap();
     let report = store.verify().unwrap();
     assert!(report.is_clean());
     assert_eq!((report.pointers, report.runs, report.blobs), (1, 0, 2));
-    assert_eq!((report.unreferenced, report.content_bytes), (1, 22));
-    assert!(user.runs(&RunFilter::default()).unwrap().is_empty());
+    assert_eq!((report.unreferenced, report.content_bytes), (1, 70_007));
+}
+
+#[test]
+fn a_damaged_row_is_found_and_mended_by_putting_it_again() {
+    let (_dir, store) = store();
+    let user = store.user("a").unwrap();
+    let pointer = user.put(b"content", "text", "").unwrap().pointer_id;
+    sql(&store, "UPDATE contents SET frame = x'00'");
+    assert!(matches!(user.resolve(&pointer), Err(StoreError::CorruptBlob { .. })));
+    let problems = store.verify().unwrap().problems;
+    assert!(problems[0].to_string().contains("index.sqlite: damaged blob (content"), "{problems:?}");
+    user.put(b"content", "text", "").unwrap();
+    assert_eq!(user.resolve(&pointer).unwrap(), b"content");
+    sql(&store, "DELETE FROM contents");
+    assert!(store.verify().unwrap().problems[0].to_string().contains("no such blob"));
 }
 
 #[test]
@@ -51,8 +76,8 @@ fn missing_and_damaged_blobs_are_found() {
 
 #[test]
 fn rows_that_do_not_fit_are_found() {
-    assert!(after(|store| sql(store, "UPDATE pointers SET bytes = 3")).contains("7 bytes long"));
-    assert!(after(|store| sql(store, "UPDATE pointers SET name = 'x'")).contains("name is not that"));
+    assert!(after(|store| sql(store, "UPDATE pointers SET bytes = 3")).contains("70000 bytes long"));
+    assert!(after(|store| sql(store, "UPDATE pointers SET name = 'x' || name")).contains("name is not that"));
     let dangling = "INSERT INTO run_pointers VALUES ('a', 'r', 'lp1-0000000000000-000000')";
     assert!(after(|store| sql(store, dangling)).contains("run r of user"));
     let half = "INSERT INTO runs (user, run_id, recipe, recorded, record, receipt)
@@ -65,7 +90,7 @@ fn rows_that_do_not_fit_are_found() {
 fn unfinished_files_go_when_their_writer_is_dead_and_only_then() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    user.put(b"content", "text", "").unwrap();
+    user.put(&large(), "text", "").unwrap();
     let folder = blob(&store).parent().unwrap().to_path_buf();
     let alive = files::write_temp(&folder, b"half").unwrap();
     let dead = folder.join(format!("{TEMP_PREFIX}dead"));
@@ -82,7 +107,11 @@ fn a_blob_whose_temporary_is_swept_away_too_early_is_written_again() {
     let user = store.user("a").unwrap();
     let writer = std::thread::spawn({
         let user = user.clone();
-        move || (0..200u32).map(|n| user.put(&n.to_be_bytes(), "text", "").unwrap()).collect::<Vec<_>>()
+        move || {
+            (0..200u32)
+                .map(|n| user.put(&n.to_be_bytes().repeat(10_000), "text", "").unwrap())
+                .collect::<Vec<_>>()
+        }
     });
     while !writer.is_finished() {
         assert!(store.verify().unwrap().is_clean());

@@ -48,7 +48,7 @@ fn writer() {
     loop {
         let user = store.user(["ada", "Eve"][random.below(2) as usize]).unwrap();
         let contents: Vec<_> = (0..1 + random.below(4))
-            .map(|_| random.below(1_000).to_string().repeat(1 + random.below(5_000) as usize))
+            .map(|_| random.below(1_000).to_string().repeat(1 + random.below(20_000) as usize))
             .collect();
         let items: Vec<_> = contents
             .iter()

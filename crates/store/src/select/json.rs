@@ -77,23 +77,25 @@ impl JsonQuery {
 
 /// Refuses paths whose evaluation is not linear in the content: they come from models as well as from people.
 fn check_cost(path: &str) -> Result<(), &'static str> {
-    let (mut nesting, mut fan_out, mut descents) = (0usize, 1usize, 0);
+    // Selectors in each bracket that is open.
+    let mut open = Vec::new();
+    let (mut fan_out, mut descents) = (1usize, 0);
     let (mut quote, mut escaped, mut before) = (None, false, '\0');
     for (at, c) in path.char_indices() {
-        if let Some(open) = quote {
-            (escaped, quote) = (c == '\\' && !escaped, (escaped || c != open).then_some(open));
+        if let Some(mark) = quote {
+            (escaped, quote) = (c == '\\' && !escaped, (escaped || c != mark).then_some(mark));
             continue;
         }
         match c {
             '\'' | '"' => quote = Some(c),
-            '(' | '[' => nesting += 1,
-            ')' | ']' => nesting = nesting.saturating_sub(1),
-            ',' => fan_out = fan_out.saturating_mul(2),
+            '(' | '[' => open.push(1),
+            ')' | ']' => fan_out = fan_out.saturating_mul(open.pop().unwrap_or(1)),
+            ',' => open.last_mut().into_iter().for_each(|selectors| *selectors += 1),
             '.' if before == '.' => descents += 1,
             '$' if at > 0 => return Err("`$` is taken at the start only; use `@` in filters"),
             _ => {}
         }
-        if nesting > MAX_NESTING {
+        if open.len() > MAX_NESTING {
             return Err("brackets nested too deep; use a simpler path");
         }
         before = c;

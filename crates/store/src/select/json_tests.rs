@@ -71,6 +71,8 @@ fn hostile_paths_are_refused_at_once() {
         assert!(matches!(select(b"{}", path), Err(SelectError::BadPath { .. })), "{path}");
     }
     assert_eq!(select(br#"{"$..,..(((((((":1}"#, "$['$..,..(((((((']").unwrap(), "1");
+    let all = "0,".repeat(60);
+    assert_eq!(select(b"[7]", &format!("$[{all}0]")).unwrap().matches('7').count(), 61);
     assert_eq!(select(br#"{"'":1}"#, r"$['\'']").unwrap(), "1");
 }
 
