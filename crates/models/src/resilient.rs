@@ -77,33 +77,31 @@ impl<M: ?Sized> Resilient<M> {
     /// Calls `attempt` until it succeeds, may not be repeated, or the time or retries are used up.
     async fn repeat<'a, T, F>(
         &'a self,
-        limit: Duration,
+        time: Time,
         mut attempt: impl FnMut() -> F,
     ) -> Result<(T, Ticket<'a>), ModelError>
     where
         F: Future<Output = Result<T, ModelError>>,
     {
-        let deadline = Instant::now() + limit.min(NEVER);
-        let late = || ModelError::Timeout { provider: self.name.clone(), after: limit };
         let mut ticket = self.breaker.admit().map_err(|(failures, retry_in)| ModelError::BreakerOpen {
             provider: self.name.clone(),
             failures,
             retry_in,
         })?;
         for retry in 0.. {
-            let error = match timeout_at(deadline, attempt()).await.unwrap_or_else(|_| Err(late())) {
+            let error = match time.limit(&self.name, attempt()).await {
                 Ok(value) => return Ok((value, ticket)),
                 Err(error) => error,
             };
             ticket.report(Err::<(), _>(&error));
-            let Some(pause) = self.pause(&error, retry, deadline) else { return Err(error) };
+            let Some(pause) = self.pause(&error, retry, time.deadline) else { return Err(error) };
             tracing::warn!(model = self.name, retry = retry + 1, pause_ms = pause.as_millis(), %error, "asking again");
             sleep(pause).await;
             // When the breaker has opened meanwhile, the error says more than the breaker would.
             let Ok(next) = self.breaker.admit() else { return Err(error) };
             ticket = next;
         }
-        Err(late())
+        Err(time.late(&self.name))
     }
 
     /// How long to wait before the given retry, counted from 0; `None` when there is to be none.
@@ -129,7 +127,8 @@ impl<M: ?Sized> Resilient<M> {
 impl ChatModel for Resilient<dyn ChatModel> {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         async move {
-            let (reply, ticket) = self.repeat(request.timeout, || self.model.chat(request)).await?;
+            let time = Time::from_now(request.timeout);
+            let (reply, ticket) = self.repeat(time, || self.model.chat(request)).await?;
             ticket.report(Ok(()));
             Ok(reply)
         }
@@ -137,6 +136,7 @@ impl ChatModel for Resilient<dyn ChatModel> {
     }
 
     fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        let time = Time::from_now(request.timeout);
         let open = async move {
             let attempt = || async {
                 let mut events = self.model.stream(request);
@@ -146,26 +146,60 @@ impl ChatModel for Resilient<dyn ChatModel> {
                 })?;
                 Ok((first, events))
             };
-            let ((first, rest), ticket) = self.repeat(request.timeout, attempt).await?;
+            let ((first, rest), ticket) = self.repeat(time, attempt).await?;
             let events = stream::once(std::future::ready(Ok(first))).chain(rest).boxed();
-            Ok(stream::try_unfold((events, Some(ticket)), watched))
+            Ok(stream::try_unfold(
+                Watched { name: &self.name, time, events, ticket: Some(ticket) },
+                Watched::next,
+            ))
         };
-        crate::decode::until(&self.name, request.timeout, stream::once(open).try_flatten().boxed())
+        stream::once(open).try_flatten().boxed()
     }
 }
 
-type Watched<'a> = (BoxStream<'a, Result<ChatEvent, ModelError>>, Option<Ticket<'a>>);
+/// The time for all attempts of a call together.
+#[derive(Clone, Copy)]
+struct Time {
+    limit: Duration,
+    deadline: Instant,
+}
 
-/// Passes a stream on and reports to the breaker how it ended.
-async fn watched(state: Watched<'_>) -> Result<Option<(ChatEvent, Watched<'_>)>, ModelError> {
-    let (mut events, mut ticket) = state;
-    let event = events.try_next().await;
-    if (event.is_err() || matches!(event, Ok(Some(ChatEvent::Done(_)))))
-        && let Some(ticket) = ticket.take()
-    {
-        ticket.report(event.as_ref());
+impl Time {
+    fn from_now(limit: Duration) -> Self {
+        Self { limit, deadline: Instant::now() + limit.min(NEVER) }
     }
-    Ok(event?.map(|event| (event, (events, ticket))))
+
+    async fn limit<T>(
+        &self,
+        name: &str,
+        call: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        timeout_at(self.deadline, call).await.unwrap_or_else(|_| Err(self.late(name)))
+    }
+
+    fn late(&self, name: &str) -> ModelError {
+        ModelError::Timeout { provider: name.to_owned(), after: self.limit }
+    }
+}
+
+/// A stream that has begun: passed on within its time, and reported to the breaker when it ends.
+struct Watched<'a> {
+    name: &'a str,
+    time: Time,
+    events: BoxStream<'a, Result<ChatEvent, ModelError>>,
+    ticket: Option<Ticket<'a>>,
+}
+
+impl Watched<'_> {
+    async fn next(mut self) -> Result<Option<(ChatEvent, Self)>, ModelError> {
+        let event = self.time.limit(self.name, self.events.try_next()).await;
+        if (event.is_err() || matches!(event, Ok(Some(ChatEvent::Done(_)))))
+            && let Some(ticket) = self.ticket.take()
+        {
+            ticket.report(event.as_ref());
+        }
+        Ok(event?.map(|event| (event, self)))
+    }
 }
 
 impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
@@ -174,7 +208,8 @@ impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
             let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
             for texts in texts.chunks(EMBED_BATCH) {
                 // The model limits its own time; a batch is asked again as often as the policy allows.
-                let (mut some, ticket) = self.repeat(NEVER, || self.model.embed(texts)).await?;
+                let (mut some, ticket) =
+                    self.repeat(Time::from_now(NEVER), || self.model.embed(texts)).await?;
                 ticket.report(Ok(()));
                 all.vectors.append(&mut some.vectors);
                 all.usage.input = all.usage.input.saturating_add(some.usage.input);

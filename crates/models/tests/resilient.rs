@@ -236,3 +236,14 @@ async fn a_stream_that_breaks_counts_as_a_failure() {
     }
     assert!(matches!(streamed(&rig.model).await, Err(ModelError::BreakerOpen { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_falls_silent_counts_as_a_failure() {
+    let rig = rig(std::iter::repeat_n(Act::Hang, 3));
+    let asked = ChatRequest { timeout: SECOND, ..request() };
+    for _ in 0..3 {
+        let events: Vec<_> = rig.model.stream(&asked).collect().await;
+        assert_eq!(events, [Err(ModelError::Timeout { provider: name(), after: SECOND })]);
+    }
+    assert!(matches!(rig.model.chat(&asked).await, Err(ModelError::BreakerOpen { .. })));
+}

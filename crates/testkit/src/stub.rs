@@ -126,7 +126,12 @@ pub struct StubServer {
 impl StubServer {
     /// Starts a server that gives `answers` in order, over any number of connections. Past the last it answers 599.
     pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
+        Self::start_on(0, answers).await
+    }
+
+    /// The same on a port of the caller's choice.
+    pub async fn start_on(port: u16, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the loopback port is free");
         let address = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
         let shared =
             Arc::new(Shared { answers: Mutex::new(answers.into_iter().collect()), seen: Mutex::default() });

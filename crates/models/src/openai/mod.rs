@@ -35,9 +35,21 @@ impl OpenAi {
         Self { endpoint, settings }
     }
 
+    fn body(&self, request: &ChatRequest, stream: bool) -> Result<serde_json::Value, ModelError> {
+        let name = self.endpoint.name();
+        self.settings.check(request, name)?;
+        if let Some(budget) = request.thinking_budget {
+            tracing::info!(
+                model = name,
+                budget,
+                "thinking budget ignored: set what the server takes in `extra_body`"
+            );
+        }
+        Ok(request::body(request, &self.settings, stream))
+    }
+
     async fn whole(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
-        self.settings.check(request, self.endpoint.name())?;
-        let body = request::body(request, &self.settings, false);
+        let body = self.body(request, false)?;
         let json = self.endpoint.post("chat/completions", &body).await?.json().await?;
         reply::whole(&json, &self.endpoint)
     }
@@ -53,8 +65,7 @@ impl ChatModel for OpenAi {
             return decode::whole(self.chat(request));
         }
         let open = async move {
-            self.settings.check(request, self.endpoint.name())?;
-            let body = request::body(request, &self.settings, true);
+            let body = self.body(request, true)?;
             self.endpoint.post("chat/completions", &body).await
         };
         decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
