@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Cursor, Write};
+use std::io::{BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{Content, Value, write};
@@ -73,25 +73,33 @@ impl Cached {
         (note == self.note_for(&bytes)).then_some(bytes)
     }
 
-    /// Re-quantises `original`. A folder that cannot be written costs the cache, not the model.
+    /// Re-quantises `original`. Others that need the same wait and take it. A folder that cannot be written costs the
+    /// cache, not the model.
     fn make(&self, original: &Path) -> Result<Vec<u8>, ImportError> {
+        let turn =
+            File::create(original.with_extension("q8_0.lock")).and_then(|file| file.lock().map(|()| file));
+        if let Some(bytes) = turn.as_ref().ok().and_then(|_| self.read()) {
+            return Ok(bytes);
+        }
         let bytes = requantize(original)?;
-        let note = self.note_for(&bytes);
-        let kept = replace(&self.weights, &bytes).and_then(|()| replace(&self.note, note.as_bytes()));
-        if let Err(error) = kept {
+        let keep = |_: &File| {
+            replace(&self.weights, &bytes)?;
+            replace(&self.note, self.note_for(&bytes).as_bytes())
+        };
+        if let Err(error) = turn.and_then(|turn| keep(&turn)) {
             tracing::warn!(path = %self.weights.display(), %error, "the re-quantised weights could not be kept");
         }
         Ok(bytes)
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all; the caller holds the lock.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
-    let mut file = BufWriter::new(File::create(&temporary)?);
+    let aside = path.with_extension("new");
+    let mut file = File::create(&aside)?;
     file.write_all(bytes)?;
-    file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-    fs::rename(&temporary, path)
+    file.sync_all()?;
+    fs::rename(&aside, path)
 }
 
 fn requantize(original: &Path) -> Result<Vec<u8>, ImportError> {

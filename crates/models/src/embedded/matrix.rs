@@ -54,7 +54,7 @@ impl Matrix {
     pub(super) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
         let count = rows.dim(0)?;
         if count >= DENSE_ROWS {
-            return rows.matmul(&self.dense()?.t()?);
+            return self.forward_dense(rows);
         }
         let inputs = rows.flatten_all()?.to_vec1::<f32>()?;
         let mut products = vec![0.0; self.outputs * count];
@@ -82,17 +82,19 @@ impl Matrix {
         Tensor::from_vec(rows, (ids.len(), self.inputs), &Device::Cpu)
     }
 
-    fn dense(&self) -> Result<Tensor> {
-        let mut values = vec![0.0; self.weights.len()];
-        let unit = (self.outputs / UNITS).max(UNIT) * self.inputs;
-        values
-            .par_chunks_mut(unit)
-            .zip(self.weights.par_chunks(unit))
-            .zip(self.scales.par_chunks(unit / BLOCK))
-            .for_each(|((values, weights), scales)| {
-                pulp::Arch::new().dispatch(Restore { weights, scales, values });
-            });
-        Tensor::from_vec(values, (self.outputs, self.inputs), &Device::Cpu)
+    /// De-quantises a few output rows at a time, so that they are still in the cache when they are multiplied.
+    fn forward_dense(&self, rows: &Tensor) -> Result<Tensor> {
+        let blocks = self
+            .weights
+            .par_chunks(UNIT * self.inputs)
+            .zip(self.scales.par_chunks(UNIT * self.inputs / BLOCK));
+        let products = blocks.map(|(weights, scales)| {
+            let mut values = vec![0.0; weights.len()];
+            pulp::Arch::new().dispatch(Restore { weights, scales, values: &mut values });
+            let block = Tensor::from_vec(values, (weights.len() / self.inputs, self.inputs), &Device::Cpu)?;
+            rows.matmul(&block.t()?)
+        });
+        Tensor::cat(&products.collect::<Result<Vec<_>>>()?, 1)
     }
 }
 
@@ -141,7 +143,7 @@ fn dot(weights: &[i8], scales: &[f32], input: &[f32]) -> f32 {
     total.iter().sum()
 }
 
-/// The work of one thread in [`Matrix::dense`].
+/// The work of one thread in [`Matrix::forward_dense`].
 struct Restore<'a> {
     weights: &'a [i8],
     scales: &'a [f32],

@@ -1,4 +1,5 @@
-//! The thread on which the model runs, one reply at a time, and the way to it. Knows nothing of how replies are made.
+//! The threads on which the model runs, one reply at a time, and the way to them. Knows nothing of how replies are
+//! made.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::generate::{Generator, Listener};
 use super::{PROVIDER, broken};
 use crate::chat::{ChatEvent, ChatReply, ChatRequest, ModelError};
 
-/// Stack of the model's thread: grammars of deeply nested schemas recurse.
+/// Stack of each thread: grammars of deeply nested schemas recurse.
 const STACK_BYTES: usize = 16 << 20;
 
 type Event = Result<ChatEvent, ModelError>;
@@ -23,13 +24,20 @@ struct Job {
 
 /// A queue in front of one generator. Requests are answered in the order in which they came; one whose reply nobody
 /// waits for any more is dropped.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Worker(mpsc::Sender<Job>);
 
 impl Worker {
-    /// Starts the thread; it ends when the last clone is gone.
-    pub(super) fn start(mut generator: Generator) -> std::io::Result<Self> {
+    /// Starts the threads; they end when the last clone is gone.
+    pub(super) fn start(mut generator: Generator) -> Result<Self, rayon::ThreadPoolBuildError> {
         let (sender, jobs) = mpsc::channel::<Job>();
+        // The generator runs inside the pool that its products use: from outside, each product would put the calling
+        // thread to sleep and wake it again, hundreds of times a token.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .thread_name(|index| format!("larder-embedded-{index}"))
+            .stack_size(STACK_BYTES)
+            .panic_handler(|_| tracing::error!("the embedded model failed and answers no more"))
+            .build()?;
         let run = move || {
             for job in jobs {
                 let listener = Channel(job.events);
@@ -43,14 +51,15 @@ impl Worker {
                 }
             }
         };
-        std::thread::Builder::new().name("larder-embedded".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
+        // The pool lives as long as this work in it.
+        pool.spawn(run);
         Ok(Self(sender))
     }
 
     /// The events of a reply. Waiting in the queue counts against the request's time.
     pub(super) fn ask(&self, request: &ChatRequest) -> BoxStream<'static, Event> {
         let (events, receiver) = unbounded_channel();
-        // A thread that is gone drops the sender, which ends the stream.
+        // Where nobody works any more the sender is dropped, which ends the stream.
         let _ = self.0.send(Job { request: request.clone(), events });
         let waiting = Waiting { receiver, deadline: None, time: request.timeout };
         stream::unfold(Some(waiting), |waiting| async { waiting?.next().await }).boxed()
@@ -68,7 +77,7 @@ impl Waiting {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.time);
         let event = match timeout_at(deadline, self.receiver.recv()).await {
             Ok(Some(event)) => event,
-            Ok(None) => Err(broken("the model's thread has ended")),
+            Ok(None) => Err(broken("the model failed earlier and answers no more")),
             Err(_) => Err(ModelError::Timeout { provider: PROVIDER.to_owned(), after: self.time }),
         };
         let is_last = matches!(event, Ok(ChatEvent::Done(_)) | Err(_));
