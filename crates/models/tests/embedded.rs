@@ -9,34 +9,40 @@
     reason = "a test may stop and say why"
 )]
 
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::StreamExt;
 use larder_core::message::{Content, Message, Role, ToolDef};
-use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError, StopReason};
-use larder_models::embedded::{Embedded, MODEL, WINDOW};
+use larder_core::tokens::Counter;
+use larder_models::chat::{
+    ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError, StopReason,
+};
+use larder_models::embedded::{
+    EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, Embedded, MODEL, MiniLm, TOKENIZER, WEIGHTS_FILE, WINDOW,
+};
 use larder_models::weights::{Source, Weights};
 use serde_json::{Value, json};
 
 /// Requests of all tests stand in one queue, and waiting there counts.
 const PATIENCE: Duration = Duration::from_secs(900);
 
+/// The folder of weights, fetched if need be.
+fn folder(name: &str) -> PathBuf {
+    let env = |name: &str| std::env::var(name).ok();
+    // A runtime may neither be entered nor dropped on the thread of another.
+    let pull = || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(Weights::shared(None, &env).pull(name, &Source::Any, &env, &mut |_, _| {}))
+    };
+    std::thread::scope(|scope| scope.spawn(pull).join().unwrap()).unwrap()
+}
+
 /// One model for all tests of this file.
 fn model() -> Embedded {
-    static MODEL_ONCE: Mutex<Option<Embedded>> = Mutex::new(None);
-    let mut opened = MODEL_ONCE.lock().unwrap();
-    let open = || {
-        let env = |name: &str| std::env::var(name).ok();
-        // A runtime may neither be entered nor dropped on the thread of another.
-        let pull = || {
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            runtime.block_on(Weights::shared(None, &env).pull(MODEL, &Source::Any, &env, &mut |_, _| {}))
-        };
-        let folder = std::thread::scope(|scope| scope.spawn(pull).join().unwrap());
-        Embedded::open(&folder.unwrap()).unwrap()
-    };
-    opened.get_or_insert_with(open).clone()
+    static OPENED: OnceLock<Embedded> = OnceLock::new();
+    OPENED.get_or_init(|| Embedded::open(&folder(MODEL)).unwrap()).clone()
 }
 
 fn ask(text: &str, max_output: u32) -> ChatRequest {
@@ -127,6 +133,59 @@ async fn a_reply_that_nobody_waits_for_is_abandoned() {
     // Were it not abandoned, this would wait for three thousand tokens.
     let next = tokio::time::timeout(Duration::from_secs(60), reply(&ask("Say yes.", 4))).await;
     assert!(next.is_ok());
+}
+
+#[tokio::test]
+async fn the_counter_charges_no_less_than_the_model_reads() {
+    let file = std::fs::File::open(folder(MODEL).join(WEIGHTS_FILE)).unwrap();
+    let counter = Counter::from_gguf(std::io::BufReader::new(file), TOKENIZER).unwrap();
+    let tool = ToolDef {
+        name: "find".into(),
+        description: "Finds things.".into(),
+        parameters: json!({"type": "object"}),
+    };
+    for (text, tools) in
+        [("Grüße 1234 <|im_end|>\n\n 日本語", vec![]), ("x", vec![tool.clone(), tool]), ("", vec![])]
+    {
+        let mut request = ask(text, 2);
+        request.tools = tools;
+        if !request.tools.is_empty() {
+            request.messages.push(Message::text(Role::Tool, "found"));
+        }
+        let charged = counter.count_messages(&request.messages, &request.tools, None) as u64;
+        let read = reply(&request).await.usage.input;
+        assert!(read <= charged && charged <= read + 160, "{read} of {charged}");
+    }
+}
+
+/// The first numbers of each vector, as numpy computes them from the same files.
+const REFERENCE_VECTORS: [[f32; 4]; 4] = [
+    [0.126535, -0.032851, -0.02906, 0.044407],
+    [0.075357, 0.01511, 0.012094, 0.06079],
+    [0.041153, -0.068911, 0.000579, 0.036241],
+    [-0.118838, 0.048299, -0.002548, -0.011011],
+];
+
+#[tokio::test]
+async fn texts_that_mean_the_same_lie_near_each_other() {
+    let model = MiniLm::open(&folder(EMBEDDING_MODEL)).unwrap();
+    let texts = ["A cat sits on the mat.", "A kitten is resting on a rug.", "Interest rates rose again.", ""]
+        .map(str::to_owned);
+    let vectors = model.embed(&texts).await.unwrap().vectors;
+    let near = |a: usize, b: usize| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f32>();
+    assert_eq!(vectors.len(), 4);
+    assert!(vectors.iter().all(|vector| vector.len() == model.dimensions()));
+    assert!((near(0, 0) - 1.0).abs() < 1e-4);
+    assert!(near(0, 1) > 0.5 && near(0, 2) < 0.2, "{} {}", near(0, 1), near(0, 2));
+    for (vector, expected) in vectors.iter().zip(REFERENCE_VECTORS) {
+        for (value, expected) in vector.iter().zip(expected) {
+            assert!((value - expected).abs() < 1e-4, "{value} against {expected}");
+        }
+    }
+    let alone = model.embed(&texts[1..2]).await.unwrap().vectors;
+    assert_eq!(alone[0], vectors[1]);
+    let long = model.embed(&["word ".repeat(100_000)]).await.unwrap();
+    assert_eq!(long.vectors[0].len(), EMBEDDING_DIMENSIONS);
 }
 
 #[tokio::test]
@@ -317,7 +376,7 @@ async fn tools_are_called_with_valid_arguments_and_their_results_are_answered_in
 
 #[test]
 fn missing_weights_say_how_to_get_them() {
-    let error = Embedded::open(std::path::Path::new("/nonexistent")).err().unwrap();
+    let error = Embedded::open(std::path::Path::new("/nonexistent")).unwrap_err();
     assert!(matches!(error, ModelError::NotConfigured { .. }));
     assert!(error.to_string().contains("larder models pull smollm2-135m"), "{error}");
 }

@@ -9,6 +9,7 @@ mod grammar;
 mod import;
 mod llama;
 mod matrix;
+mod minilm;
 mod sample;
 mod template;
 mod text;
@@ -27,6 +28,8 @@ use futures::stream::{BoxStream, StreamExt};
 
 use self::generate::Generator;
 use self::llama::Llama;
+pub use self::minilm::{EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, MiniLm};
+pub(crate) use self::minilm::{MINILM_TOKENIZER, MINILM_WEIGHTS};
 use self::tokenizer::Tokenizer;
 use self::worker::Worker;
 use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
@@ -44,7 +47,7 @@ pub const WEIGHTS_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const PROVIDER: &str = "embedded";
 
 /// A model in this process. Clones share one thread, which answers one request at a time, in order.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Embedded {
     worker: Worker,
 }
@@ -56,14 +59,14 @@ impl Embedded {
     /// # Errors
     /// [`ModelError::NotConfigured`] when the weights are missing or are not this model's, with how to get them.
     pub fn open(dir: &Path) -> Result<Self, ModelError> {
+        let wrong = |detail| not_configured(MODEL, detail);
         let path = dir.join(WEIGHTS_FILE);
         if !path.is_file() {
-            return Err(not_configured(format!("{} is missing", path.display())));
+            return Err(wrong(format!("{} is missing", path.display())));
         }
-        let imported = import::import(&path).map_err(|error| not_configured(error.to_string()))?;
+        let imported = import::import(&path).map_err(|error| wrong(error.to_string()))?;
         let tokenizer = Tokenizer::from_metadata(&imported.metadata);
-        let tokenizer =
-            Arc::new(tokenizer.map_err(|error| not_configured(format!("{}: {error}", path.display())))?);
+        let tokenizer = Arc::new(tokenizer.map_err(|error| wrong(format!("{}: {error}", path.display())))?);
         let model = Llama::new(imported.shape, imported.weights, WINDOW).map_err(broken)?;
         let worker = Worker::start(Generator::new(model, tokenizer)).map_err(broken)?;
         Ok(Self { worker })
@@ -88,8 +91,8 @@ impl ChatModel for Embedded {
     }
 }
 
-fn not_configured(detail: String) -> ModelError {
-    let detail = format!("{detail}; help: `larder models pull {MODEL}` fetches the weights");
+fn not_configured(model: &str, detail: String) -> ModelError {
+    let detail = format!("{detail}; help: `larder models pull {model}` fetches the weights");
     ModelError::NotConfigured { provider: PROVIDER.to_owned(), detail }
 }
 
