@@ -9,8 +9,6 @@
     reason = "a test may stop and say why"
 )]
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -22,27 +20,15 @@ use larder_models::chat::{
 use larder_models::embedded::{
     EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, Embedded, MODEL, MiniLm, TOKENIZER, WEIGHTS_FILE, WINDOW,
 };
-use larder_models::weights::{Source, Weights};
+use larder_testkit::weights::folder;
 use serde_json::{Value, json};
 
 /// Requests of all tests stand in one queue, and waiting there counts.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// The folder of weights, fetched if need be.
-fn folder(name: &str) -> PathBuf {
-    let env = |name: &str| std::env::var(name).ok();
-    // A runtime may neither be entered nor dropped on the thread of another.
-    let pull = || {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(Weights::shared(None, &env).pull(name, &Source::Any, &env, &mut |_, _| {}))
-    };
-    std::thread::scope(|scope| scope.spawn(pull).join().unwrap()).unwrap()
-}
-
 /// One model for all tests of this file.
 fn model() -> Embedded {
-    static OPENED: OnceLock<Embedded> = OnceLock::new();
-    OPENED.get_or_init(|| Embedded::open(&folder(MODEL)).unwrap()).clone()
+    larder_testkit::weights::embedded()
 }
 
 fn ask(text: &str, max_output: u32) -> ChatRequest {

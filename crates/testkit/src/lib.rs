@@ -1,4 +1,4 @@
-//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids. Test code only: it may panic, and
+//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, and the real weights. Test code only: it may panic, and
 //! nothing that ships depends on it.
 #![allow(
     clippy::unwrap_used,
@@ -10,3 +10,4 @@
 pub mod fixed;
 pub mod scripted;
 pub mod stub;
+pub mod weights;

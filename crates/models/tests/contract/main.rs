@@ -1,5 +1,6 @@
-//! One contract for every model: each provider runs the same cases, against a stub server that speaks its wire
-//! format. Adding a provider means writing its [`support::Wire`] and one line below.
+//! One contract for every model. [`everyone`] has the cases that hold wherever a model runs; [`cases`] and [`errors`]
+//! those of a wire, against a stub server that speaks its format. Adding a provider means writing its
+//! [`support::Wire`], or its [`everyone::Provider`] where there is no wire, and one line below.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -10,8 +11,10 @@
 mod anthropic;
 mod cases;
 mod errors;
+mod everyone;
 mod openai;
 mod replay;
+mod subjects;
 mod support;
 
 /// All cases of the contract over one wire format, each a test of its own.
@@ -47,3 +50,35 @@ macro_rules! every_case {
 
 every_case!(openai_compatible, openai::OpenAi);
 every_case!(anthropic_messages, anthropic::Anthropic);
+
+/// The cases that every provider runs, and more of [`everyone`] that it can run.
+macro_rules! replies {
+    ($name:ident, $provider:expr $(, $more:ident)*) => {
+        contract!($name, $provider, [
+            everyone: text_comes_whole_and_streamed, a_stream_is_read_at_any_pace, calls_of_tools_are_whole,
+                an_answer_under_a_schema_satisfies_it, usage_adds_up, a_cut_reply_says_so,
+                a_dropped_stream_leaves_the_model_free, calls_at_once_are_all_answered $(, $more)*;
+        ]);
+    };
+}
+
+replies!(
+    openai_seam,
+    subjects::Wired(openai::OpenAi),
+    time_runs_out,
+    a_prompt_beyond_the_window_is_an_error_of_its_own
+);
+replies!(
+    anthropic_seam,
+    subjects::Wired(anthropic::Anthropic),
+    time_runs_out,
+    a_prompt_beyond_the_window_is_an_error_of_its_own
+);
+replies!(
+    embedded_seam,
+    subjects::InProcess,
+    time_runs_out,
+    a_prompt_beyond_the_window_is_an_error_of_its_own
+);
+// A recording has no clock and no window: a request that it does not know is `NotConfigured` (module `replay`).
+replies!(replay_seam, subjects::Recorded);

@@ -13,7 +13,8 @@ use larder_testkit::stub::Answer;
 use crate::openai::OpenAi;
 use crate::support::{KEY, Wire, events, read, reply, request, stubbed, two_calls, with_tools};
 
-fn replayed(folder: &std::path::Path) -> Arc<dyn ChatModel> {
+/// The recordings in a folder.
+pub fn replayed(folder: &std::path::Path) -> Arc<dyn ChatModel> {
     let toml = "[models.m]\nprovider = \"replay\"\nfolder = \"replies\"\nid = \"model-1\"\nwindow = 1000\nmax_output = 100\n";
     let table = ModelTable::parse(toml).unwrap_or_else(|problems| panic!("{problems}"));
     Models::new(table, folder, &|_| None).chat("m").expect("a folder needs no key")
