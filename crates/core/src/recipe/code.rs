@@ -117,7 +117,8 @@ codes! {
     Tags "L042" Error "Tags do not go with the format"
         "output_tags is required for output_format tagged and not allowed for any other."
     GateUnmeetable "L043" Error "Gate can never be met"
-        "confidence_threshold compares the field `confidence` of the answer, so the schema or the tags must have it."
+        "confidence_threshold compares the field `confidence` of the answer, so the schema or the tags must have it; \
+         Markdown and plain text have no fields."
     // Inputs, slots, variants.
     NoInput "L050" Error "Recipe reads nothing"
         "At least one of input_docs, input_sections and variables is required."

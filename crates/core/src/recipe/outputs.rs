@@ -53,16 +53,21 @@ fn check_confidence(root: &Node<'_>, output: &OutputSpec, sink: &mut Sink<'_>) {
         return;
     };
     let has_field = |schema: &Value| schema.pointer("/properties/confidence").is_some();
-    let in_tags =
-        output.tags.iter().any(|tag| tag.name == "confidence" || tag.schema.as_ref().is_some_and(has_field));
-    let in_schema = match output.format {
-        OutputFormat::Json | OutputFormat::Yaml => output.schema.as_ref().is_none_or(has_field),
-        _ => output.schema.as_ref().is_some_and(has_field),
+    let (has_place, help) = match output.format {
+        OutputFormat::Json | OutputFormat::Yaml => (
+            output.schema.as_ref().is_none_or(has_field),
+            "add `confidence: {type: number, minimum: 0, maximum: 1}` to the schema, or remove the gate",
+        ),
+        OutputFormat::Tagged => (
+            output.tags.iter().any(|tag| tag.name == "confidence" && !tag.multiple),
+            "add a tag `confidence` to output_tags, or remove the gate",
+        ),
+        OutputFormat::Markdown | OutputFormat::Text => {
+            (false, "use output_format json, yaml or tagged, or remove the gate")
+        }
     };
-    if !in_schema && !in_tags {
+    if !has_place {
         let message = "the answer has no field `confidence` for confidence_threshold to compare";
-        let help =
-            "add `confidence: {type: number, minimum: 0, maximum: 1}` to the schema, or remove the gate";
         sink.report(Code::GateUnmeetable, &gate.span, message, help);
     }
 }
