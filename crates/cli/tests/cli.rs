@@ -208,6 +208,12 @@ fn a_run_gives_output_citations_receipt_usage_and_cost() {
 
     let recorded = shop.json(&["runs"]);
     assert_eq!((&recorded[0]["run_id"], &recorded[0]["status"]), (&run["run_id"], &json!("completed")));
+    // The text is far larger than the budget, so packing stopped counting it; what was saved is known all the same.
+    let part =
+        run["receipt"]["parts"].as_array().unwrap().iter().find(|part| part["source"] == "long.txt").unwrap();
+    let counted = shop.json(&["count", "long.txt", "--tokenizer", "o200k_base"])["tokens"].as_u64().unwrap();
+    assert_eq!(part["original_tokens"], Value::Null);
+    assert_eq!(recorded[0]["compression_savings"].as_u64(), Some(counted - part["tokens"].as_u64().unwrap()));
     let shown = shop.json(&["runs", "show", run["run_id"].as_str().unwrap()]);
     assert_eq!(shown["receipt"]["parts"], run["receipt"]["parts"]);
     assert!(shown["output"].as_str().unwrap().contains("2401 euros"));

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 pub use self::error::RunError;
 pub use self::outcome::{Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+use self::record::Uncounted;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
@@ -52,6 +53,7 @@ struct Progress<'a> {
     cost: Option<Usd>,
     calls: u32,
     receipt: Option<RunReceipt>,
+    uncounted: Uncounted,
     answer: Option<String>,
     gates: GateResult,
     layer: Layer,
@@ -79,6 +81,7 @@ impl Engine {
             cost: None,
             calls: 0,
             receipt: None,
+            uncounted: Uncounted::default(),
             answer: None,
             gates: GateResult::default(),
             layer: recipe.layer,
@@ -263,6 +266,7 @@ impl Engine {
         progress.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
+                progress.uncounted = Uncounted::of(&prepared.request, &pack.receipt, counter);
                 self.keep(&pack)?;
                 Ok((prepared, *pack))
             }

@@ -1,9 +1,11 @@
 //! The one record of a run: what happened, in sizes and names. Payloads stay in blobs (C104).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use larder_core::output::{Citation, Parsed};
-use larder_core::pack::{PartReceipt, Rendition};
+use larder_core::pack::{PackRequest, PartReceipt, Receipt, Rendition};
+use larder_core::tokens::Counter;
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 
 use super::Progress;
@@ -11,6 +13,40 @@ use super::error::{RunError, class};
 use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
+
+/// Tokens of originals that a record counts out at most: past them its savings are a lower bound.
+const MOST_COUNTED: usize = 1_000_000;
+
+/// Originals so large that packing did not count them out, with the tokens that stand for each in the prompt.
+#[derive(Default)]
+pub(super) struct Uncounted {
+    parts: Vec<(Arc<str>, usize)>,
+    counter: Option<Counter>,
+}
+
+impl Uncounted {
+    /// Those of a pack.
+    pub(super) fn of(request: &PackRequest, receipt: &Receipt, counter: Counter) -> Self {
+        let texts: BTreeMap<&str, &Arc<str>> =
+            request.parts.iter().map(|part| (&*part.id, &part.text)).collect();
+        let uncounted = receipt.parts.iter().filter(|part| part.original_tokens.is_none());
+        let parts = uncounted.filter_map(|part| Some((Arc::clone(texts.get(&*part.id)?), part.tokens)));
+        Self { parts: parts.collect(), counter: Some(counter) }
+    }
+
+    /// Tokens that the prompt does not spend on them.
+    fn saved(&self) -> usize {
+        let Some(counter) = &self.counter else { return 0 };
+        let mut left = MOST_COUNTED;
+        let mut saved = 0_usize;
+        for (text, tokens) in &self.parts {
+            let original = counter.count_up_to(text, left).unwrap_or(left);
+            left = left.saturating_sub(original);
+            saved = saved.saturating_add(original.saturating_sub(*tokens));
+        }
+        saved
+    }
+}
 
 impl Engine {
     /// Writes the one record of a run, whatever came of it.
@@ -54,6 +90,7 @@ impl Engine {
         })
     }
 }
+
 fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitation> {
     let mut seen = BTreeSet::new();
     citations
@@ -84,11 +121,9 @@ fn facts(
         pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
     };
     let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
-    let saved: u64 = pack
-        .parts
-        .iter()
-        .filter_map(|part| Some((part.original_tokens?).saturating_sub(part.tokens) as u64))
-        .sum();
+    let counted: usize =
+        pack.parts.iter().filter_map(|part| Some((part.original_tokens?).saturating_sub(part.tokens))).sum();
+    let saved = counted.saturating_add(progress.uncounted.saved()) as u64;
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     RunFacts {
