@@ -166,7 +166,8 @@ fn confirm() -> Result<bool, CliError> {
     Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
 }
 
-fn project_dir(global: &Global) -> Option<PathBuf> {
+/// The project's folder: the one named, or this one when it holds recipes or settings.
+pub fn project_dir(global: &Global) -> Option<PathBuf> {
     if let Some(dir) = &global.project {
         return Some(dir.clone());
     }

@@ -75,7 +75,7 @@ pub enum AskError {
     #[error(transparent)]
     Chunk(#[from] ChunkError),
     /// The layer is bound to no model.
-    #[error("layer {0} is bound to no model")]
+    #[error("layer {0} is bound to no model; bind it under [models.layers] in larder.toml")]
     Unbound(&'static str),
 }
 

@@ -3,13 +3,18 @@
 //! Precedence: flag, environment, file, default (C86). Unknown keys are errors with a suggestion; all problems of a
 //! file are reported at once. The `[models]` table belongs to `larder-models`.
 
+mod places;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use larder_models::table::ModelTable;
+use larder_core::recipe::{Layer, Recipe};
+use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
+use self::places::Places;
 use crate::engine::Policy;
 
 /// The name of the file in a project folder.
@@ -175,7 +180,9 @@ pub struct Config {
     home: Setting,
     settings: Vec<Setting>,
     models: ModelTable,
-    models_origin: Origin,
+    /// Where the file is, and the place of each of its keys.
+    path: String,
+    places: Places,
 }
 
 impl Config {
@@ -197,15 +204,6 @@ impl Config {
         Self::resolve(&text, &path.to_string_lossy(), home, folder, env)
     }
 
-    /// Every problem of the settings file in `dir`.
-    pub fn check(dir: &Path) -> Result<Vec<Problem>, ConfigError> {
-        match Self::load(Some(dir), None, &|_| None) {
-            Ok(_) => Ok(Vec::new()),
-            Err(ConfigError::Problems(problems)) => Ok(problems),
-            Err(error) => Err(error),
-        }
-    }
-
     fn resolve(
         text: &str,
         path: &str,
@@ -225,7 +223,8 @@ impl Config {
                 help: problem.help,
             }));
         });
-        let file = read_policy(text, path, &mut problems);
+        let places = Places::of(text);
+        let file = read_policy(text, path, &places, &mut problems);
         let (Ok(models), true) = (models, problems.is_empty()) else {
             return Err(ConfigError::Problems(problems));
         };
@@ -242,10 +241,7 @@ impl Config {
                 setting("home", &dir.join(".larder").to_string_lossy(), Origin::Default, HOME_HELP)
             }
         };
-        let line = text.lines().position(|line| line.trim_start().starts_with("[models"));
-        let models_origin =
-            line.map_or(Origin::Default, |line| Origin::File { path: path.to_owned(), line: line + 1 });
-        Ok(Self { home, settings, models, models_origin })
+        Ok(Self { home, settings, models, path: path.to_owned(), places })
     }
 
     /// Where the store is.
@@ -276,15 +272,50 @@ impl Config {
     pub fn settings(&self) -> Vec<Setting> {
         let mut all = vec![self.home.clone()];
         all.extend(self.settings.iter().cloned());
-        for (layer, binding) in self.models.layers() {
-            all.push(Setting {
-                key: format!("models.layers.{}", layer.as_str()),
-                value: binding.model.clone(),
-                origin: self.models_origin.clone(),
-                help: "the model that plays this layer",
-            });
+        for (name, layer) in Layer::ALL {
+            let resolved = self.models.resolve(layer, None);
+            let key = format!("models.layers.{name}");
+            let (value, origin) = match resolved {
+                Some(resolved) => (resolved.name, self.origin_of(&key)),
+                None => (UNBOUND, Origin::Default),
+            };
+            all.push(setting(&key, value, origin, "the model that plays this layer"));
         }
         all
+    }
+
+    /// Where a layer's binding comes from: its own line, or that of the shipped table it is taken from.
+    fn origin_of(&self, key: &str) -> Origin {
+        let place = self.places.find(key).or_else(|| self.places.find("models.table"));
+        place.map_or(Origin::Default, |(line, _)| Origin::File { path: self.path.clone(), line })
+    }
+
+    /// The layers that these recipes ask for and no model plays, as problems of the settings file.
+    pub fn unbound<'r>(&self, recipes: impl IntoIterator<Item = &'r Recipe>) -> Vec<Problem> {
+        let mut wanted: BTreeMap<Layer, Vec<String>> = BTreeMap::new();
+        for recipe in
+            recipes.into_iter().filter(|recipe| self.models.resolve(recipe.layer, recipe.mode).is_none())
+        {
+            wanted.entry(recipe.layer).or_default().push(recipe.id());
+        }
+        let (line, column) = self.places.find("models.layers").unwrap_or_else(|| self.places.get("models"));
+        let problem = |(layer, recipes): (Layer, Vec<String>)| Problem {
+            code: CODE,
+            severity: "error",
+            file: self.path.clone(),
+            line,
+            column,
+            message: format!(
+                "layer {} is bound to no model; needed by {}",
+                layer.as_str(),
+                recipes.join(", ")
+            ),
+            help: format!(
+                "bind it under [models.layers], or start from a table that ships, with `table = \"{DEFAULT_TABLE}\"` \
+                 under [models]"
+            ),
+        };
+        wanted.into_iter().map(problem).collect()
     }
 
     fn value(&self, key: &str) -> Option<&str> {
@@ -292,6 +323,8 @@ impl Config {
     }
 }
 
+/// How a layer without a model is listed.
+const UNBOUND: &str = "(unbound)";
 const HOME_HELP: &str = "where originals, runs and interventions are kept";
 
 fn setting(key: &str, value: &str, origin: Origin, help: &'static str) -> Setting {
@@ -332,20 +365,19 @@ fn resolve_one(
 }
 
 /// The `[policy]` table as key, value and line; problems of the rest of the file too.
-fn read_policy(text: &str, path: &str, problems: &mut Vec<Problem>) -> Vec<(String, String, usize)> {
+fn read_policy(
+    text: &str,
+    path: &str,
+    places: &Places,
+    problems: &mut Vec<Problem>,
+) -> Vec<(String, String, usize)> {
     let mut found = Vec::new();
     // A file that is no TOML at all has been reported with the models.
     let Ok(table) = text.parse::<toml::Table>() else { return found };
-    let mut report = |line: usize, message: String, help: String| {
-        problems.push(Problem {
-            code: CODE,
-            severity: "error",
-            file: path.to_owned(),
-            line,
-            column: 1,
-            message,
-            help,
-        });
+    let mut report = |key: &str, message: String, help: String| {
+        let (line, column) = places.get(key);
+        let file = path.to_owned();
+        problems.push(Problem { code: CODE, severity: "error", file, line, column, message, help });
     };
     for (name, value) in &table {
         match (name.as_str(), value) {
@@ -353,36 +385,28 @@ fn read_policy(text: &str, path: &str, problems: &mut Vec<Problem>) -> Vec<(Stri
             ("policy", toml::Value::Table(policy)) => {
                 for (key, value) in policy {
                     let full = format!("policy.{key}");
-                    let line = line_of(text, key);
                     let text = match value {
                         toml::Value::String(text) => text.clone(),
                         other => other.to_string(),
                     };
                     match KNOWN.iter().find(|known| known.key == full) {
-                        None => report(line, format!("unknown setting {full}"), nearest(&full)),
+                        None => report(&full, format!("unknown setting {full}"), nearest(&full)),
                         Some(known) if !(known.check)(&text) => report(
-                            line,
+                            &full,
                             format!("{full} cannot be {text}"),
                             format!("give a value like {}", known.default),
                         ),
-                        Some(_) => found.push((full, text, line)),
+                        Some(_) => {
+                            let (line, _) = places.get(&full);
+                            found.push((full, text, line));
+                        }
                     }
                 }
             }
-            _ => report(line_of(text, name), format!("unknown table or key {name}"), nearest(name)),
+            _ => report(name, format!("unknown table or key {name}"), nearest(name)),
         }
     }
     found
-}
-
-fn line_of(text: &str, key: &str) -> usize {
-    let at = text.lines().position(|line| {
-        line.trim_start()
-            .trim_start_matches('[')
-            .strip_prefix(key)
-            .is_some_and(|rest| rest.starts_with([' ', '=', ']', '.']))
-    });
-    at.map_or(1, |line| line + 1)
 }
 
 fn nearest(key: &str) -> String {

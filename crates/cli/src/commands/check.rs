@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder::config::Config;
+use larder::config::{Config, ConfigError, Problem};
 use larder::project::Project;
 use larder_core::tokens::Counter;
 use serde_json::json;
 
 use crate::args::{Format, Global};
-use crate::context::Context;
+use crate::context::{Context, project_dir};
 use crate::error::CliError;
 use crate::output;
 
@@ -23,7 +23,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         None => Context { config: Config::builtin(), global: global.clone() }.project()?,
     };
     let diagnostics = &project.check().diagnostics;
-    let settings = project.root().map(Config::check).transpose()?.unwrap_or_default();
+    let settings = settings(&global, &project)?;
     let failed = !settings.is_empty() || diagnostics.iter().any(|diagnostic| diagnostic.is_error());
     if global.format == Format::Json {
         let all: Vec<_> =
@@ -41,4 +41,15 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Every problem of the settings file, and the layers that the project's own recipes ask for and no model plays.
+fn settings(global: &Global, project: &Project) -> Result<Vec<Problem>, CliError> {
+    match Config::load(project_dir(global).as_deref(), None, &|_| None) {
+        Ok(config) => {
+            Ok(project.root().map(|_| config.unbound(project.check().recipes.iter())).unwrap_or_default())
+        }
+        Err(ConfigError::Problems(problems)) => Ok(problems),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -43,7 +43,10 @@ pub enum RunError {
         run_id: RunId,
     },
     /// The layer is bound to no model.
-    #[error("layer {layer} is bound to no model; bind it under [models.layers] in larder.toml")]
+    #[error(
+        "layer {layer} is bound to no model; bind it under [models.layers] in larder.toml, or start from a table that \
+         ships, with `table = \"embedded\"` under [models]"
+    )]
     Unbound {
         /// The layer.
         layer: &'static str,
