@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use larder::config::Config;
 use larder::engine::Engine;
+use larder::executor::RunReceipt;
 use larder::project::Project;
 use larder_core::tokens::{Counter, Registry};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::embedded::{self, Embedded};
-use larder_models::table::{ModelSpec, Provider};
+use larder_models::embedded::{self, Embedded, MiniLm};
+use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_models::weights::{Source, Weights};
 use larder_store::{Store, StoreOptions, UserStore};
 
@@ -49,22 +50,48 @@ impl Context {
     }
 
     pub fn models(&self) -> Models {
-        let folder = project_dir(&self.global).unwrap_or_else(|| PathBuf::from("."));
-        Models::new(self.config.models().clone(), folder, &env)
+        Models::new(self.config.models().clone(), self.folder(), &env)
             .with_embedded(Arc::new(InProcess(self.weights())))
+    }
+
+    /// Where `larder.toml` lies; its paths are relative to this.
+    fn folder(&self) -> PathBuf {
+        project_dir(&self.global).unwrap_or_else(|| PathBuf::from("."))
     }
 
     pub fn engine(&self) -> Result<Engine, CliError> {
         let project = self.project()?;
-        let weights = self.weights();
-        let load =
-            move |name: &str| (name == embedded::TOKENIZER).then(|| embedded_counter(&weights).ok())?;
+        let (weights, folder) = (self.weights(), self.folder());
+        let load = move |name: &str| table_counter(&weights, &folder, name).ok();
         Ok(Engine::new(project, self.models(), self.store()?, self.config.policy(), Box::new(load)))
+    }
+
+    /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.
+    pub fn note_on_counting(&self, receipt: &RunReceipt) {
+        if receipt.tokenizer != Counter::bytes().name() {
+            return;
+        }
+        let model = &receipt.model;
+        let named = self.config.models().model(model).and_then(|spec| spec.tokenizer.as_deref());
+        let why = match named {
+            Some(name) if name == Counter::bytes().name() => return,
+            Some(name) => match table_counter(&self.weights(), &self.folder(), name) {
+                Ok(_) => return,
+                Err(error) => format!("the tokenizer {name} of {model} cannot be loaded ({error})"),
+            },
+            None => format!("the tokenizer of {model} is not known"),
+        };
+        output::say(&format!(
+            "note: {why}, so every byte counts as a token, several times too many for most text; set `tokenizer` under \
+             [models.{model}] in larder.toml to cl100k_base, o200k_base or the path of the model's tokenizer.json"
+        ));
     }
 
     /// Offers to fetch the weights of the embedded model when the table uses it and they are missing.
     pub async fn ensure_weights(&self, yes: bool) -> Result<(), CliError> {
-        let used = self.config.models().models().any(|(_, spec)| spec.provider == Provider::Embedded);
+        let chats = |spec: &ModelSpec| !spec.can(Capability::Embedding);
+        let mut models = self.config.models().models();
+        let used = models.any(|(_, spec)| spec.provider == Provider::Embedded && chats(spec));
         if !used || self.weights().locate(embedded::MODEL).is_some() {
             return Ok(());
         }
@@ -114,6 +141,14 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The counter that `tokenizer` in the model table names, unless it is one that is compiled in.
+fn table_counter(weights: &Weights, folder: &Path, name: &str) -> Result<Counter, CliError> {
+    if name == embedded::TOKENIZER {
+        return embedded_counter(weights);
+    }
+    file_counter(&folder.join(name), name.ends_with(".gguf"))
+}
+
 fn file_counter(path: &Path, gguf: bool) -> Result<Counter, CliError> {
     let stem = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if !gguf {
@@ -145,17 +180,16 @@ impl EmbeddedModels for InProcess {
     }
 
     fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured {
-            provider: "embedded".to_owned(),
-            detail: format!("{} makes no vectors; bind an embedding model of another provider", spec.id),
-        })
+        let folder = self.0.locate(embedded::EMBEDDING_MODEL).ok_or_else(|| missing(spec))?;
+        Ok(Arc::new(MiniLm::open(&folder)?))
     }
 }
 
 fn missing(spec: &ModelSpec) -> ModelError {
+    let name = if spec.can(Capability::Embedding) { embedded::EMBEDDING_MODEL } else { embedded::MODEL };
     ModelError::NotConfigured {
         provider: "embedded".to_owned(),
-        detail: format!("{} has no weights yet; `larder models pull` fetches them", spec.id),
+        detail: format!("{} has no weights yet; `larder models pull {name}` fetches them", spec.id),
     }
 }
 

@@ -463,13 +463,114 @@ fn config_says_where_every_value_comes_from() {
     assert!(
         setting("policy.compression_enabled")["origin"].to_string().contains("LARDER_COMPRESSION_ENABLED")
     );
-    assert!(setting("policy.use_llm_summarizer")["origin"].to_string().contains("larder.toml"));
-    assert_eq!(setting("policy.compression_cache_ttl_s")["origin"], "default");
+    let origin = |key: &str| setting(key)["origin"].clone();
+    let toml = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let line_of = |text: &str| toml.lines().position(|line| line.starts_with(text)).unwrap() + 1;
+    let file = |line: usize| json!({"file": {"path": "./larder.toml", "line": line}});
+    assert_eq!(origin("policy.use_llm_summarizer"), file(line_of("use_llm_summarizer")));
+    assert_eq!(origin("models.layers.VOICE"), file(line_of("VOICE")));
+    assert_eq!(
+        (&setting("models.layers.MIND")["value"], origin("models.layers.MIND")),
+        (&json!("(unbound)"), json!("default"))
+    );
+    assert_eq!(origin("policy.compression_cache_ttl_s"), "default");
 
     let ran: support::Ran =
         shop.command(&["config"]).env("LARDER_COMPRESSION_ENABLED", "maybe").output().unwrap().into();
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("$LARDER_COMPRESSION_ENABLED"), "{}", ran.err);
+}
+
+#[test]
+fn a_binding_taken_from_a_shipped_table_has_the_line_that_names_it() {
+    let shop = Shop::new();
+    shop.write(
+        "larder.toml",
+        "# mine\n[models]\ntable = \"coding\"\n\n[models.layers]\nMIND = \"claude-3-haiku\"\n",
+    );
+    let settings = shop.ok(&["config"]).out;
+    let line = |key: &str| settings.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("models.layers.MIND").ends_with("larder.toml:6"), "{settings}");
+    assert!(line("models.layers.VOICE").ends_with("larder.toml:3"), "{settings}");
+    assert!(
+        Shop::new()
+            .ok(&["config"])
+            .out
+            .lines()
+            .any(|line| line.contains("VOICE") && line.ends_with("default"))
+    );
+}
+
+#[test]
+fn check_reports_layers_that_recipes_need_and_no_model_plays() {
+    let shop = Shop::with_provider([]);
+    shop.ok(&["check"]);
+    let recipe = std::fs::read_to_string(shop.path().join("recipes/notes/summary.yaml")).unwrap();
+    shop.write("recipes/notes/planned.yaml", recipe.replace("summary", "planned").replace("VOICE", "MIND"));
+    let ran = shop.fails(1, &["check", "--format", "json"]);
+    let problems: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((problems.len(), &problems[0]["code"], &problems[0]["line"]), (1, &json!("L070"), &json!(1)));
+    assert_eq!(problems[0]["message"], "layer MIND is bound to no model; needed by notes/planned");
+    assert!(problems[0]["help"].as_str().unwrap().contains("table = \"embedded\""), "{problems:?}");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran = shop.fails(1, &["run", "notes/planned", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
+    assert!(ran.err.contains("layer MIND is bound to no model"), "{}", ran.err);
+}
+
+#[test]
+fn tokens_bounded_by_bytes_come_with_a_note_that_names_the_setting() {
+    let shop = Shop::with_provider([]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let args = ["explain", "notes/summary", "--doc", "notes=a.txt", "--query", "What costs 2401?"];
+    assert_eq!(shop.ok(&args).err, "", "counted exactly");
+
+    let toml = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let unknown = toml.replace("gpt-4o-mini", "some-model");
+    shop.write("larder.toml", &unknown);
+    let ran = shop.ok(&args);
+    assert!(ran.out.contains("(bytes, Bounded)"), "{}", ran.out);
+    assert!(ran.err.contains("set `tokenizer` under [models.stub] in larder.toml"), "{}", ran.err);
+
+    let with = |tokenizer: &str| {
+        shop.write(
+            "larder.toml",
+            unknown.replace("retries = 0", &format!("retries = 0\ntokenizer = \"{tokenizer}\"")),
+        );
+        shop.ok(&args)
+    };
+    assert_eq!(with("bytes").err, "", "asked for");
+    let missing = with("vocabularies/none.json").err;
+    assert!(missing.contains("vocabularies/none.json of stub cannot be loaded"), "{missing}");
+}
+
+/// `tokenizer` in the table may be a file beside it.
+#[test]
+fn a_vocabulary_beside_the_settings_counts() {
+    let shop = Shop::with_provider([]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let words = ["[UNK]", "lamp", "costs", "euros"]
+        .iter()
+        .enumerate()
+        .map(|(id, word)| (word.to_string(), json!(id)));
+    let vocabulary = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": {"type": "Lowercase"},
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": words.collect::<serde_json::Map<_, _>>(), "unk_token": "[UNK]"},
+    });
+    shop.write("vocabularies/words.json", vocabulary.to_string());
+    shop.configure("tokenizer = \"vocabularies/words.json\"", "");
+    let ran = shop.ok(&[
+        "explain",
+        "notes/summary",
+        "--doc",
+        "notes=a.txt",
+        "--query",
+        "What costs 2401?",
+        "--format",
+        "json",
+    ]);
+    let receipt: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&receipt["tokenizer"], ran.err.as_str()), (&json!("words.json"), ""));
 }
 
 #[test]

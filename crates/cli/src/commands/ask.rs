@@ -30,5 +30,5 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
         Err(error) => Err(CliError::Fixable(error.to_string())),
     };
     spinner.done();
-    commands::run::print(context.global.format, &outcome?, args.explain)
+    commands::run::print(context, &outcome?, args.explain)
 }

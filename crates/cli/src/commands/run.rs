@@ -22,12 +22,13 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<(), CliError> {
     let spinner = Spinner::new(args.explain);
     let outcome = engine.run(&args.input.recipe, &input, &spinner).await;
     spinner.done();
-    print(context.global.format, &outcome?, false)
+    print(context, &outcome?, false)
 }
 
 /// Prints an outcome: the answer on stdout; for people also its citations.
-pub fn print(format: Format, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
-    if format == Format::Json {
+pub fn print(context: &Context, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
+    context.note_on_counting(&outcome.receipt);
+    if context.global.format == Format::Json {
         return output::json(outcome);
     }
     let answer = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
