@@ -34,7 +34,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 
-run() { cargo test --release -p larder-models --test network -- --ignored --exact "$1"; }
+run() { cargo test --release --workspace --locked --test network -- --ignored --exact "$1"; }
 export LARDER_TEST_TLS="https://localhost:$port"
 SSL_CERT_FILE="$work/ca.pem" run a_certificate_that_the_system_trusts_is_trusted
 run a_certificate_that_nobody_vouches_for_is_refused

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Holds the providers to a mock server that others wrote (npm package @copilotkit/aimock): our reading of the wire
 # formats against theirs. Needs node; everything else stays on the loopback address.
+# (`--workspace` builds with the features of all other tests, so nothing is compiled twice.)
 #
 # usage: tests/providers/run.sh
 set -euo pipefail
@@ -22,4 +23,4 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 
-LARDER_TEST_AIMOCK="http://127.0.0.1:$port" cargo test --release -p larder-models --test aimock -- --ignored "$@"
+LARDER_TEST_AIMOCK="http://127.0.0.1:$port" cargo test --release --workspace --locked --test aimock -- --ignored "$@"

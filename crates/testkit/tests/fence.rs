@@ -1,7 +1,9 @@
-//! Which crates may depend on which: the core reaches nothing that does IO, and our own crates point one way only.
+//! Which crates may depend on which: the core reaches nothing that does IO, our own crates point one way only, and one
+//! door leads to models.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates that would bring an async runtime, HTTP, SQL or a command line into the core. A name that ends in `*` stands
@@ -23,6 +25,9 @@ const NOT_IN_CORE: [&str; 14] = [
     "ureq",
 ];
 
+/// Crates that reach a server, which only `larder-models` may use.
+const NETWORK: [&str; 7] = ["reqwest", "hyper", "hyper-util", "rustls", "tokio-rustls", "ureq", "curl"];
+
 /// Our crates, and those of ours that each may depend on.
 const MAY_USE: [(&str, &[&str]); 5] = [
     ("larder-core", &[]),
@@ -32,15 +37,22 @@ const MAY_USE: [(&str, &[&str]); 5] = [
     ("larder-cli", &["larder", "larder-core", "larder-models", "larder-store"]),
 ];
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What `cargo tree` prints.
+fn tree(edges: &str, format: &str, more: &[&str]) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--offline", "--locked", "--prefix", "none", "--edges", edges, "--format", format]);
+    let output = cargo.args(more).current_dir(ROOT).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The crates that `package` depends on when it ships, itself left out. `depth` 1 gives its direct ones only.
 fn dependencies(package: &str, depth: Option<&str>) -> BTreeSet<String> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
-    cargo.args(["--package", package]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    cargo.args(depth.map(|depth| ["--depth", depth]).into_iter().flatten());
-    let output = cargo.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let names = String::from_utf8(output.stdout).unwrap();
+    let mut only = vec!["--package", package];
+    only.extend(depth.map(|depth| ["--depth", depth]).into_iter().flatten());
+    let names = tree("normal", "{p}", &only);
     let names: BTreeSet<String> =
         names.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
     assert!(names.contains(package), "cargo tree does not name {package} itself");
@@ -80,4 +92,53 @@ fn nothing_that_ships_depends_on_test_doubles() {
     for (package, _) in MAY_USE {
         assert!(!dependencies(package, None).contains("larder-testkit"), "{package} ships larder-testkit");
     }
+}
+
+#[test]
+fn only_the_crate_of_models_reaches_a_server() {
+    for (package, _) in MAY_USE.iter().filter(|(package, _)| *package != "larder-models") {
+        let direct = dependencies(package, Some("1"));
+        let wrong: Vec<&str> = NETWORK.into_iter().filter(|name| direct.contains(*name)).collect();
+        assert!(wrong.is_empty(), "{package} depends on {wrong:?}; only larder-models talks to servers");
+    }
+    assert!(dependencies("larder-models", Some("1")).contains("reqwest"), "the list names what is used");
+}
+
+/// Every Rust file under a folder of the repository.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+/// A model is asked with a `ChatRequest`, so whoever cannot name that type asks no model (invariant 8).
+#[test]
+fn only_the_executor_asks_a_model() {
+    let mut askers = Vec::new();
+    for crate_ in ["runtime", "cli"] {
+        for path in sources(&Path::new(ROOT).join("crates").join(crate_).join("src")) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            if code.into_iter().any(|line| line.contains("ChatRequest") || line.contains("chat::*")) {
+                askers.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    assert_eq!(askers, ["executor.rs"], "only the executor may ask a model; give it a recipe instead");
+}
+
+/// Crates that are there for tests alone may differ; what ships is compiled once for `cargo build` and `cargo test`.
+#[test]
+fn tests_turn_on_no_feature_that_the_build_lacks() {
+    let crates = |edges: &str| -> BTreeSet<String> {
+        let lines = tree(edges, "{p} [{f}]", &["--workspace"]);
+        lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    };
+    let name = |line: &str| line.split_once(" [").map_or(line, |(name, _)| name).to_owned();
+    let (build, test) = (crates("normal,build"), crates("normal,build,dev"));
+    let built: BTreeSet<String> = build.iter().map(|line| name(line)).collect();
+    let differ: Vec<&String> = test.difference(&build).filter(|line| built.contains(&name(line))).collect();
+    assert!(differ.is_empty(), "turn these features on in crates/testkit/Cargo.toml: {differ:?}");
 }
