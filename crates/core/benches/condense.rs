@@ -119,3 +119,63 @@ fn prose_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     let (text, counter) = (prose(mebibytes * MEBIBYTE), Counter::o200k());
     bencher.bench_local(|| run(black_box(&text), ContentType::Prose, &counter, None));
 }
+
+/// A server's log: two hundred forms of lines, values of many kinds, and an error now and then.
+fn log(bytes: usize) -> String {
+    let words = prose(8_192);
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut text = String::with_capacity(bytes + 200);
+    let mut line = 0_usize;
+    while text.len() < bytes {
+        let form = line * line % 211;
+        let level = if line % 997 == 0 { "ERROR" } else { "INFO" };
+        let said = &words[form..form + 6].join(" ");
+        text.push_str(&format!(
+            "2026-05-01T12:{:02}:{:02}.{:03}Z {level} worker-{} {said} id={:08x} from 10.0.{}.{} in {} ms\n",
+            line / 60 % 60,
+            line % 60,
+            line % 1_000,
+            line % 16,
+            line * 2_654_435_761 % 4_294_967_296,
+            line % 256,
+            line / 7 % 256,
+            line % 90
+        ));
+        line += 1;
+    }
+    text
+}
+
+/// A diff of many files with hunks of twenty lines.
+fn diff(bytes: usize) -> String {
+    let words = prose(bytes);
+    let mut text = String::with_capacity(bytes * 2);
+    for (number, chunk) in words.split_whitespace().collect::<Vec<_>>().chunks(200).enumerate() {
+        if number % 3 == 0 {
+            text.push_str(&format!("diff --git a/src/f{number}.rs b/src/f{number}.rs\n--- a/src/f{number}.rs\n+++ b/src/f{number}.rs\n"));
+        }
+        text.push_str(&format!("@@ -{number},12 +{number},14 @@\n"));
+        for (line, said) in chunk.chunks(10).enumerate() {
+            text.push(b" +-+- +"[line % 7].into());
+            text.push_str(&said.join(" "));
+            text.push('\n');
+        }
+    }
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+#[divan::bench(args = [ContentType::Log, ContentType::Diff])]
+fn one_mebibyte_of_structure_cold(bencher: Bencher<'_, '_>, content_type: ContentType) {
+    let text = if content_type == ContentType::Log { log(MEBIBYTE) } else { diff(MEBIBYTE) };
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| run(black_box(&text), content_type, &counter, None));
+}
+
+#[divan::bench(args = [1, 4, 16])]
+fn logs_grow_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
+    let (text, counter) = (log(mebibytes * MEBIBYTE), Counter::o200k());
+    bencher.bench_local(|| run(black_box(&text), ContentType::Log, &counter, None));
+}

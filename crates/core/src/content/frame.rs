@@ -24,6 +24,11 @@ pub(super) trait Condenser: Sync {
     /// A text of at most the target's tokens, or why there is none.
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError>;
 
+    /// The smallest target at which one of every kind of thing in the text still stands, if this type has kinds.
+    fn essential(&self, _job: &Job<'_>) -> Option<usize> {
+        None
+    }
+
     /// Whether `text` has the structure that readers of this type rely on. What had it must keep it.
     fn parses(&self, _text: &str) -> bool {
         true

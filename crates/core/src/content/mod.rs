@@ -24,6 +24,7 @@ mod render;
 mod score;
 pub mod sections;
 mod select;
+mod steps;
 mod structure;
 mod table;
 mod units;
@@ -38,7 +39,7 @@ use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 1;
+pub const CONDENSER_VERSION: u32 = 2;
 
 /// What a text is, which decides how it is condensed (R0-22.6, extended).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -193,6 +194,15 @@ pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
         frame::proved(&job, PLAIN, draft)
             .map_err(|_| CondenseError::PinsExceedTarget { needed: original_tokens, target: request.target })
     })
+}
+
+/// The smallest target at which one of every kind of thing in the text still stands: a line of each template of a log,
+/// the name of each file of a diff. `None` where the type has no such kinds. The request's target is not read.
+pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
+    let original_tokens = request.counter.count(request.text);
+    let needed =
+        condenser_for(request.content_type, request.text).essential(&Job::new(request, original_tokens))?;
+    Some(needed.min(original_tokens))
 }
 
 const PLAIN: &dyn Condenser = &Extractive(plain::Plain);

@@ -87,6 +87,21 @@ impl<'a> Renderer<'a> {
         Self { text, lines, id, tag, header }
     }
 
+    /// With a tag whatever the original holds, if it may hold something like a sign of ours that only a condenser of its
+    /// type knows.
+    pub(super) fn tagged_if(mut self, imitated: bool) -> Self {
+        if imitated {
+            let digits = self.id.as_str();
+            self.tag = digits[digits.len() - 2..].to_owned();
+        }
+        self
+    }
+
+    /// What tells our marks from imitations; empty where there are none.
+    pub(super) fn tag(&self) -> &str {
+        &self.tag
+    }
+
     /// The header line.
     pub(super) fn header(&self) -> String {
         let (id, tag) = (self.id, &self.tag);
@@ -164,7 +179,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn mark(&self, start: usize, end: usize) -> String {
+    /// The mark that stands for bytes `start..end`.
+    pub(super) fn mark(&self, start: usize, end: usize) -> String {
         let tag = &self.tag;
         if self.header == Header::Bare {
             return format!("{OPEN}{tag}]");
@@ -188,7 +204,8 @@ impl<'a> Renderer<'a> {
         starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| self.gap(start..end)).collect()
     }
 
-    fn gap(&self, bytes: Range<usize>) -> Gap {
+    /// The gap that leaves out `bytes`.
+    pub(super) fn gap(&self, bytes: Range<usize>) -> Gap {
         match self.line_range(bytes.start, bytes.end) {
             Some((first, last)) => Gap {
                 unit: Unit::Line,
