@@ -146,12 +146,15 @@ impl<'a> Job<'a> {
         self.whole.get(next).is_some_and(|range| range.start < at)
     }
 
-    /// What became of every distinct telling value and number, given what is shown; `tiled` are shown and gaps.
-    pub(super) fn probes(&self, shown: &[Range<usize>], text: &str, told: &[Range<usize>]) -> Probes {
+    /// What became of every distinct telling value and number: it stands in what is shown, or as a word of `text`.
+    pub(super) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
+        let between = |c: char| c.is_whitespace() || "|,;:={}()[]\"".contains(c);
+        let words: hashbrown::HashSet<&str> =
+            text.split(char::is_whitespace).chain(text.split(between)).collect();
         let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans.len());
         for span in &self.spans {
             let value = &self.request.text[span.range.clone()];
-            let stands = within(shown, &span.range) || within(told, &span.range) && text.contains(value);
+            let stands = within(shown, &span.range) || words.contains(value);
             *kept.entry((span.kind, value)).or_default() |= stands;
         }
         let total = kept.len();
@@ -249,7 +252,7 @@ pub(super) fn proved(job: &Job<'_>, condenser: &dyn Condenser, draft: Draft) -> 
         original_tokens: job.original_tokens,
         content_type: request.content_type,
         pointer: Pointer::whole(job.id.clone()),
-        probes: job.probes(&draft.shown, &draft.text, &draft.told),
+        probes: job.probes(&draft.shown, &draft.text),
         gaps: draft.gaps,
         text: draft.text,
     })

@@ -229,6 +229,6 @@ fn whole(job: &Job<'_>) -> Condensed {
         content_type: job.request.content_type,
         pointer: Pointer::whole(job.id.clone()),
         gaps: Vec::new(),
-        probes: job.probes(std::slice::from_ref(&(0..text.len())), text, &[]),
+        probes: job.probes(std::slice::from_ref(&(0..text.len())), text),
     }
 }
