@@ -119,3 +119,60 @@ fn prose_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     let (text, counter) = (prose(mebibytes * MEBIBYTE), Counter::o200k());
     bencher.bench_local(|| run(black_box(&text), ContentType::Prose, &counter, None));
 }
+
+/// Rows as an interface of a shop would give them.
+fn rows(bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes + 400);
+    text.push('[');
+    for n in 0_u64.. {
+        if text.len() >= bytes {
+            break;
+        }
+        let id = n.wrapping_mul(6_364_136_223_846_793_005) >> 40;
+        text.push_str(&format!(
+            "{}{{\"order_id\": \"#W{id:08}\", \"user\": {{\"name\": \"person {}\", \"country\": \"USA\"}}, \"status\": \"{}\", \
+             \"total\": {}.{:02}, \"items\": [{{\"sku\": {}, \"name\": \"lamp\"}}, {{\"sku\": {}, \"name\": \"desk\"}}], \
+             \"note\": \"left at the door of the neighbour, as agreed\"}}",
+            if n == 0 { "" } else { ", " }, n % 997, ["pending", "delivered"][n as usize % 2], id % 900, n % 100, id / 3, id / 7
+        ));
+    }
+    text.push(']');
+    text
+}
+
+/// About 37 bytes to a token: logs and images in base64 runs of one letter, as such texts have (R3-5.18).
+fn sparse(bytes: usize) -> String {
+    let row = |n: usize| format!("{{\"id\": {n}, \"data\": \"{}\"}}", "A".repeat(1_200));
+    format!("[{}]", (0..bytes / 1_224).map(row).collect::<Vec<_>>().join(",\n"))
+}
+
+fn json(text: &str, target: usize, counter: &Counter) -> Option<Condensed> {
+    let (key, content_type) = (PointerKey::new([1; 32]), ContentType::Json);
+    condense(&CondenseRequest { text, content_type, target, query: None, pins: &[], counter, key: &key }).ok()
+}
+
+#[divan::bench]
+fn json_one_mebibyte_to_2000_tokens_cold(bencher: Bencher<'_, '_>) {
+    let text = rows(MEBIBYTE);
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| json(black_box(&text), TARGET, &counter));
+}
+
+/// 5 MB to 237 tokens (R3-5.18).
+#[divan::bench]
+fn json_five_megabytes_to_237_tokens_cold(bencher: Bencher<'_, '_>) {
+    let text = sparse(5_000_000);
+    Counter::o200k().count("");
+    bencher.with_inputs(Counter::o200k).bench_local_values(|counter| json(black_box(&text), 237, &counter));
+}
+
+#[divan::bench(args = [1, 10])]
+fn json_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
+    let text = rows(mebibytes * MEBIBYTE);
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| json(black_box(&text), TARGET, &counter));
+}

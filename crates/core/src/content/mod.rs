@@ -38,7 +38,7 @@ use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 1;
+pub const CONDENSER_VERSION: u32 = 2;
 
 /// What a text is, which decides how it is condensed (R0-22.6, extended).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

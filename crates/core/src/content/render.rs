@@ -164,7 +164,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn mark(&self, start: usize, end: usize) -> String {
+    pub(super) fn mark(&self, start: usize, end: usize) -> String {
         let tag = &self.tag;
         if self.header == Header::Bare {
             return format!("{OPEN}{tag}]");
@@ -188,7 +188,7 @@ impl<'a> Renderer<'a> {
         starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| self.gap(start..end)).collect()
     }
 
-    fn gap(&self, bytes: Range<usize>) -> Gap {
+    pub(super) fn gap(&self, bytes: Range<usize>) -> Gap {
         match self.line_range(bytes.start, bytes.end) {
             Some((first, last)) => Gap {
                 unit: Unit::Line,
