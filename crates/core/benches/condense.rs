@@ -119,3 +119,65 @@ fn prose_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     let (text, counter) = (prose(mebibytes * MEBIBYTE), Counter::o200k());
     bencher.bench_local(|| run(black_box(&text), ContentType::Prose, &counter, None));
 }
+
+/// Rust source of small functions with comments, a nested statement and a test here and there.
+fn source(bytes: usize) -> String {
+    let mut text = String::from("//! Sizes.\n\nuse std::fmt;\n\n");
+    let words = prose(bytes / 4);
+    let mut words = words.split_whitespace().cycle();
+    let mut n = 0;
+    while text.len() < bytes {
+        let mut word = || words.next().unwrap_or("word").trim_matches('.').to_owned();
+        text.push_str(&format!(
+            "/// Says what {} {} {}.\npub fn {}_{n}(rows: &[u32], {}: usize) -> Option<u32> {{\n    let mut {} = 0;\n    for row in rows {{\n        if *row > {n} {{\n            {} += row;\n        }}\n    }}\n    println!(\"{} {} {{}}\", rows.len());\n    rows.get({n}).copied()\n}}\n\n",
+            word(), word(), word(), word(), word(), word(), word(), word(), word()
+        ));
+        n += 1;
+    }
+    text
+}
+
+/// A conversation about a piece of work, as lines or as JSON.
+fn conversation(bytes: usize, json: bool) -> String {
+    let words = prose(bytes);
+    let said: Vec<&str> = words.split("\n\n").collect();
+    let turns = said.iter().enumerate().map(|(n, said)| {
+        let role = ["user", "assistant"][n % 2];
+        if json {
+            format!("{{\"role\":\"{role}\",\"content\":\"{said}\"}}")
+        } else {
+            format!("{role}: {said}\n")
+        }
+    });
+    let turns: Vec<String> = turns.collect();
+    if json { format!("[{}]", turns.join(",")) } else { turns.concat() }
+}
+
+/// Up to 128 KiB a syntax tree is made; beyond, code is read by its indentation.
+#[divan::bench(args = [32, 128, 129, 1_024, 10_240])]
+fn kibibytes_of_code_cold(bencher: Bencher<'_, '_>, kibibytes: usize) {
+    let text = source(kibibytes << 10);
+    let text = &text[..text.floor_char_boundary(kibibytes << 10)];
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| run(black_box(text), ContentType::Code, &counter, None));
+}
+
+#[divan::bench]
+fn one_mebibyte_of_code_with_a_query_cold(bencher: Bencher<'_, '_>) {
+    let text = source(MEBIBYTE);
+    Counter::o200k().count("");
+    bencher.with_inputs(Counter::o200k).bench_local_values(|counter| {
+        run(black_box(&text), ContentType::Code, &counter, Some("the captain's letter in winter"))
+    });
+}
+
+#[divan::bench(args = [false, true])]
+fn one_mebibyte_of_conversation_cold(bencher: Bencher<'_, '_>, json: bool) {
+    let text = conversation(MEBIBYTE, json);
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| run(black_box(&text), ContentType::Chat, &counter, None));
+}

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::earlier;
+use super::explain::{self, UnitReason};
 use super::extract::extract;
 use super::pins::{self, ErrorSense, Span, SpanKind};
 use super::render::Lines;
@@ -24,9 +26,33 @@ pub(super) trait Condenser: Sync {
     /// A text of at most the target's tokens, or why there is none.
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError>;
 
+    /// The same, and why each unit is shown or not.
+    fn explain(&self, job: &Job<'_>) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+        let draft = self.condense(job)?;
+        let reasons = explain::of_draft(job, &draft);
+        Ok((draft, reasons))
+    }
+
     /// Whether `text` has the structure that readers of this type rely on. What had it must keep it.
     fn parses(&self, _text: &str) -> bool {
         true
+    }
+}
+
+/// How the units of a type are chosen among, and how its gaps are written.
+#[derive(Debug, Clone)]
+pub(super) struct Manner {
+    /// Telling spans go before all text that holds none; otherwise they only add to its worth.
+    pub(super) telling_first: bool,
+    /// Marks are indented as what they stand for.
+    pub(super) indented_marks: bool,
+    /// What the parts of the text are called, in the singular, and where each stands: gaps say which they leave out.
+    pub(super) names: Option<(&'static str, Vec<Range<usize>>)>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { telling_first: true, indented_marks: false, names: None }
     }
 }
 
@@ -34,6 +60,11 @@ pub(super) trait Condenser: Sync {
 pub(super) trait Divide: Sync {
     /// Units that tile the text.
     fn units(&self, job: &Job<'_>) -> Vec<Piece>;
+
+    /// How they are chosen among.
+    fn manner(&self, _text: &str) -> Manner {
+        Manner::default()
+    }
 
     /// See [`Condenser::parses`].
     fn parses(&self, _text: &str) -> bool {
@@ -46,7 +77,14 @@ pub(super) struct Extractive<D>(pub(super) D);
 
 impl<D: Divide> Condenser for Extractive<D> {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
-        extract(job, &self.0.units(job))
+        extract(job, &self.0.units(job), &self.0.manner(job.request.text), None)
+    }
+
+    fn explain(&self, job: &Job<'_>) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+        let mut reasons = Vec::new();
+        let manner = self.0.manner(job.request.text);
+        let draft = extract(job, &self.0.units(job), &manner, Some(&mut reasons))?;
+        Ok((draft, reasons))
     }
 
     fn parses(&self, text: &str) -> bool {
@@ -72,8 +110,10 @@ pub(super) struct Job<'a> {
     pub(super) original_tokens: usize,
     pub(super) id: PointerId,
     pub(super) lines: Lines,
-    /// Where pins and our own pointers stand, joined; all must be shown.
+    /// Where pins, our own pointers and the marks of an earlier condensation stand, joined; all must be shown.
     pub(super) required: Vec<Range<usize>>,
+    /// Which of them are marks: these give way where they do not fit.
+    pub(super) marks: Vec<Range<usize>>,
     /// Every span that matters, by start.
     spans: Vec<Span>,
     /// Indices into `spans`: the first place of every distinct telling value.
@@ -86,7 +126,9 @@ impl<'a> Job<'a> {
     /// Looks at the original once; its pins stand in it.
     pub(super) fn new(request: &'a CondenseRequest<'a>, original_tokens: usize) -> Self {
         let text = request.text;
-        let required = join(required(request));
+        let hard = required(request);
+        let marks = earlier::marks(request, &hard);
+        let required = join(hard.into_iter().chain(marks.iter().cloned()).collect());
         let spans = pins::scan(text, error_sense(request.content_type));
         let telling = first_of_each(text, &spans);
         let whole =
@@ -97,8 +139,28 @@ impl<'a> Job<'a> {
             id: request.key.mint(ContentHash::of(text.as_bytes())),
             lines: Lines::of(text),
             required,
+            marks,
             spans,
             telling,
+            whole,
+        }
+    }
+
+    /// The same without the marks of an earlier condensation, which need not stand.
+    pub(super) fn without_marks(&self) -> Self {
+        let required = join(required(self.request));
+        let spans = self.spans.clone();
+        let whole =
+            join(spans.iter().map(|span| span.range.clone()).chain(required.iter().cloned()).collect());
+        Self {
+            request: self.request,
+            original_tokens: self.original_tokens,
+            id: self.id.clone(),
+            lines: self.lines.clone(),
+            required,
+            marks: Vec::new(),
+            spans,
+            telling: self.telling.clone(),
             whole,
         }
     }

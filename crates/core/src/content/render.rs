@@ -14,16 +14,20 @@
 
 use std::ops::Range;
 
+use super::frame::Manner;
 use super::{Gap, Unit};
 use crate::pointer::{Pointer, PointerId};
 
 /// What every mark begins with; `…` is one token in current vocabularies, `⋯` three.
-const OPEN: &str = "[…";
+pub(super) const OPEN: &str = "[…";
 /// A hidden stretch of at most this many bytes costs no more than the mark that would stand for it.
 const SHORTEST_GAP: usize = 12;
 
+/// Marks are indented so far at most, in bytes.
+const DEEPEST_MARK: usize = 48;
+
 /// Byte offsets of line starts; lines end at `\n` and are counted from 1.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lines {
     starts: Vec<usize>,
     len: usize,
@@ -41,6 +45,11 @@ impl Lines {
     /// The number of the line that holds byte `at`.
     fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at)
+    }
+
+    /// The numbers of the first and the last line that hold bytes of `range`.
+    pub(super) fn touched(&self, range: &Range<usize>) -> (usize, usize) {
+        (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
     }
 
     fn is_boundary(&self, at: usize) -> bool {
@@ -78,13 +87,19 @@ pub(super) struct Renderer<'a> {
     id: &'a PointerId,
     tag: String,
     header: Header,
+    manner: Option<&'a Manner>,
 }
 
 impl<'a> Renderer<'a> {
     pub(super) fn new(text: &'a str, lines: &'a Lines, id: &'a PointerId, header: Header) -> Self {
         let digits = id.as_str();
         let tag = if text.contains(OPEN) { digits[digits.len() - 2..].to_owned() } else { String::new() };
-        Self { text, lines, id, tag, header }
+        Self { text, lines, id, tag, header, manner: None }
+    }
+
+    /// The same with marks as this type of content has them.
+    pub(super) fn in_manner(self, manner: &'a Manner) -> Self {
+        Self { manner: Some(manner), ..self }
     }
 
     /// The header line.
@@ -153,6 +168,7 @@ impl<'a> Renderer<'a> {
         if !out.ends_with(|c: char| c.is_whitespace()) {
             out.push(' ');
         }
+        out.push_str(self.indentation(&gap));
         out.push_str(&self.mark(gap.start, gap.end));
         if gap.end == self.text.len() {
             return;
@@ -164,14 +180,41 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    /// White space before the first line that the gap hides, if marks are indented.
+    fn indentation(&self, gap: &Range<usize>) -> &'a str {
+        let indented = self.manner.is_some_and(|manner| manner.indented_marks) && self.header != Header::Bare;
+        if !indented || !self.lines.is_boundary(gap.start) {
+            return "";
+        }
+        let hidden = &self.text[gap.clone()];
+        let first = hidden.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let white = first.len() - first.trim_start_matches([' ', '\t']).len();
+        if white <= DEEPEST_MARK { &first[..white] } else { "" }
+    }
+
     fn mark(&self, start: usize, end: usize) -> String {
         let tag = &self.tag;
         if self.header == Header::Bare {
             return format!("{OPEN}{tag}]");
         }
+        let names = self.names(start..end);
         match self.line_range(start, end) {
-            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}]"),
-            None => format!("{OPEN}{tag} B{start}-{end}]"),
+            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}]"),
+            None => format!("{OPEN}{tag} B{start}-{end}{names}]"),
+        }
+    }
+
+    /// Which named parts the stretch holds whole: `, messages 3-7`.
+    fn names(&self, hidden: Range<usize>) -> String {
+        let Some((name, parts)) = self.manner.and_then(|manner| manner.names.as_ref()) else {
+            return String::new();
+        };
+        let first = parts.partition_point(|part| part.start < hidden.start);
+        let end = parts.partition_point(|part| part.end <= hidden.end);
+        match end.saturating_sub(first) {
+            0 => String::new(),
+            1 => format!(", {name} {end}"),
+            _ => format!(", {name}s {}-{end}", first + 1),
         }
     }
 

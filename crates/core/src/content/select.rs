@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
+use super::explain::Score;
 use super::frame::Job;
 use super::pins::Span;
 use super::render::Renderer;
@@ -206,21 +207,29 @@ impl<'a> Selection<'a> {
     /// What a piece is worth beside what is shown.
     pub(super) fn candidate(&self, index: usize) -> Candidate {
         let piece = &self.pieces[index];
+        let score = self.score(index);
+        let rank = match piece.tier {
+            Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
+            _ => score.rank,
+        };
+        let answers = self.crowded && score.relevance >= ANSWERS && piece.tier == Tier::Plain;
+        let tier = if answers { Tier::Telling } else { piece.tier };
+        Candidate { tier, rank, piece: index }
+    }
+
+    /// What the worth of a piece is made of.
+    pub(super) fn score(&self, index: usize) -> Score {
+        let piece = &self.pieces[index];
         let bytes = piece.range.len() as f32;
         let relevance = self.scores.relevance[piece.unit];
-        let gain = self.scores.gain(piece.unit, &self.said);
+        let novelty = self.scores.gain(piece.unit, &self.said);
         // Marks this piece would add or save, in bytes of text that cost as much.
         let marks =
             COHERENCE * self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
         let spans = self.weights[index] / bytes * SPAN_WEIGHT;
-        let value = piece.prior * (gain + spans) + QUERY_WEIGHT * relevance;
-        let rank = match piece.tier {
-            Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
-            _ => value * bytes / (bytes + marks).max(1.0),
-        };
-        let answers = self.crowded && relevance >= ANSWERS && piece.tier == Tier::Plain;
-        let tier = if answers { Tier::Telling } else { piece.tier };
-        Candidate { tier, rank, piece: index }
+        let value = piece.prior * (novelty + spans) + QUERY_WEIGHT * relevance;
+        let rank = value * bytes / (bytes + marks).max(1.0);
+        Score { relevance, novelty, weight: piece.prior, rank }
     }
 
     fn is_hidden(&self, piece: Option<usize>) -> bool {
