@@ -119,3 +119,28 @@ fn prose_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     let (text, counter) = (prose(mebibytes * MEBIBYTE), Counter::o200k());
     bencher.bench_local(|| run(black_box(&text), ContentType::Prose, &counter, None));
 }
+
+/// A page of about `bytes` bytes: paragraphs of an article, each with a script behind it.
+fn page(bytes: usize) -> String {
+    let paragraph =
+        |text: &str| format!("<p class=\"body\">{text}</p><script>track(\"{}\")</script>\n", text.len());
+    let body: String = prose(bytes * 9 / 10).split("\n\n").map(paragraph).collect();
+    format!(
+        "<!DOCTYPE html><html><head><title>Page</title></head><body><nav><a href=\"/\">Home</a></nav><article>{body}</article></body></html>"
+    )
+}
+
+#[divan::bench(args = [64, 256, 1_024])]
+fn html_kibibytes_to_2000_tokens(bencher: Bencher<'_, '_>, kibibytes: usize) {
+    let (text, counter) = (page(kibibytes << 10), Counter::o200k());
+    bencher.bench_local(|| run(black_box(&text), ContentType::Html, &counter, None));
+}
+
+#[divan::bench]
+fn html_one_mebibyte_cold(bencher: Bencher<'_, '_>) {
+    let text = page(MEBIBYTE);
+    Counter::o200k().count("");
+    bencher
+        .with_inputs(Counter::o200k)
+        .bench_local_values(|counter| run(black_box(&text), ContentType::Html, &counter, None));
+}

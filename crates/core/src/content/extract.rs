@@ -3,7 +3,8 @@
 //!
 //! Knows the order in which compromises are made; does not know content types.
 
-use super::CondenseError;
+use std::ops::Range;
+
 use super::fill::fill;
 use super::frame::{Draft, Job};
 use super::pins::Span;
@@ -11,6 +12,7 @@ use super::render::{Header, Renderer};
 use super::score::Scores;
 use super::select::Selection;
 use super::units::{Grain, Piece, Tier, refine};
+use super::{CondenseError, Gap};
 
 /// Per cent of the target that units with telling spans may take before only the spans themselves are kept: where a
 /// query is in view, most of the room belongs to what answers it.
@@ -32,7 +34,7 @@ pub(super) fn extract(job: &Job<'_>, units: &[Piece]) -> Result<Draft, CondenseE
     let telling = job.telling();
     let mut needed = job.original_tokens;
     for header in Header::LADDER {
-        let renderer = Renderer::new(job.request.text, &job.lines, &job.id, header);
+        let renderer = Renderer::new(job, header);
         let dear = job.request.counter.count(&renderer.header()) > target / header.share();
         if dear && header != Header::Bare {
             continue;
@@ -80,7 +82,9 @@ impl Attempt<'_> {
         let roomy = legal.iter().filter(|(_, tokens)| {
             tokens.is_some_and(|n| n <= self.job.request.target.saturating_mul(share) / 100)
         });
-        let tight = legal.iter().rev().filter(|(_, tokens)| tokens.is_some());
+        // With a query, telling spans that take more than their share compete with what answers it.
+        let unasked = self.job.request.query.is_none();
+        let tight = legal.iter().rev().filter(|(_, tokens)| unasked && tokens.is_some());
         for (pieces, _) in roomy.chain(tight) {
             let mut selection = self.selection(pieces);
             choose(&mut selection);
@@ -106,8 +110,19 @@ impl Attempt<'_> {
     fn draft(&self, mut selection: Selection<'_>) -> Draft {
         fill(&mut selection);
         let shown = selection.ranges();
-        Draft { text: self.renderer.text(&shown), gaps: self.renderer.gaps(&shown), shown, told: Vec::new() }
+        let (text, gaps) = (self.renderer.text(&shown), self.renderer.gaps(&shown));
+        match self.job.retold {
+            Some(_) => Draft { text, shown: Vec::new(), told: between(&gaps, self.job.lines.len()), gaps },
+            None => Draft { text, shown, told: Vec::new(), gaps },
+        }
     }
+}
+
+/// What is left of `len` bytes beside the gaps.
+fn between(gaps: &[Gap], len: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(gaps.iter().map(|gap| gap.bytes.end));
+    let ends = gaps.iter().map(|gap| gap.bytes.start).chain(std::iter::once(len));
+    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
 }
 
 /// Chooses, corrects the estimate of what is spent by the exact count, and chooses on while that leaves room.

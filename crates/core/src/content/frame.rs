@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use super::extract::extract;
 use super::pins::{self, ErrorSense, Span, SpanKind};
 use super::render::Lines;
+use super::retold::Retold;
 use super::units::Piece;
 use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Probes};
 use crate::hash::ContentHash;
@@ -71,7 +72,11 @@ pub(super) struct Job<'a> {
     pub(super) request: &'a CondenseRequest<'a>,
     pub(super) original_tokens: usize,
     pub(super) id: PointerId,
+    /// The lines of the original.
     pub(super) lines: Lines,
+    /// Where the words of the request's text stand in the original, if it is not the original itself.
+    pub(super) retold: Option<&'a Retold>,
+    tokens_per_byte: f32,
     /// Where pins and our own pointers stand, joined; all must be shown.
     pub(super) required: Vec<Range<usize>>,
     /// Every span that matters, by start.
@@ -96,10 +101,24 @@ impl<'a> Job<'a> {
             original_tokens,
             id: request.key.mint(ContentHash::of(text.as_bytes())),
             lines: Lines::of(text),
+            retold: None,
+            tokens_per_byte: tokens_per_byte(original_tokens, text),
             required,
             spans,
             telling,
             whole,
+        }
+    }
+
+    /// The job of condensing `request.text`, which retells the original of `job`.
+    pub(super) fn of_retold(job: &Job<'_>, request: &'a CondenseRequest<'a>, retold: &'a Retold) -> Self {
+        let tokens = request.counter.count(request.text);
+        Self {
+            id: job.id.clone(),
+            lines: job.lines.clone(),
+            retold: Some(retold),
+            tokens_per_byte: tokens_per_byte(tokens, request.text),
+            ..Self::new(request, job.original_tokens)
         }
     }
 
@@ -110,7 +129,7 @@ impl<'a> Job<'a> {
 
     /// How many tokens a byte of this text costs on average.
     pub(super) fn tokens_per_byte(&self) -> f32 {
-        (self.original_tokens as f32 / self.request.text.len().max(1) as f32).max(0.01)
+        self.tokens_per_byte
     }
 
     /// The longest beginning of `range` of at most `room` tokens that ends between words and cuts no span; gives
@@ -158,6 +177,10 @@ impl<'a> Job<'a> {
         let kept = kept.into_values().filter(|&kept| kept).count();
         Probes { kept, recoverable: total - kept, lost: 0 }
     }
+}
+
+fn tokens_per_byte(tokens: usize, text: &str) -> f32 {
+    (tokens as f32 / text.len().max(1) as f32).max(0.01)
 }
 
 /// Everyone may write of errors; tools report them.

@@ -21,6 +21,7 @@ mod plain;
 mod prose;
 pub mod rank;
 mod render;
+mod retold;
 mod score;
 pub mod sections;
 mod select;
@@ -38,7 +39,7 @@ use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 1;
+pub const CONDENSER_VERSION: u32 = 2;
 
 /// What a text is, which decides how it is condensed (R0-22.6, extended).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -14,6 +14,8 @@
 
 use std::ops::Range;
 
+use super::frame::Job;
+use super::retold::{Part, Retold};
 use super::{Gap, Unit};
 use crate::pointer::{Pointer, PointerId};
 
@@ -23,7 +25,7 @@ const OPEN: &str = "[…";
 const SHORTEST_GAP: usize = 12;
 
 /// Byte offsets of line starts; lines end at `\n` and are counted from 1.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lines {
     starts: Vec<usize>,
     len: usize,
@@ -36,6 +38,11 @@ impl Lines {
             .filter(|&start| start < text.len())
             .collect();
         Self { starts, len: text.len() }
+    }
+
+    /// Bytes of the original.
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// The number of the line that holds byte `at`.
@@ -78,21 +85,23 @@ pub(super) struct Renderer<'a> {
     id: &'a PointerId,
     tag: String,
     header: Header,
+    retold: Option<&'a Retold>,
 }
 
 impl<'a> Renderer<'a> {
-    pub(super) fn new(text: &'a str, lines: &'a Lines, id: &'a PointerId, header: Header) -> Self {
-        let digits = id.as_str();
+    pub(super) fn new(job: &'a Job<'_>, header: Header) -> Self {
+        let (text, digits) = (job.request.text, job.id.as_str());
         let tag = if text.contains(OPEN) { digits[digits.len() - 2..].to_owned() } else { String::new() };
-        Self { text, lines, id, tag, header }
+        Self { text, lines: &job.lines, id: &job.id, tag, header, retold: job.retold }
     }
 
     /// The header line.
     pub(super) fn header(&self) -> String {
         let (id, tag) = (self.id, &self.tag);
+        let made = if self.retold.is_some() { ", made readable" } else { "" };
         match self.header {
             Header::Full => format!(
-                "[Condensed. Full text: {id}. \"[…{tag} Lx-y]\" = lines x to y left out here, \"[…{tag} Bx-y]\" = bytes; \
+                "[Condensed{made}. Full text: {id}. \"[…{tag} Lx-y]\" = lines x to y left out here, \"[…{tag} Bx-y]\" = bytes; \
                  to read them, append #Lx-y or #Bx-y to the pointer.]\n"
             ),
             Header::Short => {
@@ -104,8 +113,8 @@ impl<'a> Renderer<'a> {
 
     /// A mark of typical size, to estimate what one costs.
     pub(super) fn sample_mark(&self) -> String {
-        let middle = self.text.len() / 2;
-        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.text.len())))
+        let middle = self.lines.len / 2;
+        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.lines.len)))
     }
 
     /// `shown` sorted, joined, and with gaps too short for a mark closed.
@@ -132,34 +141,51 @@ impl<'a> Renderer<'a> {
             if self.header == Header::Bare {
                 out.pop();
             } else {
-                out.push_str(&self.mark(0, self.text.len()));
+                out.push_str(&self.mark(0, self.lines.len));
             }
             return out;
         }
-        let mut at = 0;
-        for range in shown {
-            self.push_gap(&mut out, at..range.start);
-            out.push_str(&self.text[range.clone()]);
-            at = range.end;
+        for part in self.parts(shown) {
+            match part {
+                Part::Shown(range) => out.push_str(&self.text[range]),
+                Part::Gap(gap, before) => self.push_gap(&mut out, gap, before),
+            }
         }
-        self.push_gap(&mut out, at..self.text.len());
         out
     }
 
-    fn push_gap(&self, out: &mut String, gap: Range<usize>) {
-        if gap.is_empty() {
-            return;
+    /// What the text consists of that shows `shown`.
+    fn parts(&self, shown: &[Range<usize>]) -> Vec<Part> {
+        if let Some(retold) = self.retold {
+            return retold.parts(shown, self.lines.len);
         }
+        let mut parts = Vec::with_capacity(2 * shown.len() + 1);
+        let mut at = 0;
+        for range in shown {
+            if at < range.start {
+                parts.push(Part::Gap(at..range.start, range.start));
+            }
+            parts.push(Part::Shown(range.clone()));
+            at = range.end;
+        }
+        if at < self.text.len() {
+            parts.push(Part::Gap(at..self.text.len(), self.text.len()));
+        }
+        parts
+    }
+
+    /// `before` is where in the text the gap ends.
+    fn push_gap(&self, out: &mut String, gap: Range<usize>, before: usize) {
         if !out.ends_with(|c: char| c.is_whitespace()) {
             out.push(' ');
         }
         out.push_str(&self.mark(gap.start, gap.end));
-        if gap.end == self.text.len() {
+        if before >= self.text.len() {
             return;
         }
-        if self.text[..gap.end].ends_with('\n') {
+        if self.text[..before].ends_with('\n') {
             out.push('\n');
-        } else if !self.text[gap.end..].starts_with(|c: char| c.is_whitespace()) {
+        } else if !self.text[before..].starts_with(|c: char| c.is_whitespace()) {
             out.push(' ');
         }
     }
@@ -183,9 +209,11 @@ impl<'a> Renderer<'a> {
 
     /// The gaps that `shown`, which is settled, leaves.
     pub(super) fn gaps(&self, shown: &[Range<usize>]) -> Vec<Gap> {
-        let starts = std::iter::once(0).chain(shown.iter().map(|range| range.end));
-        let ends = shown.iter().map(|range| range.start).chain(std::iter::once(self.text.len()));
-        starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| self.gap(start..end)).collect()
+        let gaps = self.parts(shown).into_iter().filter_map(|part| match part {
+            Part::Gap(bytes, _) => Some(self.gap(bytes)),
+            Part::Shown(_) => None,
+        });
+        gaps.collect()
     }
 
     fn gap(&self, bytes: Range<usize>) -> Gap {
