@@ -21,6 +21,7 @@ mod plain;
 mod prose;
 pub mod rank;
 mod render;
+mod research;
 mod retold;
 mod score;
 pub mod sections;
@@ -204,7 +205,8 @@ fn condenser_for(content_type: ContentType, text: &str) -> &'static dyn Condense
         ContentType::ContextDoc => &Extractive(context_doc::ContextDoc::Current),
         ContentType::PriorTurn => &Extractive(context_doc::ContextDoc::Prior),
         ContentType::Prose => &Extractive(prose::Prose),
-        ContentType::Markdown | ContentType::ResearchDoc => &Extractive(markdown::Markdown),
+        ContentType::Markdown => &Extractive(markdown::Markdown),
+        ContentType::ResearchDoc => &Extractive(research::Research),
         ContentType::PageDoc => page::CONDENSER,
         ContentType::Chat => chat::CONDENSER,
         ContentType::Json => json::CONDENSER,

@@ -22,6 +22,8 @@ const SPAN_WEIGHT: f32 = 40.0;
 const COHERENCE: f32 = 3.0;
 /// From this relevance on a piece stands beside those with telling spans.
 const ANSWERS: f32 = 0.5;
+/// What a date or a quantity weighs.
+const LEAST_WEIGHT: f32 = 1.0;
 /// After so many pieces in a row that do not fit, only filling up is left to do.
 const MOST_MISSES: usize = 64;
 /// A score that fell by less than this share since it was looked up is good enough.
@@ -57,6 +59,10 @@ pub(super) struct Selection<'a> {
     scores: &'a Scores,
     renderer: &'a Renderer<'a>,
     weights: Vec<f32>,
+    /// Which pieces hold a telling span of more than the least weight.
+    strong: Vec<bool>,
+    /// A query is in view.
+    asked: bool,
     /// Not all telling spans fit, so what answers the query competes with them.
     crowded: bool,
     pub(super) shown: Vec<bool>,
@@ -82,12 +88,15 @@ impl<'a> Selection<'a> {
     ) -> Self {
         let counter = job.request.counter;
         let mark = counter.count(&renderer.sample_mark());
+        let (weights, strong) = span_weights(pieces, telling);
         let mut selection = Self {
             job,
             pieces,
             scores,
             renderer,
-            weights: span_weights(pieces, telling),
+            weights,
+            strong,
+            asked: job.request.query.is_some(),
             crowded: false,
             shown: vec![false; pieces.len()],
             partial: BTreeMap::new(),
@@ -161,7 +170,7 @@ impl<'a> Selection<'a> {
     /// Adds the best pieces until no other fits; says whether it added any.
     pub(super) fn choose(&mut self) -> bool {
         let steps = self.steps.len();
-        let hidden = (0..self.pieces.len()).filter(|&piece| !self.shown[piece]);
+        let hidden = (0..self.pieces.len()).filter(|&piece| self.may_show(piece));
         let mut heap: BinaryHeap<Candidate> = hidden.map(|piece| self.candidate(piece)).collect();
         let mut misses = 0;
         while let Some(best) = heap.pop() {
@@ -177,7 +186,7 @@ impl<'a> Selection<'a> {
                 for piece in self.show(best.piece) {
                     let beside =
                         [piece.checked_sub(1), Some(piece + 1).filter(|&next| next < self.pieces.len())];
-                    let hidden = beside.into_iter().flatten().filter(|&next| !self.shown[next]);
+                    let hidden = beside.into_iter().flatten().filter(|&next| self.may_show(next));
                     heap.extend(hidden.map(|next| self.candidate(next)));
                 }
             } else {
@@ -218,9 +227,20 @@ impl<'a> Selection<'a> {
             Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
             _ => value * bytes / (bytes + marks).max(1.0),
         };
-        let answers = self.crowded && relevance >= ANSWERS && piece.tier == Tier::Plain;
-        let tier = if answers { Tier::Telling } else { piece.tier };
+        let tier = match piece.tier {
+            Tier::Plain if self.crowded && relevance >= ANSWERS => Tier::Telling,
+            // Dates and quantities stand everywhere: beside a query they are no reason to be kept.
+            Tier::Telling if self.crowded && self.asked && !self.strong[index] && relevance < ANSWERS => {
+                Tier::Plain
+            }
+            tier => tier,
+        };
         Candidate { tier, rank, piece: index }
+    }
+
+    /// Whether a piece is hidden and need not stay so.
+    pub(super) fn may_show(&self, piece: usize) -> bool {
+        !self.shown[piece] && self.pieces[piece].tier != Tier::Never
     }
 
     fn is_hidden(&self, piece: Option<usize>) -> bool {
@@ -279,14 +299,15 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// How much the telling spans in each piece weigh.
-fn span_weights(pieces: &[Piece], telling: &[&Span]) -> Vec<f32> {
-    let mut weights = vec![0.0; pieces.len()];
+/// How much the telling spans in each piece weigh, and whether one of them has more than the least weight.
+fn span_weights(pieces: &[Piece], telling: &[&Span]) -> (Vec<f32>, Vec<bool>) {
+    let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
     for span in telling {
         let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);
         if let Some(weight) = weights.get_mut(at) {
             *weight += span.kind.weight();
+            strong[at] |= span.kind.weight() > LEAST_WEIGHT;
         }
     }
-    weights
+    (weights, strong)
 }

@@ -27,6 +27,8 @@ pub(super) enum Tier {
     Telling,
     /// Competes on its score.
     Plain,
+    /// Is not shown unless something required stands in it.
+    Never,
 }
 
 /// A stretch of the original that is chosen or not.
@@ -88,6 +90,7 @@ pub(super) fn refine(
             let holds = |spans: &[Range<usize>]| spans.iter().any(|span| overlaps(span, &range));
             let tier = match unit.tier {
                 tier if holds(&hard) => tier.min(Tier::Required),
+                Tier::Never => Tier::Never,
                 tier if holds(&soft) => tier.min(Tier::Telling),
                 tier => tier,
             };
