@@ -9,8 +9,6 @@ use super::frame::{Divide, Job};
 use super::markdown;
 use super::units::{Piece, Tier};
 
-/// What one advertising phrase leaves of a sentence's weight; more of them count as one.
-const ADVERTISING: f32 = 0.1;
 /// What a citation adds to a claim's weight.
 const CITED: f32 = 1.8;
 /// Longer paragraphs are no mere sources.
@@ -119,7 +117,7 @@ fn weigh(text: &str, pieces: &mut [Piece]) {
         let lower = text[piece.range.clone()].to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
         if says(&PRAISE) {
-            piece.prior *= ADVERTISING;
+            piece.tier = Tier::Last;
         } else if says(&STATUS) {
             piece.tier = Tier::Telling;
         }

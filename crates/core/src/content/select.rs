@@ -228,7 +228,7 @@ impl<'a> Selection<'a> {
             _ => value * bytes / (bytes + marks).max(1.0),
         };
         let tier = match piece.tier {
-            Tier::Plain if self.crowded && relevance >= ANSWERS => Tier::Telling,
+            Tier::Plain | Tier::Last if self.crowded && relevance >= ANSWERS => Tier::Telling,
             // Dates and quantities stand everywhere: beside a query they are no reason to be kept.
             Tier::Telling if self.crowded && self.asked && !self.strong[index] && relevance < ANSWERS => {
                 Tier::Plain

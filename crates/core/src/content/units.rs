@@ -27,6 +27,8 @@ pub(super) enum Tier {
     Telling,
     /// Competes on its score.
     Plain,
+    /// Comes when nothing else is left.
+    Last,
     /// Is not shown unless something required stands in it.
     Never,
 }

@@ -83,7 +83,6 @@ fn what_is_no_object_to_its_end_is_read_as_markdown() {
         "{\"a\" 1}",
         "{} x",
         "{\"zones\": [{\"kind\"}]}",
-        "{]",
         "{\"a\": \"\\",
         "{\"é\":}",
     ] {
