@@ -19,6 +19,8 @@ use crate::pointer::{Pointer, PointerId};
 
 /// Where there is no white space, a word is taken to end after so many bytes.
 const LONGEST_WORD: usize = 48;
+/// How many bytes of a retold text are counted to learn what a byte costs.
+const DENSITY_SAMPLE: usize = 16 << 10;
 
 /// Makes one content type smaller.
 pub(super) trait Condenser: Sync {
@@ -112,12 +114,13 @@ impl<'a> Job<'a> {
 
     /// The job of condensing `request.text`, which retells the original of `job`.
     pub(super) fn of_retold(job: &Job<'_>, request: &'a CondenseRequest<'a>, retold: &'a Retold) -> Self {
-        let tokens = request.counter.count(request.text);
+        let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
+        let tokens = request.counter.count(sample);
         Self {
             id: job.id.clone(),
             lines: job.lines.clone(),
             retold: Some(retold),
-            tokens_per_byte: tokens_per_byte(tokens, request.text),
+            tokens_per_byte: tokens_per_byte(tokens, sample),
             ..Self::new(request, job.original_tokens)
         }
     }

@@ -109,7 +109,8 @@ const MOST_RUNS: usize = BASE * BASE * BASE * BASE;
 
 /// The page as the library sees it, or none if it is too large or too deep.
 fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
-    if outline.runs.len() > MOST_RUNS || outline.runs.is_empty() {
+    let text: usize = outline.runs.iter().map(|run| run.range.len()).sum();
+    if outline.runs.len() > MOST_RUNS || outline.runs.is_empty() || text > LARGEST_COPY {
         return None;
     }
     let mut copy = String::new();
