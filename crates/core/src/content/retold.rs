@@ -49,7 +49,9 @@ impl Retold {
                 }
                 let joins = index == next && !word.after_gap;
                 if !joins && done < word.source.start {
-                    let at = word.mark_at.max(written);
+                    // Where a range begins within a word, the mark goes before what is shown of it.
+                    let within = written == range.start && written > self.words[0].mark_at;
+                    let at = if within { written } else { word.mark_at.max(written) };
                     push_shown(&mut parts, written..at);
                     parts.push(Part::Gap(done..word.source.start, at));
                     written = at;

@@ -35,6 +35,10 @@ enum Fact {
 
 const FACTS: usize = 13;
 
+fn is_canonical(tag: &str) -> bool {
+    attribute(tag, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
+}
+
 /// What a page says of itself; the first to say a thing is believed.
 #[derive(Debug, Default)]
 pub(super) struct Facts([Option<String>; FACTS]);
@@ -48,10 +52,8 @@ impl Facts {
             let name = &page[token.name.clone()];
             match token.kind {
                 Kind::Open if name.eq_ignore_ascii_case("meta") => facts.meta(text),
-                Kind::Open if name.eq_ignore_ascii_case("link") => {
-                    if attribute(text, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical")) {
-                        facts.set(Fact::Address, attribute(text, "href").unwrap_or_default());
-                    }
+                Kind::Open if name.eq_ignore_ascii_case("link") && is_canonical(text) => {
+                    facts.set(Fact::Address, attribute(text, "href").unwrap_or_default());
                 }
                 Kind::Hidden if name.eq_ignore_ascii_case("title") => {
                     html_title.get_or_insert(text);

@@ -44,27 +44,46 @@ pub(super) fn looks_like(text: &str) -> bool {
 impl Condenser for Html {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
         let page = job.request.text;
-        let readable = readable(page, &job.required);
-        // What must stand together is looked for together.
-        let pins: Vec<String> = job.required.iter().map(|range| page[range.clone()].to_owned()).collect();
-        let request = CondenseRequest { text: &readable.text, pins: &pins, ..*job.request };
-        let inner = Job::of_retold(job, &request, &readable.retold);
-        extract(&inner, &units(&readable))
+        let stand = |text: &str| job.required.iter().all(|range| text.contains(&page[range.clone()]));
+        let first = readable(page, &[]);
+        let first = if stand(&first.text) { Some(shorten(job, &first)) } else { None };
+        match first {
+            Some(Ok(draft)) if stand(&draft.text) => Ok(draft),
+            // What must stand may be markup, or a mark may have come into the middle of it.
+            first => shorten(job, &readable(page, &job.required)).map_err(|error| match first {
+                Some(Err(other)) => larger(error, other),
+                _ => error,
+            }),
+        }
     }
 }
 
-fn readable(page: &str, required: &[std::ops::Range<usize>]) -> Readable {
+/// The error that asks for more.
+fn larger(one: CondenseError, other: CondenseError) -> CondenseError {
+    let needed = |error: &CondenseError| match error {
+        CondenseError::PinsExceedTarget { needed, .. } => *needed,
+        CondenseError::PinAbsent { .. } => usize::MAX,
+    };
+    if needed(&one) >= needed(&other) { one } else { other }
+}
+
+/// The readable text, made to meet the target.
+fn shorten(job: &Job<'_>, readable: &Readable) -> Result<Draft, CondenseError> {
+    // What must stand together is looked for together.
+    let pins: Vec<String> =
+        job.required.iter().map(|range| job.request.text[range.clone()].to_owned()).collect();
+    let request = CondenseRequest { text: &readable.text, pins: &pins, ..*job.request };
+    extract(&Job::of_retold(job, &request, &readable.retold), &units(readable))
+}
+
+/// The readable text of `page`; `verbatim` are stretches that stand in it as they are.
+fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
     let tokens = scan::tokens(page);
     let outline = outline::outline(page, &tokens);
     let mut kept = main_text::main_text(page, &tokens, &outline);
     trim::trim(page, &outline, &mut kept);
     let facts = Facts::of(page, &tokens);
-    let parts = Page { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts };
-    let readable = parts.readable(&[]);
-    if required.iter().all(|range| readable.text.contains(&page[range.clone()])) {
-        return readable;
-    }
-    parts.readable(required)
+    Page { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)
 }
 
 fn units(readable: &Readable) -> Vec<Piece> {

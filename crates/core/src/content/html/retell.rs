@@ -74,7 +74,13 @@ impl Page<'_> {
     /// Where something begins that a reader may miss and that the text does not say.
     fn furniture(&self) -> Vec<usize> {
         let hidden = self.tokens.iter().filter(|token| {
-            matches!(token.kind, Kind::Hidden | Kind::Comment) && token.range.len() >= SHORTEST_FURNITURE
+            let name = &self.page[token.name.clone()];
+            let text = !name.eq_ignore_ascii_case("script") && !name.eq_ignore_ascii_case("style");
+            match token.kind {
+                Kind::Hidden => text || token.range.len() >= SHORTEST_FURNITURE,
+                Kind::Comment => token.range.len() >= SHORTEST_FURNITURE,
+                _ => false,
+            }
         });
         let left_out = self
             .outline

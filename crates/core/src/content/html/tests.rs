@@ -87,7 +87,7 @@ fn what_must_stand_stands_even_where_it_is_markup() {
         "at noon, and",
     ] {
         let at = page.find(pin).unwrap();
-        let required = [at..at + pin.len()];
+        let required = vec![at..at + pin.len(); 1];
         let readable = readable(&page, &required);
         assert!(readable.text.contains(pin), "{pin:?} in {}", readable.text);
         check_words(&page, &readable);

@@ -96,7 +96,7 @@ impl Out<'_> {
         let find = |names: &[&str]| {
             let named =
                 |name: &&str| members.iter().find(|member| unquoted(&text[member.key.clone()]) == *name);
-            names.iter().find_map(|name| named(name)).map(|member| unquoted(&text[member.value.clone()]))
+            names.iter().find_map(named).map(|member| unquoted(&text[member.value.clone()]))
         };
         let kind = Kind::of(find(&KIND).unwrap_or_else(|| unquoted(&text[zone.key.clone()])));
         // What says nothing of its confidence was not doubted.
