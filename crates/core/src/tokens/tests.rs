@@ -93,6 +93,29 @@ proptest! {
     }
 }
 
+/// More words than a table holds, short and long, with control characters where a table keeps lengths.
+#[test]
+fn words_that_share_a_bucket_keep_their_counts() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let mut word = |length: usize| -> String {
+        (0..length).map(|_| ['a', 'e', 'n', 't', 'R', '\n', '\x0e', '.', 'é'][random() % 9]).collect()
+    };
+    let words: Vec<String> = (0..60_000).map(|n| word(1 + n % 33)).collect();
+    let vocabulary = OpenAi::O200k;
+    let reference = tiktoken::get_encoding(vocabulary.name()).unwrap();
+    for _ in 0..2 {
+        for word in &words {
+            assert_eq!(vocabulary.count(word), reference.count(word), "{word:?}");
+        }
+    }
+}
+
 #[test]
 fn counts_equal_those_of_the_reference_implementation() {
     let vectors: Vec<Value> =
