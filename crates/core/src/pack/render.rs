@@ -25,6 +25,12 @@ pub(super) struct Rendered {
     pub gaps: Vec<Gap>,
 }
 
+impl Rendered {
+    pub fn absent() -> Self {
+        Self { rendition: Rendition::Absent, text: String::new(), tokens: 0, pointer: None, gaps: Vec::new() }
+    }
+}
+
 /// Makes renditions and remembers them, and the model's own where it supplied some.
 pub(super) struct Renderer<'a> {
     pub counter: &'a Counter,
@@ -53,13 +59,15 @@ impl<'a> Renderer<'a> {
         Rendered { rendition: Rendition::Whole, text, tokens, pointer: None, gaps: Vec::new() }
     }
 
-    /// The whole part's cost, unless it exceeds `limit`.
-    pub fn whole_cost(&self, part: &Part, limit: usize) -> Option<usize> {
+    /// The whole part's cost, unless it exceeds `limit`. `framed` is room to write in.
+    pub fn whole_cost(&self, part: &Part, limit: usize, framed: &mut String) -> Option<usize> {
         // A huge text is measured before a framed copy of it is made.
         if part.text.len() > 1 << 16 {
             self.counter.count_up_to(&part.text, limit)?;
         }
-        self.counter.count_up_to(&part.framed(&part.text), limit)
+        framed.clear();
+        part.frame_into(&part.text, framed);
+        self.counter.count_up_to(framed, limit)
     }
 
     /// The part condensed to at most `target` tokens, its frame included.
