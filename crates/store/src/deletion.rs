@@ -88,7 +88,7 @@ mod tests {
     use crate::StoreOptions;
 
     /// A large content, so that there is a folder to delete.
-    const CONTENT: [u8; 100_000] = [b'x'; 100_000];
+    static CONTENT: [u8; 100_000] = [b'x'; 100_000];
 
     #[test]
     fn a_deletion_cut_short_is_finished_when_the_store_is_opened() {
