@@ -93,6 +93,18 @@ proptest! {
     }
 }
 
+/// `'s's` is one piece of two tokens: a run of them must not end in the middle of a piece where it did not before.
+#[test]
+fn a_shortened_run_ends_at_the_same_place_of_a_piece() {
+    for vocabulary in [OpenAi::Cl100k, OpenAi::O200k] {
+        let reference = tiktoken::get_encoding(vocabulary.name()).unwrap();
+        for (times, after) in (4_940..4_953).flat_map(|times| ["", "t", "tbba"].map(|after| (times, after))) {
+            let text = "'s".repeat(times) + after;
+            assert_eq!(vocabulary.count(&text), reference.count(&text), "{times} {after:?}");
+        }
+    }
+}
+
 #[test]
 fn counts_equal_those_of_the_reference_implementation() {
     let vectors: Vec<Value> =
