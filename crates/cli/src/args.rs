@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// Make a text smaller; what is left out can be read back with `larder rehydrate`
     #[command(
-        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json"
+        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense minutes.txt --to 400 --by-model"
     )]
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
@@ -225,6 +225,12 @@ pub struct CondenseArgs {
     /// As for `larder count`
     #[arg(long, value_name = "NAME|PATH")]
     pub tokenizer: Option<String>,
+    /// Let the model of layer NERVES retell the text; what it writes is checked, and condensed by rule if it fails
+    #[arg(long)]
+    pub by_model: bool,
+    /// Fetch missing model weights without asking
+    #[arg(long, short, requires = "by_model")]
+    pub yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -606,6 +606,50 @@ fn a_new_store_is_whole_and_a_damaged_one_is_not() {
         "",
         "damaged bytes are not passed off as the original"
     );
+
+#[test]
+fn a_broken_compression_recipe_stops_the_start_where_a_model_is_to_condense() {
+    let shop = Shop::with_provider([]);
+    shop.write("recipes/compress/compress_prior_turn.yaml", "name: compress_prior_turn\n");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let args = ["explain", "notes/summary", "--doc", "notes=a.txt", "--query", "What?"];
+    shop.ok(&args);
+    shop.configure("", "[policy]\nuse_llm_summarizer = true\n");
+    let ran = shop.fails(1, &args);
+    assert!(ran.err.contains("content type prior_turn"), "{}", ran.err);
+    assert!(ran.err.contains("compress/compress_prior_turn"), "{}", ran.err);
+}
+
+#[test]
+fn condense_by_model_says_who_wrote_it_and_leads_back() {
+    let shop = Shop::with_models(
+        std::iter::repeat_with(|| reply_text("It lists lamps and what they cost.")).take(300),
+    );
+    shop.configure_layers(&["NERVES"], "", "");
+    let original = "Many lamps hang there, and each has its price on a small card.\n".repeat(100);
+    shop.write("long.txt", &original);
+    let args = ["condense", "long.txt", "--to", "200", "--by-model"];
+    let condensed = shop.json(&args);
+    assert_eq!(condensed["author"]["model"], "stub", "{condensed}");
+    assert_eq!(condensed["author"]["recipe"], "compress/generic");
+    let calls = condensed["condensing"]["calls"].as_u64().unwrap();
+    assert!(calls >= 2 && shop.seen().len() as u64 == calls, "{condensed}");
+    assert_eq!(shop.ok(&["rehydrate", condensed["pointer"].as_str().unwrap()]).out, original);
+    let again = shop.json(&args);
+    assert_eq!((&again["text"], &again["condensing"]["calls"]), (&condensed["text"], &json!(0)), "cached");
+    let ran = shop.ok(&["condense", "long.txt", "--to", "199", "--by-model"]);
+    assert!(ran.out.contains("lamps and what they cost") && ran.err.contains("by stub"), "{ran:?}");
+}
+
+#[test]
+fn condense_by_a_model_that_fails_is_by_rule_and_says_so() {
+    let shop = Shop::with_models([Answer::json(500, &json!({"error": {"message": "broken"}}))]);
+    shop.configure_layers(&["NERVES"], "", "");
+    shop.write("long.txt", "Many lamps hang there, and each has its price.\n".repeat(20));
+    let condensed = shop.json(&["condense", "long.txt", "--to", "100", "--by-model"]);
+    assert!(condensed.get("author").is_none() && condensed["tokens"].as_u64().unwrap() <= 100);
+    assert!(condensed["condensing"]["failures"].to_string().contains("500"), "{condensed}");
+}
 }
 
 fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -15,12 +15,12 @@ use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
 use self::places::Places;
-use crate::engine::Policy;
+use crate::engine::{DEFAULT_SUMMARIZER_TIMEOUT, Policy};
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
-/// Seconds that condensed forms are cached (R0-30.5).
-const COMPRESSION_CACHE_TTL_S: u64 = 300;
+/// How long condensed forms are cached (R0-30.5).
+const COMPRESSION_CACHE_TTL: Duration = Duration::from_secs(300);
 
 /// Environment lookup, injected so that nothing else reads the environment.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -89,7 +89,7 @@ fn whole(text: &str) -> bool {
 }
 
 /// The one settings schema (C86). Environment names with the prefix come first, then the older ones.
-const KNOWN: [Known; 3] = [
+const KNOWN: [Known; 4] = [
     Known {
         key: "policy.compression_enabled",
         env: &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
@@ -103,6 +103,13 @@ const KNOWN: [Known; 3] = [
         help: "let the model of layer NERVES write condensed renditions (R3-4.20)",
         default: "false",
         check: boolean,
+    },
+    Known {
+        key: "policy.summarizer_timeout_s",
+        env: &["LARDER_SUMMARIZER_TIMEOUT"],
+        help: "seconds that a model may condense for one run; what is not done then is condensed by rule",
+        default: "120",
+        check: whole,
     },
     Known {
         key: "policy.compression_cache_ttl_s",
@@ -259,13 +266,23 @@ impl Config {
         Policy {
             compression_enabled: self.value("policy.compression_enabled") != Some("false"),
             use_llm_summarizer: self.value("policy.use_llm_summarizer") == Some("true"),
+            summarizer_timeout: self
+                .seconds("policy.summarizer_timeout_s")
+                .unwrap_or(DEFAULT_SUMMARIZER_TIMEOUT),
         }
     }
 
     /// How long condensed forms are cached.
     pub fn compaction_ttl(&self) -> Duration {
-        let seconds = self.value("policy.compression_cache_ttl_s").and_then(|text| text.parse().ok());
-        Duration::from_secs(seconds.unwrap_or(COMPRESSION_CACHE_TTL_S))
+        self.seconds("policy.compression_cache_ttl_s").unwrap_or(COMPRESSION_CACHE_TTL)
+    }
+
+    fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
+        self.value(key)?.parse().ok()
+    }
+
+    fn seconds(&self, key: &str) -> Option<Duration> {
+        self.number(key).map(Duration::from_secs)
     }
 
     /// Every setting, for people.

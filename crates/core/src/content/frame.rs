@@ -252,6 +252,7 @@ pub(super) fn proved(job: &Job<'_>, condenser: &dyn Condenser, draft: Draft) -> 
         probes: job.probes(&draft.shown, &draft.text, &draft.told),
         gaps: draft.gaps,
         text: draft.text,
+        author: None,
     })
 }
 

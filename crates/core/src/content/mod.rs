@@ -21,6 +21,7 @@ mod plain;
 mod prose;
 pub mod rank;
 mod render;
+pub mod retell;
 mod score;
 pub mod sections;
 mod select;
@@ -149,6 +150,20 @@ pub struct Condensed {
     pub gaps: Vec<Gap>,
     /// What became of the telling details.
     pub probes: Probes,
+    /// The model that wrote it, unless it was made by rule.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub author: Option<Author>,
+}
+
+/// The model that wrote a condensed text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// Its name in the model table.
+    pub model: String,
+    /// The recipe it followed: `category/name`.
+    pub recipe: String,
+    /// The recipe's version.
+    pub version: String,
 }
 
 /// Why a text could not be condensed to its target.
@@ -230,5 +245,6 @@ fn whole(job: &Job<'_>) -> Condensed {
         pointer: Pointer::whole(job.id.clone()),
         gaps: Vec::new(),
         probes: job.probes(std::slice::from_ref(&(0..text.len())), text, &[]),
+        author: None,
     }
 }

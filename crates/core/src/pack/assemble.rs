@@ -188,6 +188,7 @@ fn part_receipt(
         reason,
         pointer,
         gaps: std::mem::take(&mut rendered.gaps),
+        author: rendered.author.take(),
         next,
     }
 }

@@ -36,7 +36,8 @@ pub struct Packing<'a> {
     slot_of: Vec<usize>,
     critical: Vec<bool>,
     rounds: usize,
-    refused_by_model: BTreeSet<(usize, usize)>,
+    /// Parts that the model could not condense.
+    refused_by_model: BTreeSet<usize>,
 }
 
 impl<'a> Packing<'a> {
@@ -78,9 +79,9 @@ impl<'a> Packing<'a> {
     /// Takes a rendition that was asked for; `None` means the model failed and the deterministic one stands.
     pub fn supply(&mut self, key: (usize, usize), condensed: Option<Condensed>) {
         match condensed {
-            Some(condensed) => self.renderer.supply(key.0, key.1, condensed),
+            Some(condensed) => self.renderer.supply(key.0, condensed),
             None => {
-                self.refused_by_model.insert(key);
+                self.refused_by_model.insert(key.0);
             }
         }
     }
@@ -414,9 +415,11 @@ impl<'a> Packing<'a> {
             Choice::Pointer => self.renderer.pointer(part),
             Choice::Absent => absent(),
             Choice::Condensed(target) => {
-                if let Some(wanted) = wanted
-                    && !self.renderer.has(index, target)
-                    && !self.refused_by_model.contains(&(index, target))
+                let inner = target.saturating_sub(self.ladders[index].frame);
+                // What has been decided for a message must come out the same whenever the history is replayed.
+                if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none())
+                    && self.renderer.written(index, inner).is_none()
+                    && !self.refused_by_model.contains(&index)
                 {
                     wanted.insert((index, target));
                     return absent();
@@ -467,7 +470,7 @@ impl<'a> Packing<'a> {
 }
 
 fn absent() -> Rendered {
-    Rendered { rendition: Rendition::Absent, text: String::new(), tokens: 0, pointer: None, gaps: Vec::new() }
+    Rendered::nothing(Rendition::Absent)
 }
 
 fn measure(renderer: &Renderer<'_>, part: &Part, limit: usize) -> Ladder {
