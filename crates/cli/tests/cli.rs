@@ -354,34 +354,6 @@ fn a_fallback_with_a_smaller_window_gets_a_smaller_prompt() {
 }
 
 #[test]
-fn ask_answers_over_a_folder_with_citations_that_resolve() {
-    let shop = Shop::with_models([reply(&json!({"answer": "2401 euros", "citations": ["p1"]}))]);
-    let lamps = "# Lamps\n\nLamp 343 costs 2401 euros.\n";
-    shop.write("docs/lamps.md", lamps);
-    shop.write("docs/other.md", "# Chairs\n\nA chair has four legs.\n");
-    let run = shop.json(&["ask", "docs", "What does lamp 343 cost?"]);
-    assert_eq!(keys(&run), ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms"]);
-    let citation = &run["citations"][0];
-    assert_eq!(citation["source"], "docs/lamps.md");
-    let bytes: Vec<usize> = serde_json::from_value(citation["bytes"].clone()).unwrap();
-    assert!(lamps[bytes[0]..bytes[1]].contains("2401 euros"), "{citation}");
-    assert!(citation["lines"].is_array(), "{citation}");
-    assert!(shop.seen()[0].json()["messages"].to_string().contains("costs 2401 euros"));
-}
-
-#[test]
-fn ask_says_when_there_is_nothing_to_read() {
-    let shop = Shop::with_models([]);
-    shop.write("docs/picture.bin", [0, 159, 146, 150]);
-    let ran = shop.fails(1, &["ask", "docs", "What?"]);
-    assert!(ran.err.contains("no readable text"), "{}", ran.err);
-    let ran = shop.fails(1, &["ask", "nowhere", "What?"]);
-    assert!(ran.err.contains("nowhere"), "{}", ran.err);
-    shop.fails(2, &["ask", "docs"]);
-    assert_eq!(shop.seen().len(), 0);
-}
-
-#[test]
 fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
     let shop = Shop::with_provider([]);
     let ran = shop.fails(1, &["run", "notes/summry", "--query", "What?"]);
@@ -606,6 +578,34 @@ fn a_new_store_is_whole_and_a_damaged_one_is_not() {
         "",
         "damaged bytes are not passed off as the original"
     );
+}
+
+fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files_under(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    let shop = Shop::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(shop.ok(&["completions", shell]).out.contains("rehydrate"), "{shell}");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_any_more_is_no_failure() {
+    let shop = Shop::new();
+    shop.write("long.txt", long_text().repeat(20));
+    let pointer = shop.pointer_to("long.txt");
+    let mut child = shop.start(&["rehydrate", &pointer]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
 
 #[test]
 fn a_broken_compression_recipe_stops_the_start_where_a_model_is_to_condense() {
@@ -649,32 +649,4 @@ fn condense_by_a_model_that_fails_is_by_rule_and_says_so() {
     let condensed = shop.json(&["condense", "long.txt", "--to", "100", "--by-model"]);
     assert!(condensed.get("author").is_none() && condensed["tokens"].as_u64().unwrap() <= 100);
     assert!(condensed["condensing"]["failures"].to_string().contains("500"), "{condensed}");
-}
-}
-
-fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files_under(&path)) } else { found.push(path) }
-    }
-    found
-}
-
-#[test]
-fn completions_are_printed_for_every_shell() {
-    let shop = Shop::new();
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(shop.ok(&["completions", shell]).out.contains("rehydrate"), "{shell}");
-    }
-}
-
-#[test]
-fn output_that_nobody_reads_any_more_is_no_failure() {
-    let shop = Shop::new();
-    shop.write("long.txt", long_text().repeat(20));
-    let pointer = shop.pointer_to("long.txt");
-    let mut child = shop.start(&["rehydrate", &pointer]);
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

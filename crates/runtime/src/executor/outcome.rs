@@ -92,6 +92,8 @@ pub struct RunOutcome {
 pub trait Observer: Send + Sync {
     /// A stage begins.
     fn stage(&self, text: &str);
+    /// So much of the stage's work is done, in bytes.
+    fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to leave.
     fn packed(&self, receipt: &RunReceipt);
 }
