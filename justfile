@@ -27,6 +27,14 @@ bless:
 bench:
     cargo bench --workspace --locked
 
+# Quality on the corpora that LARDER_CORPORA names, compared with evals/baselines
+evals *suites="all":
+    cargo run --release --locked -p larder-evals -- {{suites}}
+
+# Try to break the condensers: `just fuzz json 600`
+fuzz type="all" seconds="60":
+    cargo run --release --locked -p larder-evals -- fuzz {{type}} --seconds {{seconds}}
+
 # Licences and sources of dependencies
 deny:
     cargo deny --locked check licenses bans sources

@@ -89,12 +89,12 @@ pub enum Command {
     },
     /// Make a text smaller; what is left out can be read back with `larder rehydrate`
     #[command(
-        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json"
+        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense minutes.txt --to 400 --by-model"
     )]
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
     #[command(
-        after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain"
+        after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain\n  larder ask logs 'Why did the build fail?' --quote"
     )]
     Ask(AskArgs),
     /// Give back the original bytes behind a pointer
@@ -225,22 +225,51 @@ pub struct CondenseArgs {
     /// As for `larder count`
     #[arg(long, value_name = "NAME|PATH")]
     pub tokenizer: Option<String>,
+    /// Let the model of layer NERVES retell the text; what it writes is checked, and condensed by rule if it fails
+    #[arg(long)]
+    pub by_model: bool,
+    /// Fetch missing model weights without asking
+    #[arg(long, short, requires = "by_model")]
+    pub yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct AskArgs {
-    /// Files and folders, then the question
+    /// Files, folders and pointers, then the question
     #[arg(required = true, num_args = 2.., value_names = ["PATH", "QUESTION"])]
     pub inputs: Vec<String>,
     /// The recipe that answers
     #[arg(long, default_value = "ask/answer")]
     pub recipe: String,
+    /// Print the best passages instead of an answer; no model is asked
+    #[arg(long)]
+    pub quote: bool,
+    /// Who decides what is read: a model where the layer MIND has one that is able to, rules, or a model in any case
+    /// [default: auto]
+    #[arg(long, value_enum)]
+    pub planner: Option<PlannerArg>,
+    /// How deep sub-questions may nest [default: 1]
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<usize>,
+    /// Calls of recipes that one question may take [default: 10]
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<usize>,
+    /// Tokens that all these calls may take, prompts and replies [default: 60000]
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
     /// Print the layout of the prompt too
     #[arg(long)]
     pub explain: bool,
     /// Fetch missing model weights without asking
     #[arg(long, short)]
     pub yes: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PlannerArg {
+    Auto,
+    Rules,
+    Model,
 }
 
 /// Which part of an original.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use larder::config::Config;
-use larder::engine::Engine;
+use larder::engine::{Engine, Policy};
 use larder::executor::RunReceipt;
 use larder::project::Project;
 use larder_core::tokens::{Counter, Registry};
@@ -60,10 +60,15 @@ impl Context {
     }
 
     pub fn engine(&self) -> Result<Engine, CliError> {
+        self.engine_with(self.config.policy())
+    }
+
+    /// The engine under another policy than the settings'.
+    pub fn engine_with(&self, policy: Policy) -> Result<Engine, CliError> {
         let project = self.project()?;
         let (weights, folder) = (self.weights(), self.folder());
         let load = move |name: &str| table_counter(&weights, &folder, name).ok();
-        Ok(Engine::new(project, self.models(), self.store()?, self.config.policy(), Box::new(load)))
+        Ok(Engine::new(project, self.models(), self.store()?, policy, Box::new(load))?)
     }
 
     /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use larder::condensing::MissingRecipe;
 use larder::config::ConfigError;
 use larder::executor::RunError;
 use larder::project::ProjectError;
@@ -34,6 +35,8 @@ pub enum CliError {
     Project(#[from] ProjectError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    MissingRecipe(#[from] MissingRecipe),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]

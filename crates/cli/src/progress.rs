@@ -32,10 +32,19 @@ impl Spinner {
 
 impl Observer for Spinner {
     fn stage(&self, text: &str) {
+        self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(text.to_owned());
         if self.bar.is_hidden() {
             tracing::info!("{text}");
         }
+    }
+
+    fn progress(&self, done: u64, total: u64) {
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}") {
+            self.bar.set_style(style);
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
     }
 
     fn packed(&self, receipt: &RunReceipt) {

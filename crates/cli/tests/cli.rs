@@ -354,34 +354,6 @@ fn a_fallback_with_a_smaller_window_gets_a_smaller_prompt() {
 }
 
 #[test]
-fn ask_answers_over_a_folder_with_citations_that_resolve() {
-    let shop = Shop::with_models([reply(&json!({"answer": "2401 euros", "citations": ["p1"]}))]);
-    let lamps = "# Lamps\n\nLamp 343 costs 2401 euros.\n";
-    shop.write("docs/lamps.md", lamps);
-    shop.write("docs/other.md", "# Chairs\n\nA chair has four legs.\n");
-    let run = shop.json(&["ask", "docs", "What does lamp 343 cost?"]);
-    assert_eq!(keys(&run), ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms"]);
-    let citation = &run["citations"][0];
-    assert_eq!(citation["source"], "docs/lamps.md");
-    let bytes: Vec<usize> = serde_json::from_value(citation["bytes"].clone()).unwrap();
-    assert!(lamps[bytes[0]..bytes[1]].contains("2401 euros"), "{citation}");
-    assert!(citation["lines"].is_array(), "{citation}");
-    assert!(shop.seen()[0].json()["messages"].to_string().contains("costs 2401 euros"));
-}
-
-#[test]
-fn ask_says_when_there_is_nothing_to_read() {
-    let shop = Shop::with_models([]);
-    shop.write("docs/picture.bin", [0, 159, 146, 150]);
-    let ran = shop.fails(1, &["ask", "docs", "What?"]);
-    assert!(ran.err.contains("no readable text"), "{}", ran.err);
-    let ran = shop.fails(1, &["ask", "nowhere", "What?"]);
-    assert!(ran.err.contains("nowhere"), "{}", ran.err);
-    shop.fails(2, &["ask", "docs"]);
-    assert_eq!(shop.seen().len(), 0);
-}
-
-#[test]
 fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
     let shop = Shop::with_provider([]);
     let ran = shop.fails(1, &["run", "notes/summry", "--query", "What?"]);
@@ -633,4 +605,48 @@ fn output_that_nobody_reads_any_more_is_no_failure() {
     let mut child = shop.start(&["rehydrate", &pointer]);
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_broken_compression_recipe_stops_the_start_where_a_model_is_to_condense() {
+    let shop = Shop::with_provider([]);
+    shop.write("recipes/compress/compress_prior_turn.yaml", "name: compress_prior_turn\n");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let args = ["explain", "notes/summary", "--doc", "notes=a.txt", "--query", "What?"];
+    shop.ok(&args);
+    shop.configure("", "[policy]\nuse_llm_summarizer = true\n");
+    let ran = shop.fails(1, &args);
+    assert!(ran.err.contains("content type prior_turn"), "{}", ran.err);
+    assert!(ran.err.contains("compress/compress_prior_turn"), "{}", ran.err);
+}
+
+#[test]
+fn condense_by_model_says_who_wrote_it_and_leads_back() {
+    let shop = Shop::with_models(
+        std::iter::repeat_with(|| reply_text("It lists lamps and what they cost.")).take(300),
+    );
+    shop.configure_layers(&["NERVES"], "", "");
+    let original = "Many lamps hang there, and each has its price on a small card.\n".repeat(100);
+    shop.write("long.txt", &original);
+    let args = ["condense", "long.txt", "--to", "200", "--by-model"];
+    let condensed = shop.json(&args);
+    assert_eq!(condensed["author"]["model"], "stub", "{condensed}");
+    assert_eq!(condensed["author"]["recipe"], "compress/generic");
+    let calls = condensed["condensing"]["calls"].as_u64().unwrap();
+    assert!(calls >= 2 && shop.seen().len() as u64 == calls, "{condensed}");
+    assert_eq!(shop.ok(&["rehydrate", condensed["pointer"].as_str().unwrap()]).out, original);
+    let again = shop.json(&args);
+    assert_eq!((&again["text"], &again["condensing"]["calls"]), (&condensed["text"], &json!(0)), "cached");
+    let ran = shop.ok(&["condense", "long.txt", "--to", "199", "--by-model"]);
+    assert!(ran.out.contains("lamps and what they cost") && ran.err.contains("by stub"), "{ran:?}");
+}
+
+#[test]
+fn condense_by_a_model_that_fails_is_by_rule_and_says_so() {
+    let shop = Shop::with_models([Answer::json(500, &json!({"error": {"message": "broken"}}))]);
+    shop.configure_layers(&["NERVES"], "", "");
+    shop.write("long.txt", "Many lamps hang there, and each has its price.\n".repeat(20));
+    let condensed = shop.json(&["condense", "long.txt", "--to", "100", "--by-model"]);
+    assert!(condensed.get("author").is_none() && condensed["tokens"].as_u64().unwrap() <= 100);
+    assert!(condensed["condensing"]["failures"].to_string().contains("500"), "{condensed}");
 }

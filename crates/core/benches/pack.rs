@@ -52,7 +52,7 @@ fn pack(request: &PackRequest, counter: &Counter) -> usize {
 fn cached(bencher: divan::Bencher) {
     let counter = Counter::o200k();
     let request = request(&counter);
-    assert!(pack(&request, &counter) > 2_900);
+    assert!(pack(&request, &counter) >= 2_940, "98 % of the budget");
     bencher.bench(|| pack(&request, &counter));
 }
 
@@ -72,19 +72,32 @@ fn cold(bencher: divan::Bencher) {
 fn naive_greedy(bencher: divan::Bencher) {
     let counter = Counter::o200k();
     let request = request(&counter);
-    bencher.bench(|| {
-        let mut order: Vec<&Part> = request.parts.iter().collect();
-        order.sort_by_key(|part| std::cmp::Reverse(part.priority));
-        let mut left = 3_000usize;
-        let mut text = String::new();
-        for part in order {
-            let tokens = counter.count(&part.text);
-            if tokens > left {
-                break;
-            }
-            left -= tokens;
-            text.push_str(&part.text);
+    bencher.bench(|| naive(&request, &counter));
+}
+
+#[divan::bench]
+fn naive_greedy_cold(bencher: divan::Bencher) {
+    Counter::o200k().count("load the vocabulary");
+    bencher
+        .with_inputs(|| {
+            let counter = Counter::o200k();
+            (request(&counter), counter)
+        })
+        .bench_values(|(request, counter)| naive(&request, &counter));
+}
+
+fn naive(request: &PackRequest, counter: &Counter) -> String {
+    let mut order: Vec<(&Part, usize)> =
+        request.parts.iter().map(|part| (part, counter.count(&part.text))).collect();
+    order.sort_by_key(|(part, _)| std::cmp::Reverse(part.priority));
+    let mut left = 3_000usize;
+    let mut text = String::new();
+    for (part, tokens) in order {
+        if tokens > left {
+            break;
         }
-        text
-    });
+        left -= tokens;
+        text.push_str(&part.text);
+    }
+    text
 }

@@ -89,3 +89,31 @@ fn hostile_megabyte_under_8192(bencher: Bencher, unit: &str) {
     let text = unit.repeat(1_000_000 / unit.len());
     bencher.with_inputs(|| fresh("o200k_base")).bench_values(|counter| counter.count_up_to(&text, LIMIT));
 }
+
+/// A megabyte of random characters: all of Unicode, its first plane, letters, or bytes read as UTF-8 with losses.
+#[divan::bench(args = ["unicode", "plane", "letters", "bytes"])]
+fn random_megabyte_under_8192(bencher: Bencher, kind: &str) {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let text: String = match kind {
+        "unicode" => (0..250_000).filter_map(|_| char::from_u32((random() % 0x11_0000) as u32)).collect(),
+        "plane" => (0..340_000).filter_map(|_| char::from_u32((random() % 0x1_0000) as u32)).collect(),
+        "letters" => (0..1_000_000).map(|_| char::from(b'a' + (random() % 26) as u8)).collect(),
+        _ => {
+            String::from_utf8_lossy(&(0..1_000_000).map(|_| random() as u8).collect::<Vec<_>>()).into_owned()
+        }
+    };
+    bencher.with_inputs(|| fresh("o200k_base")).bench_values(|counter| counter.count_up_to(&text, LIMIT));
+}
+
+/// Many times the limit in bytes, but not so many that the length alone decides.
+#[divan::bench(args = TOKENIZERS)]
+fn a_megabyte_exceeds_8000(bencher: Bencher, tokenizer: &str) {
+    let text = prose(1_000_000);
+    bencher.with_inputs(|| fresh(tokenizer)).bench_values(|counter| counter.count_up_to(&text, 8_000));
+}

@@ -8,7 +8,7 @@
     reason = "a test may stop and say why"
 )]
 
-use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
+use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense, detect};
 use larder_core::hash::ContentHash;
 use larder_core::pointer::{Fragment, Pointer, PointerKey};
 use larder_core::tokens::{ClaudeGeneration, Counter};
@@ -88,10 +88,18 @@ fn check(case: &Case<'_>, counter: &Counter) {
     for (_, pointer) in key().find_in(text) {
         assert!(condensed.text.contains(&pointer.to_string()), "{pointer} is gone");
     }
-    check_gaps(text, &condensed);
+    if !retold(case) {
+        check_gaps(text, &condensed);
+    }
     assert_eq!(case.run(counter).as_ref(), Ok(&condensed), "not deterministic");
     let again = Case { text: &condensed.text, ..*case }.run(counter).map(|again| again.text);
     assert_eq!(again.as_ref(), Ok(&condensed.text), "not idempotent");
+}
+
+/// Whether the text has a structure whose condenser says things in other words; such condensers have tests of their own.
+fn retold(case: &Case<'_>) -> bool {
+    matches!(case.content_type, ContentType::ToolResult | ContentType::Generic)
+        && !matches!(detect(None, "", false, case.text), ContentType::Prose | ContentType::Generic)
 }
 
 fn check_gaps(text: &str, condensed: &Condensed) {

@@ -1,4 +1,4 @@
-//! Long texts and conversations by other people, read in place where `LARDER_CORPORA` names their folder; skipped
+//! Conversations by other people, read in place where `LARDER_CORPORA` names their folder; skipped
 //! with a message elsewhere. No text of theirs is kept here.
 #![allow(
     clippy::unwrap_used,
@@ -10,11 +10,8 @@
 )]
 
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use larder_core::content::chunk::chunks;
 use larder_core::content::rank::RankIndex;
 use larder_core::tokens::Counter;
 use serde_json::Value;
@@ -27,59 +24,6 @@ fn corpora(folder: &str) -> Option<PathBuf> {
         println!("skipped: LARDER_CORPORA names no folder with {folder}/");
     }
     path
-}
-
-fn book(path: &Path) -> String {
-    let mut text = String::new();
-    flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    text
-}
-
-/// A sentence hidden at five places of a book is the first hit; chunks tile; speeds are printed.
-#[test]
-fn books_are_chunked_exactly_and_needles_are_found() {
-    let Some(folder) = corpora("text") else { return };
-    for (name, needle, question) in [
-        (
-            "war_and_peace.txt.gz",
-            "The brass zeppelin was moored to the lighthouse of Vardø. ",
-            "Where was the zeppelin moored?",
-        ),
-        (
-            "pride_and_prejudice.txt.gz",
-            "The brass zeppelin was moored to the lighthouse of Vardø. ",
-            "Where was the zeppelin moored?",
-        ),
-        ("wagahai.ja.txt.gz", "真鍮の飛行船は灯台に繋がれていた。", "飛行船はどこに繋がれていたか"),
-    ] {
-        let book = book(&folder.join(name));
-        let counter = Counter::o200k();
-        counter.count("ready");
-        for place in [0, 25, 50, 75, 100] {
-            let at = book.ceil_char_boundary(book.len() * place / 100);
-            let text = format!("{}{needle}{}", &book[..at], &book[at..]);
-            let started = Instant::now();
-            let chunks = chunks(&text, 500, &counter).unwrap();
-            let chunked = started.elapsed();
-            assert_eq!(chunks.iter().map(|chunk| &text[chunk.bytes.clone()]).collect::<String>(), text);
-            assert!(chunks.iter().all(|chunk| chunk.tokens <= 500));
-            let started = Instant::now();
-            let mut index = RankIndex::default();
-            chunks.iter().for_each(|chunk| index.add(&text[chunk.bytes.clone()]));
-            let indexed = started.elapsed();
-            let started = Instant::now();
-            let hits = index.search(question, 0);
-            let searched = started.elapsed();
-            let rank =
-                hits.iter().position(|hit| text[chunks[hit.passage].bytes.clone()].contains(needle.trim()));
-            let filled = chunks.iter().map(|chunk| chunk.tokens).sum::<usize>() / chunks.len();
-            println!(
-                "{name} at {place} %: rank {rank:?} of {} chunks of {filled} tokens; chunked in {chunked:?}, indexed in {indexed:?}, searched in {searched:?}",
-                chunks.len()
-            );
-            assert_eq!(rank, Some(0));
-        }
-    }
 }
 
 /// Recall of the turns that answer a question, within a number of tokens (`corpora/README.md`, M2).

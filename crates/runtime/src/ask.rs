@@ -1,60 +1,179 @@
-//! Answering a question over files and folders of any size: read, split, rank against the question, hand the best
-//! passages to a recipe. The packer decides how many of them enter.
+//! Answering a question over files and folders of any size.
+//!
+//! A planner gathers passages, a recipe answers from them, and every claim of the answer gets the bytes it comes from.
+//! The planner by rule ranks every passage by the words it shares with the question; it needs no model. On top of what
+//! it finds, a model that is able to may search again, look for patterns, read ranges, follow JSON paths and ask
+//! sub-questions, within limits on depth, calls and tokens. The packer decides what enters a prompt.
 
-use std::path::{Path, PathBuf};
+mod claims;
+mod library;
+mod passages;
+mod plan;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_core::content::chunk::{Chunk, ChunkError, chunks};
-use larder_core::content::rank::RankIndex;
-use larder_core::hash::ContentHash;
-use larder_core::pack::Slice;
+use larder_core::content::chunk::ChunkError;
+use larder_core::pointer::Pointer;
+use larder_core::recipe::{Recipe, RecipeError};
+use larder_core::tokens::Counter;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::StoreError;
+use serde::Serialize;
 
+pub use self::claims::Claim;
+use self::passages::{Finding, Passages};
 use crate::engine::Engine;
-use crate::executor::Observer;
-use crate::inputs::{Document, RunInput};
+use crate::executor::{Observer, RunError, RunOutcome};
+use crate::inputs::RunInput;
 
-/// Tokens of a passage at most: several fit into the smallest window, and each says enough to be cited.
-const PASSAGE_TOKENS: usize = 220;
-/// Passages on either side whose words speak for a passage too: what answers often stands beside what is asked.
-const NEIGHBOURS: usize = 1;
 /// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
 const OFFERED: usize = 64;
-/// Bytes of all files together.
-const MAX_BYTES: u64 = 1 << 30;
-/// Bytes of one file.
-const MAX_FILE: u64 = 256 << 20;
-/// Folders that hold no text of the user's.
-const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
+/// Passages whose neighbours are offered too.
+const WITH_NEIGHBOURS: usize = 4;
+/// What a neighbour counts for beside the passage it stands next to.
+const NEIGHBOUR_SHARE: f64 = 0.5;
 
-/// What was found, ready to run.
-#[derive(Debug)]
-pub struct Found {
-    /// For the recipe.
-    pub input: RunInput,
-    /// Files that were passed over, and why.
-    pub skipped: Vec<String>,
-    /// Files read.
-    pub files: usize,
-    /// Bytes read.
-    pub bytes: usize,
-    /// Passages ranked.
-    pub passages: usize,
+/// How far answering one question may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How deep sub-questions may nest; 0 allows none.
+    pub depth: usize,
+    /// Calls of recipes, the answer included. What a recipe repairs or repeats is bound by its gates.
+    pub calls: usize,
+    /// Tokens of all calls, prompts and replies.
+    pub tokens: u64,
 }
 
-impl Found {
-    /// One line for people.
-    pub fn summary(&self) -> String {
-        format!(
-            "read {} files, {:.1} MB; ranked {} passages, offered the best {}",
-            self.files,
-            self.bytes as f64 / 1e6,
-            self.passages,
-            self.input.documents.len()
-        )
+impl Limits {
+    /// Unless somebody says otherwise.
+    pub const DEFAULT: Self = Self { depth: 1, calls: 10, tokens: 60_000 };
+}
+
+/// Who decides what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planner {
+    /// A model where the layer MIND has one that is able to, otherwise rules.
+    Auto,
+    /// Rules.
+    Rules,
+    /// The model of layer MIND.
+    Model,
+}
+
+impl Planner {
+    /// The planner of this name: `auto`, `rules` or `model`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "rules" => Some(Self::Rules),
+            "model" => Some(Self::Model),
+            _ => None,
+        }
     }
 }
 
-/// Why nothing can be asked.
+/// A question over files.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What is asked.
+    pub text: &'a str,
+    /// Files and folders, and pointers to what is stored.
+    pub paths: &'a [PathBuf],
+    /// The recipe that answers.
+    pub recipe: &'a str,
+    /// Who decides what is read.
+    pub planner: Planner,
+    /// How far it may go.
+    pub limits: Limits,
+}
+
+/// How the passages were found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Search {
+    /// Files read.
+    pub files: usize,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Passages ranked.
+    pub passages: usize,
+    /// Passages offered to the recipe that answers.
+    pub offered: usize,
+    /// What a model did to find more, step by step.
+    pub steps: Vec<String>,
+    /// Calls of recipes, the answer included.
+    pub calls: usize,
+    /// Tokens of these calls.
+    pub usage: Usage,
+    /// Price of these calls, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Files that were passed over, and why.
+    #[serde(skip)]
+    pub skipped: Vec<String>,
+}
+
+impl Search {
+    /// One line for people.
+    pub fn summary(&self) -> String {
+        format!(
+            "read {} files, {:.1} MB; ranked {} passages, offered {}",
+            self.files,
+            self.bytes as f64 / 1e6,
+            self.passages,
+            self.offered
+        )
+    }
+
+    fn count(&mut self, outcome: &RunOutcome) {
+        self.calls += 1;
+        self.usage.input += outcome.usage.input;
+        self.usage.cached_input += outcome.usage.cached_input;
+        self.usage.cache_write += outcome.usage.cache_write;
+        self.usage.output += outcome.usage.output;
+        self.usage.reasoning += outcome.usage.reasoning;
+        if let Some(cost) = outcome.cost {
+            self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
+        }
+    }
+
+    fn tokens(&self) -> u64 {
+        self.usage.input.saturating_add(self.usage.output)
+    }
+}
+
+/// An answer with the bytes it stands on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answer {
+    /// The run of the recipe that answered.
+    #[serde(flatten)]
+    pub outcome: RunOutcome,
+    /// The sentences of the answer.
+    pub claims: Vec<Claim>,
+    /// How the passages were found.
+    pub search: Search,
+}
+
+/// A passage that speaks to a question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quote {
+    /// The document.
+    pub source: String,
+    /// Its lines, from 1, both included.
+    pub lines: (usize, usize),
+    /// Its bytes.
+    pub bytes: (usize, usize),
+    /// 1 for the best, less for others.
+    pub relevance: f64,
+    /// Gives the passage back.
+    pub pointer: Pointer,
+    /// The passage.
+    pub text: String,
+}
+
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// A named path cannot be read.
@@ -70,149 +189,193 @@ pub enum AskError {
     Nothing(String),
     /// The recipe is not there.
     #[error(transparent)]
-    Recipe(#[from] larder_core::recipe::RecipeError),
+    Recipe(#[from] RecipeError),
     /// A passage is too small to hold anything.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
-    /// The layer is bound to no model.
-    #[error("layer {0} is bound to no model; bind it under [models.layers] in larder.toml")]
-    Unbound(&'static str),
+    /// The limits do not even hold the answer.
+    #[error(
+        "recipe {recipe} may take {needed} tokens, and the limit is {limit}; raise --max-tokens or ask.max_tokens"
+    )]
+    Tokens {
+        /// The recipe.
+        recipe: String,
+        /// Tokens of one call.
+        needed: usize,
+        /// The limit.
+        limit: u64,
+    },
+    /// The recipe gave no answer.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// What is cited could not be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-struct File {
-    name: String,
-    text: Arc<str>,
-    hash: ContentHash,
+impl Engine {
+    /// Answers a question over files, with the bytes that every claim comes from. Documents that are cited are stored,
+    /// so that their pointers hold.
+    ///
+    /// # Errors
+    /// When nothing can be read, the limits are too small, or the recipe gives no answer.
+    pub async fn ask(&self, question: &Question<'_>, observer: &dyn Observer) -> Result<Answer, AskError> {
+        let recipe = self.project.recipe(question.recipe)?;
+        if recipe.budget.total as u64 > question.limits.tokens || question.limits.calls == 0 {
+            return Err(AskError::Tokens {
+                recipe: recipe.id(),
+                needed: recipe.budget.total,
+                limit: question.limits.tokens,
+            });
+        }
+        let counter = self.passage_counter(recipe)?;
+        let (mut passages, found) = self.gather(question, &counter, observer)?;
+        let mut search = Search {
+            files: passages.library.files.len(),
+            bytes: passages.library.bytes,
+            passages: passages.len(),
+            skipped: std::mem::take(&mut passages.library.skipped),
+            ..Search::default()
+        };
+        let found = self.planned(question, recipe, &mut passages, found, &mut search, observer).await;
+        let outcome = self.answer(question.text, recipe, &mut passages, &found, observer).await?;
+        search.offered = found.len().min(OFFERED);
+        search.count(&outcome);
+        let claims = self.claims(&outcome, &mut passages)?;
+        Ok(Answer { outcome, claims, search })
+    }
+
+    /// The passages that speak to a question, best first, without any model.
+    ///
+    /// # Errors
+    /// When nothing can be read.
+    pub fn quote(
+        &self,
+        question: &Question<'_>,
+        most: usize,
+        observer: &dyn Observer,
+    ) -> Result<(Vec<Quote>, Search), AskError> {
+        let (mut passages, found) = self.gather(question, &Counter::cl100k(), observer)?;
+        let mut quotes = Vec::new();
+        for finding in found.iter().take(most) {
+            let bytes = finding.place.bytes();
+            let Some(document) = passages.document(finding, "") else { continue };
+            let Some(pointer) = self.pointer_into(&mut passages, finding.place.file, bytes.clone())? else {
+                continue;
+            };
+            quotes.push(Quote {
+                source: document.name,
+                lines: document.slice.map_or((1, 1), |slice| slice.lines),
+                bytes: (bytes.start, bytes.end),
+                relevance: finding.relevance,
+                pointer,
+                text: document.text.to_string(),
+            });
+        }
+        let search = Search {
+            files: passages.library.files.len(),
+            bytes: passages.library.bytes,
+            passages: passages.len(),
+            offered: quotes.len(),
+            skipped: std::mem::take(&mut passages.library.skipped),
+            ..Search::default()
+        };
+        Ok((quotes, search))
+    }
+
+    /// Who measures passages: the fastest exact counter, since the packer counts again by the model's own; but a model
+    /// that is charged by the byte gets passages to match.
+    fn passage_counter(&self, recipe: &Recipe) -> Result<Counter, RunError> {
+        let counter = self.counter(&self.candidate(recipe.layer, recipe.mode)?.spec);
+        Ok(if counter.name() == Counter::bytes().name() { counter } else { Counter::cl100k() })
+    }
+
+    /// Paths that are files or folders, and the texts behind those that are pointers.
+    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<(String, Arc<str>)>), AskError> {
+        let (mut files, mut held) = (Vec::new(), Vec::new());
+        for path in paths {
+            let pointer: Option<Pointer> = path.to_str().and_then(|text| text.parse().ok());
+            let Some(pointer) = pointer.filter(|_| !path.exists()) else {
+                files.push(path.clone());
+                continue;
+            };
+            let text = String::from_utf8(self.store.resolve(&pointer)?)
+                .map_err(|_| AskError::Nothing(pointer.to_string()))?;
+            held.push((pointer.to_string(), text.into()));
+        }
+        Ok((files, held))
+    }
+
+    /// Reads everything and finds passages by rule: the best by shared words, and what stands beside the very best.
+    fn gather(
+        &self,
+        question: &Question<'_>,
+        counter: &Counter,
+        observer: &dyn Observer,
+    ) -> Result<(Passages, Vec<Finding>), AskError> {
+        let (paths, held) = self.stored(question.paths)?;
+        let (passages, mut found) = Passages::read(&paths, held, question.text, counter, observer)?;
+        found.truncate(OFFERED);
+        if found.is_empty() {
+            // Nothing shares a word with the question: the beginnings are the best guess there is.
+            found = passages.beginning(OFFERED / 8);
+        }
+        let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
+        for at in 0..found.len().min(WITH_NEIGHBOURS) {
+            let relevance = found[at].relevance * NEIGHBOUR_SHARE;
+            for place in passages.neighbours(&found[at].place) {
+                if seen.insert(place.clone()) {
+                    found.push(Finding { place, relevance });
+                }
+            }
+        }
+        Ok((passages, found))
+    }
+
+    /// One answer from what was found, the best of it first.
+    async fn answer(
+        &self,
+        question: &str,
+        recipe: &Recipe,
+        passages: &mut Passages,
+        found: &[Finding],
+        observer: &dyn Observer,
+    ) -> Result<RunOutcome, RunError> {
+        let input = run_input(question, recipe, passages, found);
+        self.run(&recipe.id(), &input, observer).await
+    }
+
+    fn claims(&self, outcome: &RunOutcome, passages: &mut Passages) -> Result<Vec<Claim>, StoreError> {
+        let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
+        for citation in &outcome.citations {
+            if let Some(file) = passages.library.find(&citation.source) {
+                self.pointer_into(passages, file, 0..0)?;
+            }
+        }
+        let hashes: Vec<_> = passages.library.files.iter().map(|file| file.hash).collect();
+        let pointer =
+            |file: usize, bytes| Some(Pointer::bytes(self.store.key().mint(*hashes.get(file)?), bytes));
+        Ok(claims::claims(text, &outcome.citations, passages, pointer))
+    }
+
+    /// Stores a file and points at a stretch of it; `None` when it has changed since it was read.
+    fn pointer_into(
+        &self,
+        passages: &mut Passages,
+        file: usize,
+        bytes: std::ops::Range<usize>,
+    ) -> Result<Option<Pointer>, StoreError> {
+        let Some(text) = passages.library.text(file) else { return Ok(None) };
+        let name = passages.library.files[file].name.clone();
+        let stored = self.store.put(text.as_bytes(), "document", &name)?;
+        Ok(Some(Pointer::bytes(stored.pointer_id.id, bytes)))
+    }
 }
 
-impl File {
-    fn passage(&self, input: &str, chunk: &Chunk, relevance: f64) -> Document {
-        Document {
-            input: input.to_owned(),
-            name: self.name.clone(),
-            text: self.text[chunk.bytes.clone()].into(),
-            slice: Some(Slice {
-                document: self.hash,
-                text: Arc::clone(&self.text),
-                bytes: chunk.bytes.clone(),
-                lines: chunk.lines,
-            }),
-            relevance,
-        }
-    }
-}
-
-/// Reads `paths` and ranks their passages against `question` for the recipe's first input.
-pub fn gather(
-    engine: &Engine,
-    recipe: &str,
-    paths: &[PathBuf],
-    question: &str,
-    observer: &dyn Observer,
-) -> Result<Found, AskError> {
-    let recipe = engine.project.recipe(recipe)?;
-    let input_name = recipe.input_docs.first().map_or("passages", |doc| doc.name.as_str());
-    let model = engine
-        .models
-        .table()
-        .resolve(recipe.layer, recipe.mode)
-        .ok_or(AskError::Unbound(recipe.layer.as_str()))?;
-    let counter = engine.counter(model.spec);
-    observer.stage("reading files");
-    let mut skipped = Vec::new();
-    let files = read_all(paths, &mut skipped)?;
-    if files.is_empty() {
-        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(AskError::Nothing(names.join(", ")));
-    }
-    observer.stage(&format!("splitting {} files into passages", files.len()));
-    let mut passages = Vec::new();
-    let mut index = RankIndex::default();
-    for (file, read) in files.iter().enumerate() {
-        index.start_document();
-        for chunk in chunks(&read.text, PASSAGE_TOKENS, &counter)? {
-            index.add(&read.text[chunk.bytes.clone()]);
-            passages.push((file, chunk));
-        }
-    }
-    observer.stage(&format!("ranking {} passages", passages.len()));
-    let mut ranked = index.search(question, NEIGHBOURS);
-    ranked.truncate(OFFERED);
-    let best = ranked.first().map_or(1.0, |hit| hit.score.max(f64::MIN_POSITIVE));
-    let passage = |number: usize, relevance: f64| {
-        let (file, chunk) = &passages[number];
-        files[*file].passage(input_name, chunk, relevance)
-    };
-    // Squared, so that the best passages stay whole and the others shrink first.
-    let mut documents: Vec<Document> =
-        ranked.iter().map(|hit| passage(hit.passage, (hit.score / best).powi(2).max(1e-6))).collect();
-    if documents.is_empty() {
-        // Nothing answers the question by its words: the beginnings are the best guess there is.
-        documents.extend((0..passages.len().min(OFFERED / 8)).map(|number| passage(number, 1.0)));
-    }
-    Ok(Found {
-        files: files.len(),
-        bytes: files.iter().map(|file| file.text.len()).sum(),
-        passages: passages.len(),
-        skipped,
-        input: RunInput { documents, query: Some(question.to_owned()), ..RunInput::default() },
-    })
-}
-
-fn read_all(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<File>, AskError> {
-    let mut found = Vec::new();
-    let mut total = 0;
-    for path in paths {
-        let failed = |source| AskError::Read { path: path.clone(), source };
-        if std::fs::metadata(path).map_err(failed)?.is_dir() {
-            walk(path, &mut found, skipped, &mut total);
-        } else {
-            read_one(path, &mut found, skipped, &mut total);
-        }
-    }
-    Ok(found)
-}
-
-/// Walks a folder in the order of names. Links are not followed: they could lead out of what the user named.
-fn walk(dir: &Path, found: &mut Vec<File>, skipped: &mut Vec<String>, total: &mut u64) {
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) => return skipped.push(format!("{}: {error}", dir.display())),
-    };
-    let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Ok(kind) = entry.file_type() else { continue };
-        if name.starts_with('.') || kind.is_symlink() || (kind.is_dir() && SKIPPED.contains(&name.as_str())) {
-            continue;
-        }
-        if kind.is_dir() {
-            walk(&entry.path(), found, skipped, total);
-        } else if kind.is_file() {
-            read_one(&entry.path(), found, skipped, total);
-        }
-    }
-}
-
-fn read_one(path: &Path, found: &mut Vec<File>, skipped: &mut Vec<String>, total: &mut u64) {
-    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if size > MAX_FILE || *total + size > MAX_BYTES {
-        return skipped.push(format!("{}: {size} bytes are too many", path.display()));
-    }
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => return skipped.push(format!("{}: {error}", path.display())),
-    };
-    match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => skipped.push(format!("{}: not text", path.display())),
-        Ok(text) if text.trim().is_empty() => {}
-        Ok(text) => {
-            *total += size;
-            let hash = ContentHash::of(text.as_bytes());
-            let name = path.strip_prefix("./").unwrap_or(path).to_string_lossy().into_owned();
-            found.push(File { name, text: text.into(), hash });
-        }
-        Err(_) => skipped.push(format!("{}: not text in UTF-8", path.display())),
-    }
+/// What a recipe is given: the question, and what was found as documents of its first input.
+fn run_input(question: &str, recipe: &Recipe, passages: &mut Passages, found: &[Finding]) -> RunInput {
+    let input = recipe.input_docs.first().map_or("passages", |doc| doc.name.as_str());
+    let documents =
+        found.iter().take(OFFERED).filter_map(|finding| passages.document(finding, input)).collect();
+    RunInput { documents, query: Some(question.to_owned()), ..RunInput::default() }
 }

@@ -15,12 +15,13 @@ use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
 use self::places::Places;
-use crate::engine::Policy;
+use crate::ask::{Limits, Planner};
+use crate::engine::{DEFAULT_SUMMARIZER_TIMEOUT, Policy};
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
-/// Seconds that condensed forms are cached (R0-30.5).
-const COMPRESSION_CACHE_TTL_S: u64 = 300;
+/// How long condensed forms are cached (R0-30.5).
+const COMPRESSION_CACHE_TTL: Duration = Duration::from_secs(300);
 
 /// Environment lookup, injected so that nothing else reads the environment.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -89,7 +90,7 @@ fn whole(text: &str) -> bool {
 }
 
 /// The one settings schema (C86). Environment names with the prefix come first, then the older ones.
-const KNOWN: [Known; 3] = [
+const KNOWN: [Known; 8] = [
     Known {
         key: "policy.compression_enabled",
         env: &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
@@ -105,10 +106,45 @@ const KNOWN: [Known; 3] = [
         check: boolean,
     },
     Known {
+        key: "policy.summarizer_timeout_s",
+        env: &["LARDER_SUMMARIZER_TIMEOUT"],
+        help: "seconds that a model may condense for one run; what is not done then is condensed by rule",
+        default: "120",
+        check: whole,
+    },
+    Known {
         key: "policy.compression_cache_ttl_s",
         env: &["LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL"],
         help: "seconds that condensed forms are cached (R0-30.5)",
         default: "300",
+        check: whole,
+    },
+    Known {
+        key: "ask.planner",
+        env: &["LARDER_ASK_PLANNER"],
+        help: "who decides what `larder ask` reads: auto, rules or model",
+        default: "auto",
+        check: |text| Planner::named(text).is_some(),
+    },
+    Known {
+        key: "ask.max_depth",
+        env: &["LARDER_ASK_MAX_DEPTH"],
+        help: "how deep sub-questions of `larder ask` may nest",
+        default: "1",
+        check: whole,
+    },
+    Known {
+        key: "ask.max_calls",
+        env: &["LARDER_ASK_MAX_CALLS"],
+        help: "calls of recipes that `larder ask` may make for one question",
+        default: "10",
+        check: whole,
+    },
+    Known {
+        key: "ask.max_tokens",
+        env: &["LARDER_ASK_MAX_TOKENS"],
+        help: "tokens that these calls may take, prompts and replies",
+        default: "60000",
         check: whole,
     },
 ];
@@ -224,7 +260,7 @@ impl Config {
             }));
         });
         let places = Places::of(text);
-        let file = read_policy(text, path, &places, &mut problems);
+        let file = read_tables(text, path, &places, &mut problems);
         let (Ok(models), true) = (models, problems.is_empty()) else {
             return Err(ConfigError::Problems(problems));
         };
@@ -259,13 +295,35 @@ impl Config {
         Policy {
             compression_enabled: self.value("policy.compression_enabled") != Some("false"),
             use_llm_summarizer: self.value("policy.use_llm_summarizer") == Some("true"),
+            summarizer_timeout: self
+                .seconds("policy.summarizer_timeout_s")
+                .unwrap_or(DEFAULT_SUMMARIZER_TIMEOUT),
         }
     }
 
     /// How long condensed forms are cached.
     pub fn compaction_ttl(&self) -> Duration {
-        let seconds = self.value("policy.compression_cache_ttl_s").and_then(|text| text.parse().ok());
-        Duration::from_secs(seconds.unwrap_or(COMPRESSION_CACHE_TTL_S))
+        self.seconds("policy.compression_cache_ttl_s").unwrap_or(COMPRESSION_CACHE_TTL)
+    }
+
+    /// Who plans for `larder ask`, and how far it may go.
+    pub fn asking(&self) -> (Planner, Limits) {
+        let planner = self.value("ask.planner").and_then(Planner::named).unwrap_or(Planner::Auto);
+        let Limits { depth, calls, tokens } = Limits::DEFAULT;
+        let limits = Limits {
+            depth: self.number("ask.max_depth").unwrap_or(depth),
+            calls: self.number("ask.max_calls").unwrap_or(calls),
+            tokens: self.number("ask.max_tokens").unwrap_or(tokens),
+        };
+        (planner, limits)
+    }
+
+    fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
+        self.value(key)?.parse().ok()
+    }
+
+    fn seconds(&self, key: &str) -> Option<Duration> {
+        self.number(key).map(Duration::from_secs)
     }
 
     /// Every setting, for people.
@@ -364,8 +422,8 @@ fn resolve_one(
     })
 }
 
-/// The `[policy]` table as key, value and line; problems of the rest of the file too.
-fn read_policy(
+/// The `[policy]` and `[ask]` tables as key, value and line; problems of the rest of the file too.
+fn read_tables(
     text: &str,
     path: &str,
     places: &Places,
@@ -382,9 +440,9 @@ fn read_policy(
     for (name, value) in &table {
         match (name.as_str(), value) {
             ("models", _) => {}
-            ("policy", toml::Value::Table(policy)) => {
-                for (key, value) in policy {
-                    let full = format!("policy.{key}");
+            ("policy" | "ask", toml::Value::Table(table)) => {
+                for (key, value) in table {
+                    let full = format!("{name}.{key}");
                     let text = match value {
                         toml::Value::String(text) => text.clone(),
                         other => other.to_string(),
@@ -410,6 +468,6 @@ fn read_policy(
 }
 
 fn nearest(key: &str) -> String {
-    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy"]);
+    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy", "ask"]);
     larder_core::recipe::suggest(key, known)
 }

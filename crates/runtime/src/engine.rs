@@ -1,14 +1,17 @@
 //! The engine: one project, its models and one user's store, put together. Everything above it calls only this.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use larder_core::output::Schemas;
+use larder_core::recipe::{Recipe, RecipeError};
 use larder_core::tokens::{Counter, Registry};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
 
+use crate::condensing::{self, MissingRecipe};
 use crate::project::Project;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
@@ -25,37 +28,51 @@ pub struct Engine {
     /// Policy settings.
     pub policy: Policy,
     pub(crate) schemas: Schemas,
+    /// The recipes that ship, for what a project does not bring itself.
+    pub(crate) cookbook: OnceLock<Project>,
     registry: Registry,
     load: Box<LoadCounter>,
     counters: Mutex<BTreeMap<String, Counter>>,
 }
+
+/// How long a model may condense for one run, when the settings do not say.
+pub const DEFAULT_SUMMARIZER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings that hold for every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Whether a NERVES model may condense; otherwise the deterministic condensers do (R3-4.20).
     pub use_llm_summarizer: bool,
+    /// How long a model may condense for one run; what is not done then is condensed by rule (C46).
+    pub summarizer_timeout: Duration,
     /// Whether anything is condensed at all; counting and refusal stay when it is off (C50).
     pub compression_enabled: bool,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { use_llm_summarizer: false, compression_enabled: true }
+        Self {
+            use_llm_summarizer: false,
+            summarizer_timeout: DEFAULT_SUMMARIZER_TIMEOUT,
+            compression_enabled: true,
+        }
     }
 }
 
 impl Engine {
     /// Puts an engine together. `load` finds tokenizers that the registry does not know, such as the one inside a
     /// model's weights.
+    ///
+    /// # Errors
+    /// When the policy lets a model condense and a content type has no compression recipe (C40).
     pub fn new(
         project: Project,
         models: Models,
         store: UserStore,
         policy: Policy,
         load: Box<LoadCounter>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, MissingRecipe> {
+        let engine = Self {
             project,
             models,
             store,
@@ -64,6 +81,21 @@ impl Engine {
             registry: Registry::builtin(),
             load,
             counters: Mutex::default(),
+            cookbook: OnceLock::new(),
+        };
+        if engine.policy.use_llm_summarizer {
+            condensing::check(|name| engine.own_or_shipped(name))?;
+        }
+        Ok(engine)
+    }
+
+    /// A recipe of the project, or of the cookbook where the project has none of that name.
+    pub(crate) fn own_or_shipped(&self, name: &str) -> Result<&Recipe, RecipeError> {
+        match self.project.recipe(name) {
+            Err(RecipeError::NotFound { .. }) => {
+                self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k())).recipe(name)
+            }
+            found => found,
         }
     }
 

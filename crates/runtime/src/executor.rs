@@ -5,48 +5,69 @@
 //! anew; a recipe that is missing is an intervention at once. Whatever happens, one record is written.
 
 mod error;
+mod evidence;
 mod outcome;
 mod record;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
-use larder_core::pack::{Overflow, Pack, PartReceipt, Receipt, Rendition};
+use larder_core::pack::{Overflow, Pack, Receipt};
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError, Usage};
 use larder_models::price::Usd;
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
-use serde_json::Value;
 
 pub use self::error::RunError;
-pub use self::outcome::{Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+use self::evidence::{citing, shown};
+pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 use self::record::Uncounted;
+use crate::condensing::Allowance;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
 use crate::prepare::{ModelLimits, Prepared, prepare};
 
-/// Part ids that a schema offers for citation at most; a longer list costs more than it helps.
-const CITABLE_IDS: usize = 24;
 /// Tokens of a note about a refused answer.
 const NOTE_TOKENS: usize = 160;
 /// Tokens of a refused answer that its repair may show.
 const SHOWN_ANSWER: usize = 120;
 
 /// One model that may answer.
-struct Candidate {
-    name: String,
+pub(crate) struct Candidate {
+    pub(crate) name: String,
     layer: Layer,
-    spec: ModelSpec,
+    pub(crate) spec: ModelSpec,
     temperature: Option<f32>,
+}
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Somebody waits for its answer.
+    Answer,
+    /// It decides what another run reads.
+    Planning,
+    /// It condenses a chunk for another run; nothing in it is condensed itself (C39).
+    Condensing,
+}
+
+impl Purpose {
+    /// Whether rules do the same where the model fails. Such a run is given up at its timeout, asks no other layer, and
+    /// troubles no human.
+    const fn has_substitute(self) -> bool {
+        matches!(self, Self::Planning | Self::Condensing)
+    }
 }
 
 /// What a run has come to so far.
 struct Progress<'a> {
     recipe: &'a Recipe,
+    purpose: Purpose,
     run_id: RunId,
     started: Instant,
     usage: Usage,
@@ -72,9 +93,30 @@ impl Engine {
         input: &RunInput,
         observer: &dyn Observer,
     ) -> Result<RunOutcome, RunError> {
-        let recipe = self.find(name, input.mode)?;
+        self.run_recipe(self.find(name, input.mode)?, input, observer, Purpose::Answer).await
+    }
+
+    /// Runs a recipe that has been found. Boxed with its type, since a run may condense, and condensing runs.
+    pub(crate) fn run_recipe<'a>(
+        &'a self,
+        recipe: &'a Recipe,
+        input: &'a RunInput,
+        observer: &'a dyn Observer,
+        purpose: Purpose,
+    ) -> BoxFuture<'a, Result<RunOutcome, RunError>> {
+        self.recorded(recipe, input, observer, purpose).boxed()
+    }
+
+    async fn recorded(
+        &self,
+        recipe: &Recipe,
+        input: &RunInput,
+        observer: &dyn Observer,
+        purpose: Purpose,
+    ) -> Result<RunOutcome, RunError> {
         let mut progress = Progress {
             recipe,
+            purpose,
             run_id: self.store.store().new_run_id()?,
             started: Instant::now(),
             usage: Usage::default(),
@@ -95,7 +137,7 @@ impl Engine {
         let recipe = self.find(name, input.mode)?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
-        let prepared = self.prepare(recipe, input, &candidate, &counter, None)?;
+        let prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
         Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
@@ -105,7 +147,7 @@ impl Engine {
         let recipe = self.find(name, input.mode)?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
-        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None)?;
+        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
         let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
@@ -127,7 +169,7 @@ impl Engine {
         })
     }
 
-    fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<Candidate, RunError> {
+    pub(crate) fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<Candidate, RunError> {
         let found =
             self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;
         Ok(Candidate {
@@ -164,6 +206,13 @@ impl Engine {
             }
             note = Some(self.repair_note(progress, &candidate, &repair));
         }
+        if progress.purpose.has_substitute() {
+            return Err(RunError::Unusable {
+                recipe: recipe.id(),
+                failures: listed(&failures),
+                run_id: progress.run_id.clone(),
+            });
+        }
         let next = next_layer(recipe.layer).map(|layer| self.candidate(layer, mode)).transpose();
         if let Ok(Some(mut next)) = next
             && next.name != candidate.name
@@ -174,12 +223,12 @@ impl Engine {
                 Attempt::Failed(found) => failures = found,
             }
         }
-        let list: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        let message = format!("No answer passed the checks of {}: {}", recipe.id(), list.join("; "));
+        let reason = listed(&failures);
+        let message = format!("No answer passed the checks of {}: {reason}", recipe.id());
         let intervention = self.raise("gate_failure", &message, progress)?;
         Err(RunError::Gates {
             recipe: recipe.id(),
-            failures: list.join("; "),
+            failures: reason,
             intervention: intervention.id,
             run_id: progress.run_id.clone(),
         })
@@ -216,16 +265,15 @@ impl Engine {
         note: Option<&str>,
         observer: &dyn Observer,
     ) -> Result<Attempt, RunError> {
-        let recipe = progress.recipe;
         let mut tried = BTreeSet::from([candidate.name.clone()]);
         loop {
             progress.layer = candidate.layer;
-            let (prepared, pack) = self.pack(progress, candidate, input, note)?;
+            let (prepared, pack) = self.pack(progress, candidate, input, note, observer).await?;
             if let Some(receipt) = &progress.receipt {
                 observer.packed(receipt);
             }
             observer.stage(&format!("asking {}", candidate.name));
-            match self.ask(recipe, candidate, &prepared, &pack).await {
+            match self.call(progress, candidate, &prepared, &pack).await {
                 Ok(reply) => return self.judge(progress, candidate, &prepared, &pack, reply),
                 Err(error) => {
                     tracing::warn!(model = candidate.name, "{error}");
@@ -247,22 +295,26 @@ impl Engine {
     }
 
     /// Packs for a candidate and stores what the prompt does not show whole, before anything leaves.
-    fn pack(
+    async fn pack(
         &self,
         progress: &mut Progress<'_>,
         candidate: &Candidate,
         input: &RunInput,
         note: Option<&str>,
+        observer: &dyn Observer,
     ) -> Result<(Prepared, Pack), RunError> {
+        let recipe = progress.recipe;
         let counter = self.counter(&candidate.spec);
-        let prepared = self.prepare(progress.recipe, input, candidate, &counter, note)?;
-        let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        let receipt = self.receipt(
-            progress.recipe,
-            candidate,
-            &counter,
-            packed.as_deref().map_err(|receipt| &**receipt),
-        );
+        let mut prepared = self.prepare(recipe, input, candidate, &counter, note, progress.purpose)?;
+        prepared.request.by_model = self.policy.use_llm_summarizer
+            && self.policy.compression_enabled
+            && recipe.compression.enabled
+            && progress.purpose == Purpose::Answer;
+        let allowance = Allowance::new(self, input, observer);
+        let packed = self.pack_by_model(recipe, &prepared.request, &counter, &allowance).await?;
+        let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
+        let mut receipt = self.receipt(recipe, candidate, &counter, packed_ref);
+        receipt.condensing = allowance.tally();
         progress.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
@@ -275,16 +327,17 @@ impl Engine {
     }
 
     /// Puts inputs into slots. With condensing switched off, what does not fit whole is refused (C50).
-    fn prepare(
+    pub(crate) fn prepare(
         &self,
         recipe: &Recipe,
         input: &RunInput,
         candidate: &Candidate,
         counter: &Counter,
         note: Option<&str>,
+        purpose: Purpose,
     ) -> Result<Prepared, RunError> {
         let mut prepared = prepare(recipe, input, limits(&candidate.spec), counter, note)?;
-        if !self.policy.compression_enabled {
+        if !self.policy.compression_enabled || purpose == Purpose::Condensing {
             prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
         }
         Ok(prepared)
@@ -303,13 +356,14 @@ impl Engine {
         self.store.put_all(&originals).map(drop)
     }
 
-    async fn ask(
+    async fn call(
         &self,
-        recipe: &Recipe,
+        progress: &Progress<'_>,
         candidate: &Candidate,
         prepared: &Prepared,
         pack: &Pack,
     ) -> Result<ChatReply, ModelError> {
+        let recipe = progress.recipe;
         let model = self.models.chat(&candidate.name)?;
         let enforced = candidate.spec.can(Capability::JsonSchema);
         let request = ChatRequest {
@@ -329,7 +383,12 @@ impl Engine {
             stable_messages: pack.stable_messages,
             thinking_budget: None,
         };
-        model.chat(&request).await
+        if !progress.purpose.has_substitute() {
+            return model.chat(&request).await;
+        }
+        let after = request.timeout;
+        let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
+        tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
     }
 
     fn judge(
@@ -377,8 +436,13 @@ impl Engine {
             tokenizer: counter.name().to_owned(),
             receipt,
             messages,
+            condensing: None,
         }
     }
+}
+
+fn listed(failures: &[GateFailure]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn limits(spec: &ModelSpec) -> ModelLimits {
@@ -389,20 +453,6 @@ fn limits(spec: &ModelSpec) -> ModelLimits {
         // The embedded model is bound by a grammar; its prompt does not hold the schema.
         schema_in_prompt: spec.provider != Provider::Embedded,
     }
-}
-
-/// The schema with its citations bound to the parts that can be cited, so that a model whose output is constrained
-/// cannot cite anything else.
-fn citing(schema: &Value, citable: &BTreeSet<String>) -> Value {
-    let mut schema = schema.clone();
-    let items = schema.pointer_mut("/properties/citations/items").and_then(Value::as_object_mut);
-    if let Some(items) = items.filter(|items| items.get("type").is_some_and(|kind| kind == "string")) {
-        let ids: Vec<&String> = citable.iter().take(CITABLE_IDS).collect();
-        if !ids.is_empty() {
-            *items = serde_json::Map::from_iter([("enum".to_owned(), serde_json::json!(ids))]);
-        }
-    }
-    schema
 }
 
 /// The layer that is asked when one cannot give an answer that passes (C66, C67).
@@ -420,16 +470,4 @@ fn add(sum: &mut Usage, usage: &Usage) {
     sum.cache_write += usage.cache_write;
     sum.output += usage.output;
     sum.reasoning += usage.reasoning;
-}
-
-/// Parts that an answer may cite: those the model could read at least in part.
-fn shown(pack: &Pack, citable: &BTreeSet<String>) -> BTreeSet<String> {
-    let readable = |part: &&PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
-    pack.receipt
-        .parts
-        .iter()
-        .filter(readable)
-        .map(|part| part.id.to_string())
-        .filter(|id| citable.contains(id))
-        .collect()
 }

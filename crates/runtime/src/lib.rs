@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 pub mod ask;
+pub mod condensing;
 pub mod config;
 pub mod engine;
 pub mod executor;

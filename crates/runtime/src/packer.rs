@@ -4,7 +4,7 @@ use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, Step};
 use larder_core::pointer::PointerKey;
 use larder_core::tokens::Counter;
 
-/// Packs with the deterministic condensers alone. `Err` inside is the receipt of a refusal.
+/// Packs by rule alone: `request.by_model` is off. `Err` inside is the receipt of a refusal.
 pub(crate) fn pack(
     request: &PackRequest,
     counter: &Counter,

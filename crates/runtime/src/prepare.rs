@@ -285,6 +285,9 @@ impl Build<'_> {
                 part.protection = Protection::Critical;
             } else {
                 slot.cap = Cap::Tokens(section.id.token_budget());
+                if self.recipe.compression.preserve.contains(&format!("section_{number}")) {
+                    part.protection = Protection::Protected;
+                }
             }
             if Some(section.id) == newest {
                 part.priority = NEWEST_SECTION_PRIORITY;

@@ -42,7 +42,7 @@ fn engine() -> (Engine, tempfile::TempDir) {
     let store =
         Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("local").unwrap();
     let project = Project::builtin(&Counter::cl100k());
-    (Engine::new(project, models, store, Policy::default(), Box::new(|_| None)), dir)
+    (Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap(), dir)
 }
 
 /// Everything that a recipe can be given, with `lines` lines in each document.

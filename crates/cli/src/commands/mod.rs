@@ -38,7 +38,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         Command::Run(args) => run::run(&Context::new(global)?, args).await?,
         Command::Explain(args) => return explain::run(&Context::new(global)?, args),
-        Command::Condense(args) => condense::run(&Context::new(global)?, args)?,
+        Command::Condense(args) => condense::run(&Context::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {

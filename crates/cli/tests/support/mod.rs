@@ -92,14 +92,20 @@ impl Shop {
 
     /// Writes larder.toml with more keys for the model `stub`, and more tables. `[models.small]` gets its provider.
     pub fn configure(&self, keys: &str, tables: &str) {
+        self.configure_layers(&["VOICE"], keys, tables);
+    }
+
+    /// The same, with the model `stub` playing these layers.
+    pub fn configure_layers(&self, layers: &[&str], keys: &str, tables: &str) {
         let (_, server) = self.provider.as_ref().unwrap();
         let common = format!(
             "provider = \"openai\"\nbase_url = \"{}/v1\"\nid = \"gpt-4o-mini\"\nretries = 0\n",
             server.address()
         );
         let tables = tables.replace("[models.small]\n", &format!("[models.small]\n{common}"));
+        let layers: String = layers.iter().map(|layer| format!("{layer} = \"stub\"\n")).collect();
         let text = format!(
-            "[models.layers]\nVOICE = \"stub\"\n\n[models.stub]\n{common}window = 8000\nmax_output = 1000\n{keys}\n{tables}"
+            "[models.layers]\n{layers}\n[models.stub]\n{common}window = 8000\nmax_output = 1000\n{keys}\n{tables}"
         );
         self.write("larder.toml", text);
     }

@@ -28,6 +28,9 @@ impl Divide for ContextDoc {
         let sections = Sections::of(text);
         let mut pieces = Vec::new();
         markdown::divide(text, 0..sections.preamble.end, &mut pieces);
+        if self == &Self::Prior && sections.sections.is_empty() {
+            put_labelled_first(text, &mut pieces);
+        }
         let protected = self.protected(&sections).filter(|section| fits(job, &sections, section));
         for section in &sections.sections {
             let from = pieces.len();
@@ -55,6 +58,32 @@ impl ContextDoc {
         match self {
             Self::Current => sections.sections.last(),
             Self::Prior => sections.newest(SectionId::Synthesis),
+        }
+    }
+}
+
+/// What stands before what was asked and what was answered, in lower case (R0-22.5).
+const LABELS: [&str; 10] =
+    ["user", "query", "question", "intent", "request", "assistant", "response", "answer", "reply", "result"];
+
+/// Lets what is labelled as asked or answered go first, in a turn without sections.
+fn put_labelled_first(text: &str, pieces: &mut [Piece]) {
+    for index in 0..pieces.len() {
+        let line = text[pieces[index].range.clone()].lines().next().unwrap_or_default();
+        let words =
+            line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '-' | '>' | '_'));
+        let label_end = words.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(words.len());
+        let (label, rest) = words.split_at(label_end);
+        let rest = rest.trim_start_matches(['*', '_', ' ']);
+        if !LABELS.contains(&label.to_ascii_lowercase().as_str())
+            || !(rest.is_empty() || rest.starts_with(':'))
+        {
+            continue;
+        }
+        pieces[index].tier = Tier::First;
+        let alone = rest.trim_start_matches([':', '*', '_', ' ']).is_empty();
+        if let Some(next) = pieces.get_mut(index + 1).filter(|_| alone) {
+            next.tier = Tier::First;
         }
     }
 }

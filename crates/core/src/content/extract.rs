@@ -3,14 +3,17 @@
 //!
 //! Knows the order in which compromises are made; does not know content types.
 
-use super::CondenseError;
+use std::ops::Range;
+
+use super::explain::{self, UnitReason};
 use super::fill::fill;
-use super::frame::{Draft, Job};
+use super::frame::{Draft, Job, Manner};
 use super::pins::Span;
 use super::render::{Header, Renderer};
 use super::score::Scores;
 use super::select::Selection;
 use super::units::{Grain, Piece, Tier, refine};
+use super::{CondenseError, Gap};
 
 /// Per cent of the target that units with telling spans may take before only the spans themselves are kept: where a
 /// query is in view, most of the room belongs to what answers it.
@@ -21,24 +24,30 @@ const MOST_CORRECTIONS: usize = 4;
 /// Fewer unused tokens are left to filling up.
 const WORTH_CORRECTING: usize = 48;
 
-/// The best subset of `units` that meets the target.
+/// The best subset of `units` that meets the target; if `reasons` is given, why each is shown or not.
 ///
 /// # Errors
 /// What is required, with the barest marks, is larger than the target.
-pub(super) fn extract(job: &Job<'_>, units: &[Piece]) -> Result<Draft, CondenseError> {
+pub(super) fn extract(
+    job: &Job<'_>,
+    units: &[Piece],
+    manner: &Manner,
+    mut reasons: Option<&mut Vec<UnitReason>>,
+) -> Result<Draft, CondenseError> {
     let target = job.request.target;
     let ranges: Vec<_> = units.iter().map(|unit| unit.range.clone()).collect();
     let scores = Scores::new(job.request.text, &ranges, job.request.query);
     let telling = job.telling();
     let mut needed = job.original_tokens;
     for header in Header::LADDER {
-        let renderer = Renderer::new(job.request.text, &job.lines, &job.id, header);
+        let renderer = Renderer::new(job, header).in_manner(manner);
         let dear = job.request.counter.count(&renderer.header()) > target / header.share();
         if dear && header != Header::Bare {
             continue;
         }
-        let attempt = Attempt { job, units, scores: &scores, telling: &telling, renderer: &renderer };
-        match attempt.run() {
+        let first: &[&Span] = if manner.telling_first { &telling } else { &[] };
+        let attempt = Attempt { job, units, scores: &scores, telling: &telling, first, renderer: &renderer };
+        match attempt.run(&mut reasons) {
             Ok(draft) => return Ok(draft),
             Err(more) => needed = more.min(job.original_tokens),
         }
@@ -52,16 +61,19 @@ struct Attempt<'a> {
     units: &'a [Piece],
     scores: &'a Scores,
     telling: &'a [&'a Span],
+    /// Those that go before all text that holds none.
+    first: &'a [&'a Span],
     renderer: &'a Renderer<'a>,
 }
 
 impl Attempt<'_> {
     /// The draft, or the tokens that what is required needs at least.
-    fn run(&self) -> Result<Draft, usize> {
+    fn run(&self, reasons: &mut Option<&mut Vec<UnitReason>>) -> Result<Draft, usize> {
         let mut needed = usize::MAX;
         let mut legal: Vec<(Vec<Piece>, Option<usize>)> = Vec::new();
         // No telling span takes less than a token.
-        let may_fit = self.telling.len() <= self.job.request.target;
+        let may_fit = self.first.len() <= self.job.request.target;
+        let undivided = self.first.is_empty() && self.job.required.is_empty();
         for grain in Grain::LADDER {
             let pieces = self.pieces(grain);
             let mut selection = self.selection(&pieces);
@@ -74,40 +86,59 @@ impl Attempt<'_> {
                     break;
                 }
             }
+            if undivided {
+                break;
+            }
         }
         // In the coarsest division in which all telling spans leave room for the rest, else in any in which they fit.
         let share = if self.job.request.query.is_some() { SHARE_BESIDE_QUERY } else { SHARE_OF_TELLING };
         let roomy = legal.iter().filter(|(_, tokens)| {
             tokens.is_some_and(|n| n <= self.job.request.target.saturating_mul(share) / 100)
         });
-        let tight = legal.iter().rev().filter(|(_, tokens)| tokens.is_some());
+        // With a query, telling spans that take more than their share compete with what answers it.
+        let unasked = self.job.request.query.is_none();
+        let tight = legal.iter().rev().filter(|(_, tokens)| unasked && tokens.is_some());
         for (pieces, _) in roomy.chain(tight) {
             let mut selection = self.selection(pieces);
             choose(&mut selection);
             if selection.shows_all(Tier::Telling) {
-                return Ok(self.draft(selection));
+                return Ok(self.draft(selection, reasons));
             }
         }
         let (pieces, _) = legal.first().ok_or(needed)?;
         let mut selection = self.selection(pieces);
         selection.crowd();
         choose(&mut selection);
-        Ok(self.draft(selection))
+        Ok(self.draft(selection, reasons))
     }
 
     fn pieces(&self, grain: Grain) -> Vec<Piece> {
-        refine(self.job.request.text, self.units, &self.job.required, self.telling, grain)
+        refine(self.job.request.text, self.units, &self.job.required, self.first, grain)
     }
 
     fn selection<'s>(&'s self, pieces: &'s [Piece]) -> Selection<'s> {
         Selection::new(self.job, pieces, self.scores, self.renderer, self.telling)
     }
 
-    fn draft(&self, mut selection: Selection<'_>) -> Draft {
+    fn draft(&self, mut selection: Selection<'_>, reasons: &mut Option<&mut Vec<UnitReason>>) -> Draft {
         fill(&mut selection);
         let shown = selection.ranges();
-        Draft { text: self.renderer.text(&shown), gaps: self.renderer.gaps(&shown), shown, told: Vec::new() }
+        if let Some(reasons) = reasons {
+            **reasons = explain::of_selection(&selection, &shown);
+        }
+        let (text, gaps) = (self.renderer.text(&shown), self.renderer.gaps(&shown));
+        match self.job.retold {
+            Some(_) => Draft { text, shown: Vec::new(), told: between(&gaps, self.job.lines.len()), gaps },
+            None => Draft { text, shown, told: Vec::new(), gaps },
+        }
     }
+}
+
+/// What is left of `len` bytes beside the gaps.
+fn between(gaps: &[Gap], len: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(gaps.iter().map(|gap| gap.bytes.end));
+    let ends = gaps.iter().map(|gap| gap.bytes.start).chain(std::iter::once(len));
+    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
 }
 
 /// Chooses, corrects the estimate of what is spent by the exact count, and chooses on while that leaves room.

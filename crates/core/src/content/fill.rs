@@ -33,7 +33,7 @@ pub(super) fn fill(selection: &mut Selection<'_>) {
 fn best_to_extend(selection: &Selection<'_>, dead: &[bool], free: usize) -> Option<usize> {
     let can = |&piece: &usize| {
         let ready = || selection.pieces[piece].needs.into_iter().flatten().all(|need| selection.shown[need]);
-        !selection.shown[piece] && !dead[piece] && selection.pieces[piece].divisible && ready()
+        selection.may_show(piece) && !dead[piece] && selection.pieces[piece].divisible && ready()
     };
     let joined = |&piece: &usize| joins(selection, piece);
     let best = |pieces: &mut dyn Iterator<Item = usize>| {

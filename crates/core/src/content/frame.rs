@@ -8,9 +8,12 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::earlier;
+use super::explain::{self, UnitReason};
 use super::extract::extract;
 use super::pins::{self, ErrorSense, Span, SpanKind};
 use super::render::Lines;
+use super::retold::Retold;
 use super::units::Piece;
 use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Probes};
 use crate::hash::ContentHash;
@@ -18,11 +21,25 @@ use crate::pointer::{Pointer, PointerId};
 
 /// Where there is no white space, a word is taken to end after so many bytes.
 const LONGEST_WORD: usize = 48;
+/// How many bytes of a retold text are counted to learn what a byte costs.
+const DENSITY_SAMPLE: usize = 16 << 10;
 
 /// Makes one content type smaller.
 pub(super) trait Condenser: Sync {
     /// A text of at most the target's tokens, or why there is none.
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError>;
+
+    /// The smallest target at which one of every kind of thing in the text still stands, if this type has kinds.
+    fn essential(&self, _job: &Job<'_>) -> Option<usize> {
+        None
+    }
+
+    /// The same, and why each unit is shown or not.
+    fn explain(&self, job: &Job<'_>) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+        let draft = self.condense(job)?;
+        let reasons = explain::of_draft(job, &draft);
+        Ok((draft, reasons))
+    }
 
     /// Whether `text` has the structure that readers of this type rely on. What had it must keep it.
     fn parses(&self, _text: &str) -> bool {
@@ -30,10 +47,32 @@ pub(super) trait Condenser: Sync {
     }
 }
 
+/// How the units of a type are chosen among, and how its gaps are written.
+#[derive(Debug, Clone)]
+pub(super) struct Manner {
+    /// Telling spans go before all text that holds none; otherwise they only add to its worth.
+    pub(super) telling_first: bool,
+    /// Marks are indented as what they stand for.
+    pub(super) indented_marks: bool,
+    /// What the parts of the text are called, in the singular, and where each stands: gaps say which they leave out.
+    pub(super) names: Option<(&'static str, Vec<Range<usize>>)>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { telling_first: true, indented_marks: false, names: None }
+    }
+}
+
 /// Divides a text into units; choosing among them is common to all.
 pub(super) trait Divide: Sync {
     /// Units that tile the text.
     fn units(&self, job: &Job<'_>) -> Vec<Piece>;
+
+    /// How they are chosen among.
+    fn manner(&self, _text: &str) -> Manner {
+        Manner::default()
+    }
 
     /// See [`Condenser::parses`].
     fn parses(&self, _text: &str) -> bool {
@@ -46,7 +85,14 @@ pub(super) struct Extractive<D>(pub(super) D);
 
 impl<D: Divide> Condenser for Extractive<D> {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
-        extract(job, &self.0.units(job))
+        extract(job, &self.0.units(job), &self.0.manner(job.request.text), None)
+    }
+
+    fn explain(&self, job: &Job<'_>) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+        let mut reasons = Vec::new();
+        let manner = self.0.manner(job.request.text);
+        let draft = extract(job, &self.0.units(job), &manner, Some(&mut reasons))?;
+        Ok((draft, reasons))
     }
 
     fn parses(&self, text: &str) -> bool {
@@ -71,9 +117,15 @@ pub(super) struct Job<'a> {
     pub(super) request: &'a CondenseRequest<'a>,
     pub(super) original_tokens: usize,
     pub(super) id: PointerId,
+    /// The lines of the original.
     pub(super) lines: Lines,
-    /// Where pins and our own pointers stand, joined; all must be shown.
+    /// Where the words of the request's text stand in the original, if it is not the original itself.
+    pub(super) retold: Option<&'a Retold>,
+    tokens_per_byte: f32,
+    /// Where pins, our own pointers and the marks of an earlier condensation stand, joined; all must be shown.
     pub(super) required: Vec<Range<usize>>,
+    /// Which of them are marks: these give way where they do not fit.
+    pub(super) marks: Vec<Range<usize>>,
     /// Every span that matters, by start.
     spans: Vec<Span>,
     /// Indices into `spans`: the first place of every distinct telling value.
@@ -86,7 +138,9 @@ impl<'a> Job<'a> {
     /// Looks at the original once; its pins stand in it.
     pub(super) fn new(request: &'a CondenseRequest<'a>, original_tokens: usize) -> Self {
         let text = request.text;
-        let required = join(required(request));
+        let hard = required(request);
+        let marks = earlier::marks(request, &hard);
+        let required = join(hard.into_iter().chain(marks.iter().cloned()).collect());
         let spans = pins::scan(text, error_sense(request.content_type));
         let telling = first_of_each(text, &spans);
         let whole =
@@ -96,10 +150,47 @@ impl<'a> Job<'a> {
             original_tokens,
             id: request.key.mint(ContentHash::of(text.as_bytes())),
             lines: Lines::of(text),
+            retold: None,
+            tokens_per_byte: tokens_per_byte(original_tokens, text),
             required,
+            marks,
             spans,
             telling,
             whole,
+        }
+    }
+
+    /// The same without the marks of an earlier condensation, which need not stand.
+    pub(super) fn without_marks(&self) -> Self {
+        let required = join(required(self.request));
+        let spans = self.spans.clone();
+        let whole =
+            join(spans.iter().map(|span| span.range.clone()).chain(required.iter().cloned()).collect());
+        Self {
+            request: self.request,
+            original_tokens: self.original_tokens,
+            id: self.id.clone(),
+            lines: self.lines.clone(),
+            retold: self.retold,
+            tokens_per_byte: self.tokens_per_byte,
+            required,
+            marks: Vec::new(),
+            spans,
+            telling: self.telling.clone(),
+            whole,
+        }
+    }
+
+    /// The job of condensing `request.text`, which retells the original of `job`.
+    pub(super) fn of_retold(job: &Job<'_>, request: &'a CondenseRequest<'a>, retold: &'a Retold) -> Self {
+        let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
+        let tokens = request.counter.count(sample);
+        Self {
+            id: job.id.clone(),
+            lines: job.lines.clone(),
+            retold: Some(retold),
+            tokens_per_byte: tokens_per_byte(tokens, sample),
+            ..Self::new(request, job.original_tokens)
         }
     }
 
@@ -110,7 +201,7 @@ impl<'a> Job<'a> {
 
     /// How many tokens a byte of this text costs on average.
     pub(super) fn tokens_per_byte(&self) -> f32 {
-        (self.original_tokens as f32 / self.request.text.len().max(1) as f32).max(0.01)
+        self.tokens_per_byte
     }
 
     /// The longest beginning of `range` of at most `room` tokens that ends between words and cuts no span; gives
@@ -146,18 +237,25 @@ impl<'a> Job<'a> {
         self.whole.get(next).is_some_and(|range| range.start < at)
     }
 
-    /// What became of every distinct telling value and number, given what is shown; `tiled` are shown and gaps.
-    pub(super) fn probes(&self, shown: &[Range<usize>], text: &str, told: &[Range<usize>]) -> Probes {
+    /// What became of every distinct telling value and number: it stands in what is shown, or as a word of `text`.
+    pub(super) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
+        let between = |c: char| c.is_whitespace() || "|,;:={}()[]\"".contains(c);
+        let words: hashbrown::HashSet<&str> =
+            text.split(char::is_whitespace).chain(text.split(between)).collect();
         let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans.len());
         for span in &self.spans {
             let value = &self.request.text[span.range.clone()];
-            let stands = within(shown, &span.range) || within(told, &span.range) && text.contains(value);
+            let stands = within(shown, &span.range) || words.contains(value);
             *kept.entry((span.kind, value)).or_default() |= stands;
         }
         let total = kept.len();
         let kept = kept.into_values().filter(|&kept| kept).count();
         Probes { kept, recoverable: total - kept, lost: 0 }
     }
+}
+
+fn tokens_per_byte(tokens: usize, text: &str) -> f32 {
+    (tokens as f32 / text.len().max(1) as f32).max(0.01)
 }
 
 /// Everyone may write of errors; tools report them.
@@ -249,9 +347,10 @@ pub(super) fn proved(job: &Job<'_>, condenser: &dyn Condenser, draft: Draft) -> 
         original_tokens: job.original_tokens,
         content_type: request.content_type,
         pointer: Pointer::whole(job.id.clone()),
-        probes: job.probes(&draft.shown, &draft.text, &draft.told),
+        probes: job.probes(&draft.shown, &draft.text),
         gaps: draft.gaps,
         text: draft.text,
+        author: None,
     })
 }
 

@@ -8,6 +8,8 @@ mod code;
 mod context_doc;
 mod detect;
 mod diff;
+mod earlier;
+mod explain;
 mod extract;
 mod fill;
 mod frame;
@@ -21,9 +23,13 @@ mod plain;
 mod prose;
 pub mod rank;
 mod render;
+mod research;
+pub mod retell;
+mod retold;
 mod score;
 pub mod sections;
 mod select;
+mod steps;
 mod structure;
 mod table;
 mod units;
@@ -33,12 +39,13 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use self::detect::detect;
+pub use self::explain::{Explanation, Fate, Reason, Score, UnitReason};
 use self::frame::{Condenser, Extractive, Job};
 use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 1;
+pub const CONDENSER_VERSION: u32 = 2;
 
 /// What a text is, which decides how it is condensed (R0-22.6, extended).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -149,6 +156,20 @@ pub struct Condensed {
     pub gaps: Vec<Gap>,
     /// What became of the telling details.
     pub probes: Probes,
+    /// The model that wrote it, unless it was made by rule.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub author: Option<Author>,
+}
+
+/// The model that wrote a condensed text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// Its name in the model table.
+    pub model: String,
+    /// The recipe it followed: `category/name`.
+    pub recipe: String,
+    /// The recipe's version.
+    pub version: String,
 }
 
 /// Why a text could not be condensed to its target.
@@ -178,21 +199,64 @@ pub enum CondenseError {
 /// # Errors
 /// A pin that does not stand in the text; a target below what pins, pointers and marks need, with the needed number.
 pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
+    run(request, false).map(|(condensed, _)| condensed)
+}
+
+/// Condenses and says of every unit why it is shown or not, and what `more` tokens beyond the target would let in.
+///
+/// The text is the one that [`condense`] gives; what further tokens would let in is read from a second condensation
+/// at the larger target.
+///
+/// # Errors
+/// As [`condense`].
+pub fn explain(request: &CondenseRequest<'_>, more: usize) -> Result<Explanation, CondenseError> {
+    let (condensed, units) = run(request, true)?;
+    let larger = CondenseRequest { target: request.target.saturating_add(more), ..*request };
+    let further = explain::beyond(&condensed.gaps, &condense(&larger)?.gaps);
+    Ok(Explanation { condensed, units, more, further })
+}
+
+/// The condensed text and, if asked for, the reasons.
+fn run(request: &CondenseRequest<'_>, reasons: bool) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
     if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
         return Err(CondenseError::PinAbsent { pin: pin.clone() });
     }
     let original_tokens = request.counter.count(request.text);
     let job = Job::new(request, original_tokens);
     if original_tokens <= request.target {
-        return Ok(whole(&job));
+        let units = if reasons { explain::of_whole(&job) } else { Vec::new() };
+        return Ok((whole(&job), units));
     }
-    let condenser = condenser_for(request.content_type, request.text);
-    let draft = condenser.condense(&job)?;
-    frame::proved(&job, condenser, draft).or_else(|_| {
-        let draft = PLAIN.condense(&job)?;
-        frame::proved(&job, PLAIN, draft)
-            .map_err(|_| CondenseError::PinsExceedTarget { needed: original_tokens, target: request.target })
+    match shortened(&job, reasons) {
+        Err(CondenseError::PinsExceedTarget { .. }) if !job.marks.is_empty() => {
+            shortened(&job.without_marks(), reasons)
+        }
+        other => other,
+    }
+}
+
+fn shortened(job: &Job<'_>, reasons: bool) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
+    let attempt = |condenser: &'static dyn Condenser| {
+        let (draft, units) =
+            if reasons { condenser.explain(job)? } else { (condenser.condense(job)?, Vec::new()) };
+        Ok(frame::proved(job, condenser, draft).map(|condensed| (condensed, units)))
+    };
+    if let Ok(proved) = attempt(condenser_for(job.request.content_type, job.request.text))? {
+        return Ok(proved);
+    }
+    attempt(PLAIN)?.map_err(|_| CondenseError::PinsExceedTarget {
+        needed: job.original_tokens,
+        target: job.request.target,
     })
+}
+
+/// The smallest target at which one of every kind of thing in the text still stands: a line of each template of a log,
+/// the name of each file of a diff. `None` where the type has no such kinds. The request's target is not read.
+pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
+    let original_tokens = request.counter.count(request.text);
+    let needed =
+        condenser_for(request.content_type, request.text).essential(&Job::new(request, original_tokens))?;
+    Some(needed.min(original_tokens))
 }
 
 const PLAIN: &dyn Condenser = &Extractive(plain::Plain);
@@ -203,7 +267,8 @@ fn condenser_for(content_type: ContentType, text: &str) -> &'static dyn Condense
         ContentType::ContextDoc => &Extractive(context_doc::ContextDoc::Current),
         ContentType::PriorTurn => &Extractive(context_doc::ContextDoc::Prior),
         ContentType::Prose => &Extractive(prose::Prose),
-        ContentType::Markdown | ContentType::ResearchDoc => &Extractive(markdown::Markdown),
+        ContentType::Markdown => &Extractive(markdown::Markdown),
+        ContentType::ResearchDoc => &Extractive(research::Research),
         ContentType::PageDoc => page::CONDENSER,
         ContentType::Chat => chat::CONDENSER,
         ContentType::Json => json::CONDENSER,
@@ -229,6 +294,7 @@ fn whole(job: &Job<'_>) -> Condensed {
         content_type: job.request.content_type,
         pointer: Pointer::whole(job.id.clone()),
         gaps: Vec::new(),
-        probes: job.probes(std::slice::from_ref(&(0..text.len())), text, &[]),
+        probes: job.probes(std::slice::from_ref(&(0..text.len())), text),
+        author: None,
     }
 }

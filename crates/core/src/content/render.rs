@@ -14,16 +14,21 @@
 
 use std::ops::Range;
 
+use super::frame::{Job, Manner};
+use super::retold::{Part, Retold};
 use super::{Gap, Unit};
 use crate::pointer::{Pointer, PointerId};
 
 /// What every mark begins with; `…` is one token in current vocabularies, `⋯` three.
-const OPEN: &str = "[…";
+pub(super) const OPEN: &str = "[…";
 /// A hidden stretch of at most this many bytes costs no more than the mark that would stand for it.
 const SHORTEST_GAP: usize = 12;
 
+/// Marks are indented so far at most, in bytes.
+const DEEPEST_MARK: usize = 48;
+
 /// Byte offsets of line starts; lines end at `\n` and are counted from 1.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lines {
     starts: Vec<usize>,
     len: usize,
@@ -38,9 +43,19 @@ impl Lines {
         Self { starts, len: text.len() }
     }
 
+    /// Bytes of the original.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
     /// The number of the line that holds byte `at`.
     fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at)
+    }
+
+    /// The numbers of the first and the last line that hold bytes of `range`.
+    pub(super) fn touched(&self, range: &Range<usize>) -> (usize, usize) {
+        (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
     }
 
     fn is_boundary(&self, at: usize) -> bool {
@@ -78,21 +93,44 @@ pub(super) struct Renderer<'a> {
     id: &'a PointerId,
     tag: String,
     header: Header,
+    manner: Option<&'a Manner>,
+    retold: Option<&'a Retold>,
 }
 
 impl<'a> Renderer<'a> {
-    pub(super) fn new(text: &'a str, lines: &'a Lines, id: &'a PointerId, header: Header) -> Self {
-        let digits = id.as_str();
+    pub(super) fn new(job: &'a Job<'_>, header: Header) -> Self {
+        let (text, digits) = (job.request.text, job.id.as_str());
         let tag = if text.contains(OPEN) { digits[digits.len() - 2..].to_owned() } else { String::new() };
-        Self { text, lines, id, tag, header }
+        Self { text, lines: &job.lines, id: &job.id, tag, header, manner: None, retold: job.retold }
+    }
+
+    /// The same with marks as this type of content has them.
+    pub(super) fn in_manner(self, manner: &'a Manner) -> Self {
+        Self { manner: Some(manner), ..self }
+    }
+
+    /// With a tag whatever the original holds, if it may hold something like a sign of ours that only a condenser of its
+    /// type knows.
+    pub(super) fn tagged_if(mut self, imitated: bool) -> Self {
+        if imitated {
+            let digits = self.id.as_str();
+            self.tag = digits[digits.len() - 2..].to_owned();
+        }
+        self
+    }
+
+    /// What tells our marks from imitations; empty where there are none.
+    pub(super) fn tag(&self) -> &str {
+        &self.tag
     }
 
     /// The header line.
     pub(super) fn header(&self) -> String {
         let (id, tag) = (self.id, &self.tag);
+        let made = if self.retold.is_some() { ", made readable" } else { "" };
         match self.header {
             Header::Full => format!(
-                "[Condensed. Full text: {id}. \"[…{tag} Lx-y]\" = lines x to y left out here, \"[…{tag} Bx-y]\" = bytes; \
+                "[Condensed{made}. Full text: {id}. \"[…{tag} Lx-y]\" = lines x to y left out here, \"[…{tag} Bx-y]\" = bytes; \
                  to read them, append #Lx-y or #Bx-y to the pointer.]\n"
             ),
             Header::Short => {
@@ -104,8 +142,8 @@ impl<'a> Renderer<'a> {
 
     /// A mark of typical size, to estimate what one costs.
     pub(super) fn sample_mark(&self) -> String {
-        let middle = self.text.len() / 2;
-        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.text.len())))
+        let middle = self.lines.len / 2;
+        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.lines.len)))
     }
 
     /// `shown` sorted, joined, and with gaps too short for a mark closed.
@@ -132,46 +170,92 @@ impl<'a> Renderer<'a> {
             if self.header == Header::Bare {
                 out.pop();
             } else {
-                out.push_str(&self.mark(0, self.text.len()));
+                out.push_str(&self.mark(0, self.lines.len));
             }
             return out;
         }
-        let mut at = 0;
-        for range in shown {
-            self.push_gap(&mut out, at..range.start);
-            out.push_str(&self.text[range.clone()]);
-            at = range.end;
+        for part in self.parts(shown) {
+            match part {
+                Part::Shown(range) => out.push_str(&self.text[range]),
+                Part::Gap(gap, before) => self.push_gap(&mut out, gap, before),
+            }
         }
-        self.push_gap(&mut out, at..self.text.len());
         out
     }
 
-    fn push_gap(&self, out: &mut String, gap: Range<usize>) {
-        if gap.is_empty() {
-            return;
+    /// What the text consists of that shows `shown`.
+    fn parts(&self, shown: &[Range<usize>]) -> Vec<Part> {
+        if let Some(retold) = self.retold {
+            return retold.parts(shown, self.lines.len);
         }
+        let mut parts = Vec::with_capacity(2 * shown.len() + 1);
+        let mut at = 0;
+        for range in shown {
+            if at < range.start {
+                parts.push(Part::Gap(at..range.start, range.start));
+            }
+            parts.push(Part::Shown(range.clone()));
+            at = range.end;
+        }
+        if at < self.text.len() {
+            parts.push(Part::Gap(at..self.text.len(), self.text.len()));
+        }
+        parts
+    }
+
+    /// `before` is where in the text the gap ends.
+    fn push_gap(&self, out: &mut String, gap: Range<usize>, before: usize) {
         if !out.ends_with(|c: char| c.is_whitespace()) {
             out.push(' ');
         }
+        out.push_str(self.indentation(&gap));
         out.push_str(&self.mark(gap.start, gap.end));
-        if gap.end == self.text.len() {
+        if before >= self.text.len() {
             return;
         }
-        if self.text[..gap.end].ends_with('\n') {
+        if self.text[..before].ends_with('\n') {
             out.push('\n');
-        } else if !self.text[gap.end..].starts_with(|c: char| c.is_whitespace()) {
+        } else if !self.text[before..].starts_with(|c: char| c.is_whitespace()) {
             out.push(' ');
         }
     }
 
-    fn mark(&self, start: usize, end: usize) -> String {
+    /// White space before the first line that the gap hides, if marks are indented.
+    fn indentation(&self, gap: &Range<usize>) -> &'a str {
+        let indented = self.manner.is_some_and(|manner| manner.indented_marks) && self.header != Header::Bare;
+        if !indented || !self.lines.is_boundary(gap.start) {
+            return "";
+        }
+        let hidden = &self.text[gap.clone()];
+        let first = hidden.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let white = first.len() - first.trim_start_matches([' ', '\t']).len();
+        if white <= DEEPEST_MARK { &first[..white] } else { "" }
+    }
+
+    /// The mark that stands for bytes `start..end`.
+    pub(super) fn mark(&self, start: usize, end: usize) -> String {
         let tag = &self.tag;
         if self.header == Header::Bare {
             return format!("{OPEN}{tag}]");
         }
+        let names = self.names(start..end);
         match self.line_range(start, end) {
-            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}]"),
-            None => format!("{OPEN}{tag} B{start}-{end}]"),
+            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}]"),
+            None => format!("{OPEN}{tag} B{start}-{end}{names}]"),
+        }
+    }
+
+    /// Which named parts the stretch holds whole: `, messages 3-7`.
+    fn names(&self, hidden: Range<usize>) -> String {
+        let Some((name, parts)) = self.manner.and_then(|manner| manner.names.as_ref()) else {
+            return String::new();
+        };
+        let first = parts.partition_point(|part| part.start < hidden.start);
+        let end = parts.partition_point(|part| part.end <= hidden.end);
+        match end.saturating_sub(first) {
+            0 => String::new(),
+            1 => format!(", {name} {end}"),
+            _ => format!(", {name}s {}-{end}", first + 1),
         }
     }
 
@@ -183,12 +267,15 @@ impl<'a> Renderer<'a> {
 
     /// The gaps that `shown`, which is settled, leaves.
     pub(super) fn gaps(&self, shown: &[Range<usize>]) -> Vec<Gap> {
-        let starts = std::iter::once(0).chain(shown.iter().map(|range| range.end));
-        let ends = shown.iter().map(|range| range.start).chain(std::iter::once(self.text.len()));
-        starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| self.gap(start..end)).collect()
+        let gaps = self.parts(shown).into_iter().filter_map(|part| match part {
+            Part::Gap(bytes, _) => Some(self.gap(bytes)),
+            Part::Shown(_) => None,
+        });
+        gaps.collect()
     }
 
-    fn gap(&self, bytes: Range<usize>) -> Gap {
+    /// The gap that leaves out `bytes`.
+    pub(super) fn gap(&self, bytes: Range<usize>) -> Gap {
         match self.line_range(bytes.start, bytes.end) {
             Some((first, last)) => Gap {
                 unit: Unit::Line,

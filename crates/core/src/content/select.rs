@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
+use super::explain::Score;
 use super::frame::Job;
 use super::pins::Span;
 use super::render::Renderer;
@@ -22,6 +23,8 @@ const SPAN_WEIGHT: f32 = 40.0;
 const COHERENCE: f32 = 3.0;
 /// From this relevance on a piece stands beside those with telling spans.
 const ANSWERS: f32 = 0.5;
+/// What a date or a quantity weighs.
+const LEAST_WEIGHT: f32 = 1.0;
 /// After so many pieces in a row that do not fit, only filling up is left to do.
 const MOST_MISSES: usize = 64;
 /// A score that fell by less than this share since it was looked up is good enough.
@@ -57,6 +60,10 @@ pub(super) struct Selection<'a> {
     scores: &'a Scores,
     renderer: &'a Renderer<'a>,
     weights: Vec<f32>,
+    /// Which pieces hold a telling span of more than the least weight.
+    strong: Vec<bool>,
+    /// A query is in view.
+    asked: bool,
     /// Not all telling spans fit, so what answers the query competes with them.
     crowded: bool,
     pub(super) shown: Vec<bool>,
@@ -82,12 +89,15 @@ impl<'a> Selection<'a> {
     ) -> Self {
         let counter = job.request.counter;
         let mark = counter.count(&renderer.sample_mark());
+        let (weights, strong) = span_weights(pieces, telling);
         let mut selection = Self {
             job,
             pieces,
             scores,
             renderer,
-            weights: span_weights(pieces, telling),
+            weights,
+            strong,
+            asked: job.request.query.is_some(),
             crowded: false,
             shown: vec![false; pieces.len()],
             partial: BTreeMap::new(),
@@ -161,7 +171,7 @@ impl<'a> Selection<'a> {
     /// Adds the best pieces until no other fits; says whether it added any.
     pub(super) fn choose(&mut self) -> bool {
         let steps = self.steps.len();
-        let hidden = (0..self.pieces.len()).filter(|&piece| !self.shown[piece]);
+        let hidden = (0..self.pieces.len()).filter(|&piece| self.may_show(piece));
         let mut heap: BinaryHeap<Candidate> = hidden.map(|piece| self.candidate(piece)).collect();
         let mut misses = 0;
         while let Some(best) = heap.pop() {
@@ -177,7 +187,7 @@ impl<'a> Selection<'a> {
                 for piece in self.show(best.piece) {
                     let beside =
                         [piece.checked_sub(1), Some(piece + 1).filter(|&next| next < self.pieces.len())];
-                    let hidden = beside.into_iter().flatten().filter(|&next| !self.shown[next]);
+                    let hidden = beside.into_iter().flatten().filter(|&next| self.may_show(next));
                     heap.extend(hidden.map(|next| self.candidate(next)));
                 }
             } else {
@@ -206,21 +216,39 @@ impl<'a> Selection<'a> {
     /// What a piece is worth beside what is shown.
     pub(super) fn candidate(&self, index: usize) -> Candidate {
         let piece = &self.pieces[index];
+        let score = self.score(index);
+        let rank = match piece.tier {
+            Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
+            _ => score.rank,
+        };
+        let answers = score.relevance >= ANSWERS;
+        let tier = match piece.tier {
+            Tier::Plain | Tier::Last if self.crowded && answers => Tier::Telling,
+            // Dates and quantities stand everywhere: beside a query they are no reason to be kept.
+            Tier::Telling if self.crowded && self.asked && !self.strong[index] && !answers => Tier::Plain,
+            tier => tier,
+        };
+        Candidate { tier, rank, piece: index }
+    }
+
+    /// What the worth of a piece is made of.
+    pub(super) fn score(&self, index: usize) -> Score {
+        let piece = &self.pieces[index];
         let bytes = piece.range.len() as f32;
         let relevance = self.scores.relevance[piece.unit];
-        let gain = self.scores.gain(piece.unit, &self.said);
+        let novelty = self.scores.gain(piece.unit, &self.said);
         // Marks this piece would add or save, in bytes of text that cost as much.
         let marks =
             COHERENCE * self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
         let spans = self.weights[index] / bytes * SPAN_WEIGHT;
-        let value = piece.prior * (gain + spans) + QUERY_WEIGHT * relevance;
-        let rank = match piece.tier {
-            Tier::Required | Tier::First => self.pieces.len() as f32 - index as f32,
-            _ => value * bytes / (bytes + marks).max(1.0),
-        };
-        let answers = self.crowded && relevance >= ANSWERS && piece.tier == Tier::Plain;
-        let tier = if answers { Tier::Telling } else { piece.tier };
-        Candidate { tier, rank, piece: index }
+        let value = piece.prior * (novelty + spans) + QUERY_WEIGHT * relevance;
+        let rank = value * bytes / (bytes + marks).max(1.0);
+        Score { relevance, novelty, weight: piece.prior, rank }
+    }
+
+    /// Whether a piece is hidden and need not stay so.
+    pub(super) fn may_show(&self, piece: usize) -> bool {
+        !self.shown[piece] && self.pieces[piece].tier != Tier::Never
     }
 
     fn is_hidden(&self, piece: Option<usize>) -> bool {
@@ -279,14 +307,15 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// How much the telling spans in each piece weigh.
-fn span_weights(pieces: &[Piece], telling: &[&Span]) -> Vec<f32> {
-    let mut weights = vec![0.0; pieces.len()];
+/// How much the telling spans in each piece weigh, and whether one of them has more than the least weight.
+fn span_weights(pieces: &[Piece], telling: &[&Span]) -> (Vec<f32>, Vec<bool>) {
+    let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
     for span in telling {
         let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);
         if let Some(weight) = weights.get_mut(at) {
             *weight += span.kind.weight();
+            strong[at] |= span.kind.weight() > LEAST_WEIGHT;
         }
     }
-    weights
+    (weights, strong)
 }

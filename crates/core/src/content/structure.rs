@@ -9,10 +9,10 @@ type LooksLike = fn(&str) -> bool;
 /// The structure of `text`, from the most telling signs to the least.
 pub(super) fn of(text: &str) -> Option<ContentType> {
     let looks: [(LooksLike, ContentType); 6] = [
+        (chat::looks_like, ContentType::Chat),
         (json::looks_like, ContentType::Json),
         (diff::looks_like, ContentType::Diff),
         (html::looks_like, ContentType::Html),
-        (chat::looks_like, ContentType::Chat),
         (logs::looks_like, ContentType::Log),
         (table::looks_like, ContentType::Table),
     ];

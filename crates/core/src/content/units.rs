@@ -27,6 +27,10 @@ pub(super) enum Tier {
     Telling,
     /// Competes on its score.
     Plain,
+    /// Comes when nothing else is left.
+    Last,
+    /// Is not shown unless something required stands in it.
+    Never,
 }
 
 /// A stretch of the original that is chosen or not.
@@ -88,6 +92,7 @@ pub(super) fn refine(
             let holds = |spans: &[Range<usize>]| spans.iter().any(|span| overlaps(span, &range));
             let tier = match unit.tier {
                 tier if holds(&hard) => tier.min(Tier::Required),
+                Tier::Never => Tier::Never,
                 tier if holds(&soft) => tier.min(Tier::Telling),
                 tier => tier,
             };

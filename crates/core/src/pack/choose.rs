@@ -42,17 +42,6 @@ pub(super) enum Choice {
     Absent,
 }
 
-/// How firmly a message holds its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hold {
-    /// May go.
-    Free,
-    /// Stays in some form.
-    Firm,
-    /// Stays whole.
-    Critical,
-}
-
 impl Ladder {
     /// What a choice costs at most.
     pub fn cost(&self, choice: Choice) -> usize {
@@ -71,56 +60,76 @@ impl Ladder {
         (allowed && self.size > least * 3 / 2).then_some(least)
     }
 
-    fn can_point(&self, overflow: Overflow) -> bool {
+    pub fn can_point(&self, overflow: Overflow) -> bool {
         overflow.point && self.pointer < self.size / 2
     }
 
-    /// The rungs from cheap to dear, with their values.
-    fn rungs(&self, overflow: Overflow) -> Vec<(Choice, f64)> {
-        let mut rungs = vec![(Choice::Absent, 0.0)];
-        if self.can_point(overflow) {
-            rungs.push((Choice::Pointer, self.relevance * POINTER_VALUE));
-        }
-        if let Some(least) = self.least_condensed(overflow) {
-            let mut targets = Vec::new();
-            let mut target = self.size / 2;
-            while target >= least {
-                targets.push(target);
-                target /= 2;
-            }
-            rungs.extend(targets.into_iter().rev().map(|target| {
-                let kept = target as f64 / self.size as f64;
-                (Choice::Condensed(target), self.relevance * kept.sqrt())
-            }));
-        }
-        if self.whole.is_some() {
-            rungs.push((Choice::Whole, self.relevance));
-        }
-        rungs
+    /// The cheapest way to be there at all.
+    pub fn cheapest(&self, overflow: Overflow) -> usize {
+        let pointer = if self.can_point(overflow) { self.pointer } else { usize::MAX };
+        self.cost(Choice::Whole).min(pointer).min(self.least_condensed(overflow).unwrap_or(usize::MAX))
     }
 
-    /// The rungs on the upper convex hull: each step is worth less per token than the one before.
-    fn hull(&self, overflow: Overflow) -> Vec<(Choice, f64)> {
-        let mut hull: Vec<(Choice, f64)> = Vec::new();
+    /// The rungs from cheap to dear, with their values.
+    fn rungs(&self, overflow: Overflow) -> impl Iterator<Item = (Choice, f64)> + '_ {
+        let pointer = self.can_point(overflow).then(|| (Choice::Pointer, self.relevance * POINTER_VALUE));
+        let halvings = self.least_condensed(overflow).map_or(0, |least| (self.size / least).ilog2());
+        let condensed = (1..=halvings).rev().map(|halving| {
+            let target = self.size >> halving;
+            let kept = target as f64 / self.size as f64;
+            (Choice::Condensed(target), self.relevance * kept.sqrt())
+        });
+        let whole = self.whole.map(|_| (Choice::Whole, self.relevance));
+        std::iter::once((Choice::Absent, 0.0)).chain(pointer).chain(condensed).chain(whole)
+    }
+
+    /// Appends the rungs on the upper convex hull: each step is worth less per token than the one before.
+    fn push_hull(&self, overflow: Overflow, rungs: &mut Vec<(Choice, f64)>) {
+        let start = rungs.len();
         for (choice, value) in self.rungs(overflow) {
             let cost = self.cost(choice) as f64;
-            while let Some(&(last, last_value)) = hull.last() {
+            while let [.., (last, last_value)] = rungs[start..] {
                 let last_cost = self.cost(last) as f64;
                 let dominated = last_cost >= cost && last_value <= value;
-                let below = hull.len() > 1 && {
-                    let (before, before_value) = hull[hull.len() - 2];
-                    let before_cost = self.cost(before) as f64;
-                    (last_value - before_value) * (cost - last_cost)
-                        <= (value - last_value) * (last_cost - before_cost)
+                let below = match rungs[start..] {
+                    [.., (before, before_value), _] => {
+                        let before_cost = self.cost(before) as f64;
+                        dominated
+                            || (last_value - before_value) * (cost - last_cost)
+                                <= (value - last_value) * (last_cost - before_cost)
+                    }
+                    _ => false,
                 };
-                if !(dominated && hull.len() > 1 || below) {
+                if !below {
                     break;
                 }
-                hull.pop();
+                rungs.pop();
             }
-            hull.push((choice, value));
+            rungs.push((choice, value));
         }
-        hull
+    }
+}
+
+/// The hulls of a tier's members, one after another.
+#[derive(Default)]
+struct Hulls {
+    rungs: Vec<(Choice, f64)>,
+    starts: Vec<usize>,
+}
+
+impl Hulls {
+    fn of<'l>(ladders: impl Iterator<Item = &'l Ladder>, overflow: Overflow) -> Self {
+        let mut hulls = Self::default();
+        for ladder in ladders {
+            hulls.starts.push(hulls.rungs.len());
+            ladder.push_hull(overflow, &mut hulls.rungs);
+        }
+        hulls.starts.push(hulls.rungs.len());
+        hulls
+    }
+
+    fn hull(&self, member: usize) -> &[(Choice, f64)] {
+        &self.rungs[self.starts[member]..self.starts[member + 1]]
     }
 }
 
@@ -148,70 +157,106 @@ impl Ord for Step {
     }
 }
 
+/// A part that competes for its slot's tokens.
+pub(super) struct Competitor<'l> {
+    pub ladder: &'l Ladder,
+    /// Higher tiers are served first.
+    pub tier: u8,
+}
+
+/// Whether the parts cannot all be there, in whatever form.
+pub(super) fn is_crowded(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> bool {
+    let cheapest = parts.iter().map(|part| part.ladder.cheapest(overflow));
+    cheapest.fold(0, usize::saturating_add) > budget
+}
+
 /// Chooses a rung for each part so that the costs stay within `budget`.
-pub(super) fn choose(ladders: &[Ladder], overflow: Overflow, budget: usize) -> Vec<Choice> {
-    let everything = ladders.iter().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
+pub(super) fn choose(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> Vec<Choice> {
+    let everything = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.ladder.whole?));
     if everything.is_some_and(|sum| sum <= budget) {
-        return vec![Choice::Whole; ladders.len()];
+        return vec![Choice::Whole; parts.len()];
     }
-    let mut tiers: Vec<u8> = ladders.iter().map(|ladder| ladder.priority).collect();
-    tiers.sort_unstable_by(|a, b| b.cmp(a));
-    tiers.dedup();
-    let mut choices = vec![Choice::Absent; ladders.len()];
+    let mut tiers: BTreeMap<Reverse<u8>, Vec<usize>> = BTreeMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        tiers.entry(Reverse(part.tier)).or_default().push(at);
+    }
+    let mut choices = vec![Choice::Absent; parts.len()];
     let mut left = budget;
-    for tier in tiers {
-        raise_tier(ladders, overflow, tier, &mut choices, &mut left);
+    for members in tiers.values() {
+        raise_tier(parts, overflow, members, &mut choices, &mut left);
     }
     choices
 }
 
-fn raise_tier(ladders: &[Ladder], overflow: Overflow, tier: u8, choices: &mut [Choice], left: &mut usize) {
-    let members: Vec<usize> = (0..ladders.len()).filter(|&part| ladders[part].priority == tier).collect();
-    let tier_whole = members.iter().try_fold(0usize, |sum, &part| sum.checked_add(ladders[part].whole?));
-    if let Some(cost) = tier_whole.filter(|cost| cost <= left) {
+fn raise_tier(
+    parts: &[Competitor<'_>],
+    overflow: Overflow,
+    members: &[usize],
+    choices: &mut [Choice],
+    left: &mut usize,
+) {
+    let ladders = || members.iter().map(|&part| parts[part].ladder);
+    let whole = ladders().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
+    if let Some(cost) = whole.filter(|cost| cost <= left) {
         members.iter().for_each(|&part| choices[part] = Choice::Whole);
         *left -= cost;
         return;
     }
-    let hulls: Vec<Vec<(Choice, f64)>> = members.iter().map(|&part| ladders[part].hull(overflow)).collect();
+    if ladders().all(|ladder| ladder.cheapest(overflow) > *left) {
+        return;
+    }
+    let hulls = Hulls::of(ladders(), overflow);
+    let extra = |member: usize, from: Choice, to: Choice| {
+        let ladder = parts[members[member]].ladder;
+        ladder.cost(to).saturating_sub(ladder.cost(from))
+    };
     let step = |member: usize, rung: usize| -> Option<Step> {
-        let (to, value) = *hulls[member].get(rung)?;
-        let (from, from_value) = hulls[member][rung - 1];
-        let ladder = &ladders[members[member]];
-        let cost = ladder.cost(to).saturating_sub(ladder.cost(from)).max(1);
+        let (to, value) = *hulls.hull(member).get(rung)?;
+        let (from, from_value) = hulls.hull(member)[rung - 1];
+        let cost = extra(member, from, to).max(1);
         Some(Step { gain: (value - from_value) / cost as f64, part: member, rung })
     };
+    let least_step = (0..members.len())
+        .flat_map(|member| hulls.hull(member).windows(2).map(move |rungs| (member, rungs[0].0, rungs[1].0)))
+        .map(|(member, from, to)| extra(member, from, to))
+        .min();
     let mut heap: BinaryHeap<Step> = (0..members.len()).filter_map(|member| step(member, 1)).collect();
     let mut skipped: Option<usize> = None;
     while let Some(Step { part: member, rung, .. }) = heap.pop() {
         let part = members[member];
-        let (to, _) = hulls[member][rung];
-        let extra = ladders[part].cost(to).saturating_sub(ladders[part].cost(choices[part]));
-        if choices[part] == Choice::Absent && *left <= ladders[part].min_remaining {
+        let (to, _) = hulls.hull(member)[rung];
+        if choices[part] == Choice::Absent && *left <= parts[part].ladder.min_remaining {
             continue;
         }
-        if extra > *left {
+        let cost = extra(member, choices[part], to);
+        if cost > *left {
             skipped.get_or_insert(part);
+            if least_step.is_some_and(|least| least > *left) {
+                break;
+            }
             continue;
         }
         choices[part] = to;
-        *left -= extra;
+        *left -= cost;
         heap.extend(step(member, rung + 1));
     }
     let candidates = skipped.into_iter().chain(members.iter().copied());
-    spend_rest(ladders, overflow, candidates, choices, left);
+    spend_rest(parts, overflow, candidates, choices, left);
 }
 
 /// Gives what is left to the first part that can be condensed to a larger target, and to pointers on the way.
 fn spend_rest(
-    ladders: &[Ladder],
+    parts: &[Competitor<'_>],
     overflow: Overflow,
     candidates: impl Iterator<Item = usize>,
     choices: &mut [Choice],
     left: &mut usize,
 ) {
     for part in candidates {
-        let ladder = &ladders[part];
+        if *left == 0 {
+            return;
+        }
+        let ladder = parts[part].ladder;
         let now = ladder.cost(choices[part]);
         let shut = choices[part] == Choice::Absent && *left <= ladder.min_remaining;
         if shut || choices[part] == Choice::Whole {
@@ -230,63 +275,6 @@ fn spend_rest(
     }
 }
 
-/// Chooses for a slot of messages: everything gets its floor newest first, then messages are raised by priority,
-/// newest first. Members of one group are all there or all absent.
-pub(super) fn choose_messages(
-    ladders: &[Ladder],
-    groups: &[usize],
-    hold: &[Hold],
-    overflow: Overflow,
-    budget: usize,
-) -> Vec<Choice> {
-    let mut choices = vec![Choice::Absent; ladders.len()];
-    let mut left = budget;
-    let floor = |part: usize| {
-        let ladder = &ladders[part];
-        let gives = hold[part] != Hold::Critical && ladder.can_point(overflow) && ladder.summarizable;
-        if gives { Choice::Pointer } else { Choice::Whole }
-    };
-    let mut order: Vec<usize> = (0..ladders.len()).collect();
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(part)));
-    let mut members_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (part, &group) in groups.iter().enumerate() {
-        members_of.entry(group).or_default().push(part);
-    }
-    let mut room = true;
-    for &part in &order {
-        let Some(members) = members_of.remove(&groups[part]) else { continue };
-        let cost =
-            members.iter().map(|&member| ladders[member].cost(floor(member))).fold(0, usize::saturating_add);
-        let must = members.iter().any(|&member| hold[member] != Hold::Free);
-        if must || (room && cost <= left) {
-            members.iter().for_each(|&member| choices[member] = floor(member));
-            left = left.saturating_sub(cost);
-        } else {
-            // The oldest go first: nothing older than a dropped message stays.
-            room = false;
-        }
-    }
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(ladders[part].priority), Reverse(part)));
-    for part in order {
-        let ladder = &ladders[part];
-        if choices[part] != Choice::Pointer {
-            continue;
-        }
-        let now = ladder.pointer;
-        let most = now + left;
-        let choice = match ladder.whole {
-            Some(whole) if whole <= most => Choice::Whole,
-            _ => match ladder.least_condensed(overflow) {
-                Some(least) if least <= most => Choice::Condensed(most.min(ladder.size.saturating_sub(1))),
-                _ => continue,
-            },
-        };
-        left -= ladder.cost(choice).saturating_sub(now).min(left);
-        choices[part] = choice;
-    }
-    choices
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,6 +290,12 @@ mod tests {
             summarizable: true,
             min_remaining: 0,
         }
+    }
+
+    fn choose(ladders: &[Ladder], overflow: Overflow, budget: usize) -> Vec<Choice> {
+        let parts: Vec<Competitor<'_>> =
+            ladders.iter().map(|ladder| Competitor { ladder, tier: ladder.priority }).collect();
+        super::choose(&parts, overflow, budget)
     }
 
     fn total(ladders: &[Ladder], choices: &[Choice]) -> usize {
@@ -340,14 +334,15 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_the_newest_and_whole_groups() {
-        let ladders = vec![ladder(100, 1); 6];
-        let groups = [0, 1, 1, 3, 4, 4];
-        let hold = [Hold::Free; 6];
-        let choices = choose_messages(&ladders, &groups, &hold, Overflow::DROP, 330);
-        assert_eq!(
-            choices,
-            [Choice::Absent, Choice::Absent, Choice::Absent, Choice::Whole, Choice::Whole, Choice::Whole]
-        );
+    fn rungs_halve_down_to_the_least_worth_having() {
+        let targets = |size| {
+            let rungs = ladder(size, 1);
+            rungs.rungs(Overflow::LADDER).map(|(choice, _)| choice).collect::<Vec<_>>()
+        };
+        assert_eq!(targets(50), [Choice::Absent, Choice::Whole]);
+        let halves = [Choice::Condensed(75), Choice::Condensed(150)];
+        assert_eq!(targets(300)[2..4], halves);
+        assert_eq!(targets(128)[1..], [Choice::Pointer, Choice::Condensed(64), Choice::Whole]);
+        assert_eq!(targets(127)[1..], [Choice::Pointer, Choice::Whole]);
     }
 }

@@ -42,6 +42,9 @@ pub fn layout(receipt: &Receipt) -> String {
             let _ = write!(out, " of {whole}");
         }
         let _ = write!(out, "  {}", part.reason.as_str());
+        if let Some(author) = &part.author {
+            let _ = write!(out, "; by {} with {}", author.model, author.recipe);
+        }
         if let (1, Some(next)) = (run, part.next) {
             let _ = write!(out, "; {} would cost {}", next.rendition.as_str(), next.tokens);
         }

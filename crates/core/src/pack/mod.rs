@@ -7,9 +7,12 @@
 mod allot;
 mod assemble;
 mod choose;
+mod choose_messages;
+mod compose;
 mod layout;
 mod packing;
 mod part;
+mod plan;
 mod receipt;
 mod render;
 mod request;

@@ -132,12 +132,20 @@ impl Part {
 
     /// The part's text as it stands in the prompt when `body` is the chosen rendition.
     pub(super) fn framed(&self, body: &str) -> String {
+        let mut framed = String::with_capacity(body.len() + 1);
+        self.frame_into(body, &mut framed);
+        framed
+    }
+
+    /// As [`framed`](Self::framed), appended to `out`.
+    pub(super) fn frame_into(&self, body: &str, out: &mut String) {
         match &self.frame {
-            Frame::Bare { heading: None } => format!("{body}\n"),
-            Frame::Bare { heading: Some(heading) } => format!("{heading}\n{body}\n"),
+            Frame::Bare { heading: None } => out.extend([body, "\n"]),
+            Frame::Bare { heading: Some(heading) } => out.extend([heading.as_str(), "\n", body, "\n"]),
             Frame::Fenced { heading } => {
                 let fence = "`".repeat(longest_run(&self.text, '`').max(2) + 1);
-                format!("{heading}\n{fence}\n{body}\n{fence}\n")
+                let fence = fence.as_str();
+                out.extend([heading.as_str(), "\n", fence, "\n", body, "\n", fence, "\n"]);
             }
             Frame::Tagged { name, attributes } => {
                 let tag = unclosable(name, &self.text);
@@ -145,7 +153,8 @@ impl Part {
                     .iter()
                     .map(|(key, value)| format!(" {key}={}", serde_json::Value::from(value.as_str())))
                     .collect();
-                format!("<{tag}{attributes}>\n{body}\n</{tag}>\n")
+                let tag = tag.as_str();
+                out.extend(["<", tag, attributes.as_str(), ">\n", body, "\n</", tag, ">\n"]);
             }
         }
     }

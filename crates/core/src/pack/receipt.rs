@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::slot::Budget;
-use crate::content::Gap;
+use crate::content::{Author, Gap};
 use crate::message::Message;
 use crate::pointer::Pointer;
 use crate::tokens::Label;
@@ -77,6 +77,9 @@ pub struct PartReceipt {
     /// What a condensed rendition leaves out.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub gaps: Vec<Gap>,
+    /// The model that wrote a condensed rendition, unless it was made by rule.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub author: Option<Author>,
     /// The next rung of its ladder and what it would have cost.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<NextRung>,

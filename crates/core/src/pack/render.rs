@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::part::{Part, Shell};
 use super::receipt::{Original, Rendition};
-use crate::content::{self, CondenseError, CondenseRequest, Condensed, Gap};
+use crate::content::{self, Author, CondenseError, CondenseRequest, Condensed, Gap};
 use crate::hash::ContentHash;
 use crate::message::Message;
 use crate::pointer::{Pointer, PointerKey};
@@ -23,6 +23,14 @@ pub(super) struct Rendered {
     pub tokens: usize,
     pub pointer: Option<Pointer>,
     pub gaps: Vec<Gap>,
+    pub author: Option<Author>,
+}
+
+impl Rendered {
+    /// A rendition without text.
+    pub const fn nothing(rendition: Rendition) -> Self {
+        Self { rendition, text: String::new(), tokens: 0, pointer: None, gaps: Vec::new(), author: None }
+    }
 }
 
 /// Makes renditions and remembers them, and the model's own where it supplied some.
@@ -31,35 +39,42 @@ pub(super) struct Renderer<'a> {
     pub key: &'a PointerKey,
     pub query: Option<&'a str>,
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
+    /// What a model wrote, by part.
+    written: BTreeMap<usize, Vec<Condensed>>,
 }
 
 impl<'a> Renderer<'a> {
     pub fn new(counter: &'a Counter, key: &'a PointerKey, query: Option<&'a str>) -> Self {
-        Self { counter, key, query, made: BTreeMap::new() }
+        Self { counter, key, query, made: BTreeMap::new(), written: BTreeMap::new() }
     }
 
     /// Takes a rendition made by a model; it has been verified by the caller.
-    pub fn supply(&mut self, part: usize, target: usize, condensed: Condensed) {
-        self.made.insert((part, target), Ok(condensed));
+    pub fn supply(&mut self, part: usize, condensed: Condensed) {
+        self.written.entry(part).or_default().push(condensed);
     }
 
-    pub fn has(&self, part: usize, target: usize) -> bool {
-        self.made.contains_key(&(part, target))
+    /// The fullest of a model's renditions that has at most `inner` tokens. A plan made again asks for a little more
+    /// or less than the one before, which is no reason to ask the model again.
+    pub fn written(&self, part: usize, inner: usize) -> Option<&Condensed> {
+        let written = self.written.get(&part)?;
+        written.iter().filter(|condensed| condensed.tokens <= inner).max_by_key(|condensed| condensed.tokens)
     }
 
     pub fn whole(&self, part: &Part) -> Rendered {
         let text = part.framed(&part.text);
         let tokens = self.counter.count(&text) + self.shell_cost(part);
-        Rendered { rendition: Rendition::Whole, text, tokens, pointer: None, gaps: Vec::new() }
+        Rendered { text, tokens, ..Rendered::nothing(Rendition::Whole) }
     }
 
-    /// The whole part's cost, unless it exceeds `limit`.
-    pub fn whole_cost(&self, part: &Part, limit: usize) -> Option<usize> {
+    /// The whole part's cost, unless it exceeds `limit`. `framed` is room to write in.
+    pub fn whole_cost(&self, part: &Part, limit: usize, framed: &mut String) -> Option<usize> {
         // A huge text is measured before a framed copy of it is made.
         if part.text.len() > 1 << 16 {
             self.counter.count_up_to(&part.text, limit)?;
         }
-        self.counter.count_up_to(&part.framed(&part.text), limit)
+        framed.clear();
+        part.frame_into(&part.text, framed);
+        self.counter.count_up_to(framed, limit)
     }
 
     /// The part condensed to at most `target` tokens, its frame included.
@@ -67,18 +82,23 @@ impl<'a> Renderer<'a> {
         let frame = self.frame_cost(part) + self.shell_cost(part);
         let (counter, key, query) = (self.counter, self.key, self.query);
         let inner = target.saturating_sub(frame);
-        let made = self.made.entry((index, target)).or_insert_with(|| {
-            content::condense(&CondenseRequest {
-                text: &part.text,
-                content_type: part.content_type,
-                target: inner,
-                query,
-                pins: &part.pins,
-                counter,
-                key,
-            })
-        });
-        let condensed = made.clone()?;
+        let condensed = match self.written(index, inner) {
+            Some(written) => written.clone(),
+            None => {
+                let made = self.made.entry((index, target)).or_insert_with(|| {
+                    content::condense(&CondenseRequest {
+                        text: &part.text,
+                        content_type: part.content_type,
+                        target: inner,
+                        query,
+                        pins: &part.pins,
+                        counter,
+                        key,
+                    })
+                });
+                made.clone()?
+            }
+        };
         let text = part.framed(&condensed.text);
         let tokens = counter.count(&text) + self.shell_cost(part);
         let (rendition, pointer) = if condensed.gaps.is_empty() && condensed.text == *part.text {
@@ -86,7 +106,7 @@ impl<'a> Renderer<'a> {
         } else {
             (Rendition::Condensed, Some(condensed.pointer))
         };
-        Ok(Rendered { rendition, text, tokens, pointer, gaps: condensed.gaps })
+        Ok(Rendered { rendition, text, tokens, pointer, gaps: condensed.gaps, author: condensed.author })
     }
 
     /// Tokens of the part's frame alone.
@@ -112,7 +132,7 @@ impl<'a> Renderer<'a> {
         let text =
             format!("[⋯ {}: {} — in full: {pointer}]\n", one_line(&part.source.name), excerpt(&part.text));
         let tokens = self.counter.count(&text);
-        Rendered { rendition: Rendition::Pointer, text, tokens, pointer: Some(pointer), gaps: Vec::new() }
+        Rendered { text, tokens, pointer: Some(pointer), ..Rendered::nothing(Rendition::Pointer) }
     }
 
     /// Leads to the part's bytes: into its document where it is a slice of one.

@@ -1,54 +1,154 @@
-//! Spending what the made renditions of a slot left over, so that a budget is used up.
+//! Spending what a plan left over, so that a budget is used up.
+//!
+//! What marks and joins cost is known only once the text is written. So a plan keeps room for them, and what they
+//! turn out not to need is given back here: parts grow or enter, the text is measured again, and a change that made
+//! it too long is undone.
 
-use super::assemble::Planned;
+use std::cmp::Reverse;
+
+use super::allot::{Demand, allot};
+use super::compose::{Before, Planned, Prompt};
 use super::packing::Packing;
 use super::receipt::{Reason, Rendition};
-use super::slot::Slot;
+use super::slot::Form;
 
-/// Times a slot tries to spend what its renditions left over.
+/// Larger renditions that are tried each time a slot is topped up.
 const TOP_UPS: usize = 8;
+/// Parts that enter whole each time a slot is topped up.
+const ENTRIES: usize = 16;
+/// Times the written prompt is measured again.
+const ROUNDS: usize = 8;
 /// Fewer spare tokens than this are not worth another rendition.
 const MIN_SPARE: usize = 4;
 
 impl Packing<'_> {
-    /// Spends what the made renditions left over: enlarges what is condensed, then condenses what is not there.
-    pub(super) fn top_up(&mut self, slot: &Slot, members: &[usize], mut spare: usize, planned: &mut Planned) {
-        let mut tries = TOP_UPS;
-        for &part in members {
-            while spare >= MIN_SPARE && tries > 0 {
-                let Some(target) = self.larger(part, slot, spare, planned) else { break };
-                tries -= 1;
-                let Some(gained) = self.grow(part, target, spare, planned) else { break };
-                spare -= gained;
+    /// Uses up the call's budget to the last hundredth, if anything fits into what is left. Not where decisions
+    /// have to stay as a conversation grows.
+    pub(super) fn fill_up(&mut self, mut planned: Planned, mut prompt: Prompt) -> (Planned, Prompt) {
+        let available = self.request.budget.available();
+        if self.request.slots.iter().any(|slot| slot.shrink_to.is_some()) {
+            return (planned, prompt);
+        }
+        let mut spare = available - prompt.total;
+        for _ in 0..ROUNDS {
+            if (available - prompt.total) * 100 <= available || spare < MIN_SPARE {
+                break;
+            }
+            let changes = self.top_up_call(&mut planned, &prompt, spare);
+            if changes.is_empty() {
+                break;
+            }
+            let fuller = self.composed(&planned);
+            if fuller.total <= available && fuller.total > prompt.total {
+                prompt = fuller;
+                spare = available - prompt.total;
+            } else {
+                planned.restore(changes);
+                spare = spare.saturating_sub(fuller.total.saturating_sub(available).max(1));
             }
         }
+        (planned, prompt)
+    }
+
+    /// Spends `spare` tokens on the slots, the most important first, each within its share.
+    fn top_up_call(&mut self, planned: &mut Planned, prompt: &Prompt, mut spare: usize) -> Vec<Before> {
+        let slots = &self.request.slots;
+        let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
+        let allowed = allot(slots, &demands, planned.net + spare);
+        let mut order: Vec<usize> = (0..slots.len()).collect();
+        order.sort_by_key(|&slot| Reverse(slots[slot].priority));
+        let mut changes = Vec::new();
+        for slot in order {
+            let room = allowed[slot].saturating_sub(prompt.used[slot]).min(spare);
+            let (made, left) = self.top_up(slot, room, planned);
+            changes.extend(made);
+            spare -= room - left;
+        }
+        changes
+    }
+
+    /// Spends up to `room` tokens on one slot: enlarges what is condensed, then lets parts enter. Gives what
+    /// changed and what is left of the room.
+    pub(super) fn top_up(
+        &mut self,
+        slot: usize,
+        mut room: usize,
+        planned: &mut Planned,
+    ) -> (Vec<Before>, usize) {
+        let (mut changes, mut tries) = (Vec::new(), TOP_UPS);
+        for at in 0..self.slot_parts[slot].len() {
+            let part = self.slot_parts[slot][at];
+            while room >= MIN_SPARE && tries > 0 {
+                let Some(target) = self.larger(part, slot, room, planned) else { break };
+                tries -= 1;
+                let Some((gained, before)) = self.grow(part, target, room, planned) else { break };
+                changes.push(before);
+                room -= gained;
+            }
+        }
+        for _ in 0..ENTRIES {
+            let Some(part) = self.next_to_enter(slot, room, planned) else { break };
+            let whole = self.renderer.whole(&self.request.parts[part]);
+            room -= whole.tokens.min(room);
+            changes.push(planned.put(part, whole, Reason::Fits));
+        }
+        (changes, room)
     }
 
     /// The size to which a part could grow with what is spare, if that is worth trying.
-    fn larger(&self, part: usize, slot: &Slot, spare: usize, planned: &Planned) -> Option<usize> {
-        let (rendered, reason) = planned.renditions[part].as_ref()?;
-        let least = self.ladders[part].least_condensed(slot.overflow)?;
-        let target = (rendered.tokens + spare).min(self.ladders[part].size);
-        let worth = match rendered.rendition {
+    fn larger(&self, part: usize, slot: usize, room: usize, planned: &Planned) -> Option<usize> {
+        let standing = planned.standings[part];
+        let ladder = &self.ladders[part];
+        let least = ladder.least_condensed(self.request.slots[slot].overflow)?;
+        let target = (standing.tokens + room).min(ladder.size);
+        let worth = match standing.rendition {
             Rendition::Whole => false,
-            Rendition::Condensed => true,
-            Rendition::Pointer | Rendition::Absent => target >= least && *reason != Reason::PinsTooLarge,
+            // What a model wrote is not replaced for the sake of a few tokens.
+            Rendition::Condensed => !self.request.by_model,
+            Rendition::Pointer => target >= least && standing.reason != Reason::PinsTooLarge,
+            Rendition::Absent => {
+                target >= least && standing.reason != Reason::PinsTooLarge && self.may_enter(part, slot, room)
+            }
         };
         worth.then_some(target)
     }
 
-    /// Makes a larger rendition; gives the tokens it took.
-    fn grow(&mut self, part: usize, target: usize, spare: usize, planned: &mut Planned) -> Option<usize> {
-        let (before, reason) =
-            planned.renditions[part].as_ref().map(|(made, reason)| (made.tokens, *reason))?;
+    /// Whether an absent part may enter its slot alone. A message may not: its call or its result would be missing.
+    fn may_enter(&self, part: usize, slot: usize, room: usize) -> bool {
+        self.request.slots[slot].form == Form::Joined && room > self.ladders[part].min_remaining
+    }
+
+    /// The absent part of the highest tier, there the most relevant, that fits whole into `room`.
+    fn next_to_enter(&self, slot: usize, room: usize, planned: &Planned) -> Option<usize> {
+        let fits = |part: usize| {
+            planned.is_absent(part)
+                && self.ladders[part].whole.is_some_and(|whole| whole <= room)
+                && self.may_enter(part, slot, room)
+        };
+        let members = self.slot_parts[slot].iter().rev().copied();
+        members.filter(|&part| fits(part)).max_by(|&a, &b| {
+            let relevance = self.ladders[a].relevance.total_cmp(&self.ladders[b].relevance);
+            self.tier(a).cmp(&self.tier(b)).then(relevance)
+        })
+    }
+
+    /// Makes a larger rendition; gives the tokens it took and what it replaced.
+    fn grow(
+        &mut self,
+        part: usize,
+        target: usize,
+        room: usize,
+        planned: &mut Planned,
+    ) -> Option<(usize, Before)> {
+        let before = planned.standings[part];
         let made = match self.ladders[part].whole {
             Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),
             _ => self.renderer.condensed(part, &self.request.parts[part], target),
         };
-        let rendered = made.ok().filter(|made| made.tokens > before && made.tokens <= before + spare)?;
-        let gained = rendered.tokens - before;
-        let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { reason };
-        planned.renditions[part] = Some((rendered, reason));
-        Some(gained)
+        let fits = |tokens: usize| tokens > before.tokens && tokens <= before.tokens + room;
+        let rendered = made.ok().filter(|made| fits(made.tokens))?;
+        let gained = rendered.tokens - before.tokens;
+        let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { before.reason };
+        Some((gained, planned.put(part, rendered, reason)))
     }
 }

@@ -5,7 +5,8 @@
 //! (the high watermark) is crossed. Then everything but the protected tail comes down to `shrink_to` of the cap,
 //! and a new epoch begins.
 
-use super::choose::{Choice, Hold, Ladder, choose_messages};
+use super::choose::{Choice, Ladder};
+use super::choose_messages::{Hold, choose_messages};
 use super::receipt::Epoch;
 use super::slot::Slot;
 

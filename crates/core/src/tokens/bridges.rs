@@ -50,6 +50,7 @@ impl Bridges {
     }
 
     /// Whether some token may lie across the place where the characters `left` and `right` meet.
+    #[inline]
     pub(super) fn may_join(&self, left: &[u8], right: &[u8]) -> bool {
         let (word, bit) = slot(left, right);
         if self.pairs[word] & bit != 0 {
@@ -84,6 +85,7 @@ fn packed(left: &[u8], right: &[u8]) -> u128 {
 }
 
 /// Word and bit of a pair of characters in the table.
+#[inline]
 fn slot(left: &[u8], right: &[u8]) -> (usize, u64) {
     let key = left.iter().chain(right).fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIR_BITS);

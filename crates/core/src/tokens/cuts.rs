@@ -60,9 +60,15 @@ pub(super) fn is_safe(text: &str, at: usize) -> bool {
         return false;
     };
     if before.is_ascii() {
-        return AFTER[usize::from(before)] & BEFORE[usize::from(after)] != 0;
+        return is_safe_between(before, after);
     }
     is_safe_after_wide(text, at, after)
+}
+
+/// Whether counts add up when a text is cut between an ASCII character and the byte after it.
+#[inline]
+pub(super) fn is_safe_between(before: u8, after: u8) -> bool {
+    AFTER[usize::from(before)] & BEFORE[usize::from(after)] != 0
 }
 
 /// The same where the character before is not ASCII.
@@ -71,15 +77,16 @@ fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
     if kind == 0 && !matches!(after, 0xE3 | 0xEF) {
         return false;
     }
-    let Some((left, right)) = text.split_at_checked(at) else { return false };
-    let left = left.chars().next_back();
+    // One of `、。「」，！？`.
+    let is_sign = kind != 0
+        || matches!(
+            text.as_bytes().get(at..at + 3),
+            Some([0xE3, 0x80, 0x81 | 0x82 | 0x8C | 0x8D] | [0xEF, 0xBC, 0x81 | 0x8C | 0x9F])
+        );
+    let left = || text.get(..at).and_then(|left| left.chars().next_back());
     match kind {
-        GAP => left.is_some_and(|c| !c.is_whitespace()),
-        SIGN => left.is_some_and(is_east_asian_letter),
-        _ => {
-            left.is_some_and(is_east_asian_letter)
-                && right.starts_with(['、', '。', '「', '」', '，', '！', '？'])
-        }
+        GAP => left().is_some_and(|c| !c.is_whitespace()),
+        _ => is_sign && left().is_some_and(is_east_asian_letter),
     }
 }
 
@@ -133,6 +140,17 @@ fn segment_end(text: &str) -> usize {
         at = cut + 1;
     }
     text.len()
+}
+
+/// Parts of about `size` bytes that can be counted alone, in order; joined they are the text.
+pub(super) fn shares(text: &str, size: usize) -> Vec<&str> {
+    let (mut rest, mut shares) = (text, Vec::new());
+    while !rest.is_empty() {
+        let (share, tail) = rest.split_at(head_end(rest, size));
+        shares.push(share);
+        rest = tail;
+    }
+    shares
 }
 
 /// The end of the first part of `text` of at least `least` bytes that can be counted alone.

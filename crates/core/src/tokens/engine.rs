@@ -1,5 +1,6 @@
 //! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use super::bridges::Bridges;
@@ -90,12 +91,10 @@ impl Engine for OpenAi {
         if let Some(tokens) = runs::count_shortened(text, |part| token_lengths(vocabulary, part)) {
             return tokens;
         }
-        if is_mostly_ascii(text) {
-            return vocabulary.count(text);
-        }
-        // Where words are not divided by spaces, merging whole phrases costs several times more than looking up
-        // the few characters between two places that no token lies across.
-        words::count(text, *self as usize, || self.bridges(), |word| vocabulary.count(word))
+        // The bridges take a while to build, which a few characters in a text of another script are not worth.
+        let spaceless = OnceCell::new();
+        let bridges = || spaceless.get_or_init(|| !is_mostly_ascii(text)).then(|| self.bridges());
+        words::count(text, *self as usize, bridges, |word| vocabulary.count(word))
     }
 
     fn shape(&self) -> Shape {

@@ -12,6 +12,7 @@ mod estimate;
 mod framing;
 mod gguf;
 mod hub;
+mod parallel;
 mod reach;
 mod registry;
 mod runs;
@@ -33,10 +34,6 @@ use engine::{Engine, OpenAi};
 use estimate::Margin;
 use trim::Side;
 
-/// Texts from this size on are counted by several threads.
-const PARALLEL: usize = 1 << 20;
-/// More threads than this are not worth their start.
-const MOST_THREADS: usize = 8;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
 
@@ -228,31 +225,7 @@ impl Inner {
         if !self.engine.shape().cuts {
             return self.part(text);
         }
-        if text.len() < PARALLEL {
-            return cuts::segments(text).map(|segment| self.part(segment)).sum();
-        }
-        self.raw_parallel(text)
-    }
-
-    /// The sum over equal shares of the text, each counted by a thread; a sum does not depend on their order.
-    fn raw_parallel(&self, text: &str) -> usize {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS);
-        let share = text.len().div_ceil(threads);
-        std::thread::scope(|scope| {
-            let (mut rest, mut workers) = (text, Vec::new());
-            while !rest.is_empty() {
-                let (head, tail) = rest.split_at(cuts::head_end(rest, share));
-                workers.push(
-                    scope.spawn(|| cuts::segments(head).map(|segment| self.part(segment)).sum::<usize>()),
-                );
-                rest = tail;
-            }
-            let sums = workers.into_iter().map(|worker| match worker.join() {
-                Ok(sum) => sum,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            sums.sum()
-        })
+        parallel::sum(text, |share| cuts::segments(share).map(|segment| self.part(segment)).sum())
     }
 
     /// The count of a part between safe cuts, remembered.

@@ -5,7 +5,8 @@
 //! thought. In the middle of a run the encoding settles on one repeated token. Two neighbouring tokens of an
 //! encoding stay neighbours wherever they meet, so where that token follows itself, more of it may be put in
 //! between or taken out: the run is shortened by whole tokens, the short text is encoded, and what was taken out
-//! is added to the count.
+//! is added to the count. A piece of the pre-tokenizer may hold several such tokens (`'s's` is one piece), and the end
+//! of the run must fall at the same place of a piece as before, so tokens are taken out by the dozen.
 
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ const LONG: usize = 8 * 1024;
 const KEPT: usize = 2 * 1024;
 /// Bytes that have to repeat before a run is measured.
 const STRETCH: usize = 64;
+/// Tokens that are taken out together: a multiple of as many as one piece of a settled run is known to hold.
+const DOZEN: usize = 12;
 /// Longest pattern looked for, in bytes: one character of any script, or two ASCII ones.
 const LONGEST_PERIOD: usize = 4;
 
@@ -85,7 +88,7 @@ fn removal(text: &str, run: (Range<usize>, usize), lengths: &impl Fn(&str) -> Ve
     let settled =
         token % period == 0 && sample.get(middle.checked_sub(1)?..middle + 2)?.iter().all(|&l| l == token);
     let from = text.floor_char_boundary(start + KEPT);
-    let removable = end.checked_sub(KEPT)?.checked_sub(from)? / token * token;
+    let removable = end.checked_sub(KEPT)?.checked_sub(from)? / (token * DOZEN) * (token * DOZEN);
     (settled && removable > 0).then_some(Removal { bytes: from..from + removable, token })
 }
 

@@ -93,6 +93,41 @@ proptest! {
     }
 }
 
+/// More words than a table holds, short and long, with control characters where a table keeps lengths.
+#[test]
+fn words_that_share_a_bucket_keep_their_counts() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let mut word = |length: usize| -> String {
+        (0..length).map(|_| ['a', 'e', 'n', 't', 'R', '\n', '\x0e', '.', 'é'][random() % 9]).collect()
+    };
+    let words: Vec<String> = (0..60_000).map(|n| word(1 + n % 33)).collect();
+    let vocabulary = OpenAi::O200k;
+    let reference = tiktoken::get_encoding(vocabulary.name()).unwrap();
+    for _ in 0..2 {
+        for word in &words {
+            assert_eq!(vocabulary.count(word), reference.count(word), "{word:?}");
+        }
+    }
+}
+
+/// `'s's` is one piece of two tokens: a run of them must not end in the middle of a piece where it did not before.
+#[test]
+fn a_shortened_run_ends_at_the_same_place_of_a_piece() {
+    for vocabulary in [OpenAi::Cl100k, OpenAi::O200k] {
+        let reference = tiktoken::get_encoding(vocabulary.name()).unwrap();
+        for (times, after) in (4_940..4_953).flat_map(|times| ["", "t", "tbba"].map(|after| (times, after))) {
+            let text = "'s".repeat(times) + after;
+            assert_eq!(vocabulary.count(&text), reference.count(&text), "{times} {after:?}");
+        }
+    }
+}
+
 #[test]
 fn counts_equal_those_of_the_reference_implementation() {
     let vectors: Vec<Value> =

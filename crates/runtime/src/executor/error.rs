@@ -1,5 +1,6 @@
 //! Why a run gave no answer. Knows no exit codes and no HTTP: those tables are at the edge.
 
+use larder_core::content::CondenseError;
 use larder_core::output;
 use larder_core::pack::PackError;
 use larder_core::recipe::RecipeError;
@@ -65,6 +66,19 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
+    /// A call that plans or condenses gave nothing of use; rules take over.
+    #[error("nothing of use came of recipe {recipe}: {failures}")]
+    Unusable {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the answer.
+        failures: String,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// A text cannot be condensed to its target.
+    #[error(transparent)]
+    Condense(#[from] CondenseError),
     /// The recipe's schema cannot be compiled.
     #[error("recipe {recipe}: {source}")]
     Schema {
@@ -93,7 +107,8 @@ pub(super) fn class(error: &RunError) -> &'static str {
         RunError::Prepare(_) | RunError::Pack(_) => "input",
         RunError::Refused { .. } => "refused",
         RunError::Unbound { .. } => "unbound_layer",
-        RunError::Gates { .. } => "gates",
+        RunError::Gates { .. } | RunError::Unusable { .. } => "gates",
+        RunError::Condense(_) => "condense",
         RunError::Schema { .. } => "schema",
         RunError::Store(_) => "store",
         RunError::Model { source, .. } => match source {

@@ -23,6 +23,29 @@ pub struct RunReceipt {
     pub receipt: Receipt,
     /// The prompt itself.
     pub messages: Vec<Message>,
+    /// What condensing by a model took, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub condensing: Option<CondensingTally>,
+}
+
+/// What condensing by a model took. Each call has a run record of its own, so its tokens and price are not part of
+/// the run it was made for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CondensingTally {
+    /// Renditions by a model.
+    pub renditions: usize,
+    /// Those of them that were in the cache.
+    pub cached: usize,
+    /// Calls of the model.
+    pub calls: usize,
+    /// Tokens of these calls.
+    pub usage: Usage,
+    /// Price of these calls, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost: Option<Usd>,
+    /// Which renditions failed, and why; they were made by rule.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub failures: Vec<String>,
 }
 
 /// A citation resolved to the stretch of the document it stands on (R0-14.8).
@@ -69,6 +92,8 @@ pub struct RunOutcome {
 pub trait Observer: Send + Sync {
     /// A stage begins.
     fn stage(&self, text: &str);
+    /// So much of the stage's work is done, in bytes.
+    fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to leave.
     fn packed(&self, receipt: &RunReceipt);
 }

@@ -49,6 +49,15 @@ impl JsonQuery {
 
     /// The bytes of the value; of several, a JSON array.
     pub(crate) fn select(&self, source: &[u8]) -> Result<Vec<u8>, SelectError> {
+        let found: Vec<_> = self.find(source)?.into_iter().filter_map(|span| source.get(span)).collect();
+        match found.as_slice() {
+            [one] => Ok(one.to_vec()),
+            several => Ok([&b"["[..], &several.join(&b","[..]), b"]"].concat()),
+        }
+    }
+
+    /// Where the values stand, in the order of the path; at least one.
+    pub(crate) fn find(&self, source: &[u8]) -> Result<Vec<Range<usize>>, SelectError> {
         if source.len() > MAX_JSON_BYTES {
             let reason = format!("{} bytes, and at most {MAX_JSON_BYTES} are read", source.len());
             return Err(SelectError::NotJson { reason });
@@ -65,13 +74,11 @@ impl JsonQuery {
             return Err(SelectError::BadPath { path: shorten(&self.text), reason });
         }
         let spans = spans(source, &root, &values);
-        let bytes = |value: &&Value| spans.get(&address(value)).and_then(|span| source.get(span.clone()));
-        let found: Vec<_> = values.iter().filter_map(bytes).collect();
-        match found.as_slice() {
-            [] => Err(SelectError::NothingThere { path: shorten(&self.text) }),
-            [one] => Ok(one.to_vec()),
-            several => Ok([&b"["[..], &several.join(&b","[..]), b"]"].concat()),
+        let found: Vec<_> = values.iter().filter_map(|value| spans.get(&address(value)).cloned()).collect();
+        if found.is_empty() {
+            return Err(SelectError::NothingThere { path: shorten(&self.text) });
         }
+        Ok(found)
     }
 }
 

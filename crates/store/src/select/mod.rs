@@ -3,6 +3,8 @@
 mod cut;
 mod json;
 
+use std::ops::Range;
+
 pub(crate) use cut::{Cutter, cut};
 use larder_core::pointer::Fragment;
 use regex::bytes::{Regex, RegexBuilder};
@@ -127,6 +129,29 @@ impl Selection {
         JsonQuery::parse(path).map(|query| Self(Kind::Path(query)))
     }
 
+    /// Where the part stands in a content that is in memory: a fragment in one range, each matching line and each
+    /// value of a path in its own.
+    pub fn find(&self, content: &[u8]) -> Result<Vec<Range<usize>>, SelectError> {
+        match &self.0 {
+            Kind::Part(Fragment::Bytes { start, end }) => {
+                cut(content, Fragment::Bytes { start: *start, end: *end })?;
+                Ok(std::iter::once(*start..*end).collect())
+            }
+            Kind::Part(fragment @ Fragment::Lines { first, .. }) => {
+                let len = cut(content, *fragment)?.len();
+                let before = lines(content).take(first.saturating_sub(1)).last();
+                let start = before.map_or(0, |line| line.end);
+                Ok(std::iter::once(start..start + len).collect())
+            }
+            Kind::Grep(regex) => {
+                let fits =
+                    |line: &Range<usize>| content.get(line.clone()).is_some_and(|line| matches(line, regex));
+                Ok(lines(content).filter(fits).collect())
+            }
+            Kind::Path(query) => query.find(content),
+        }
+    }
+
     /// The fragment, if that is what was asked for.
     pub(crate) const fn fragment(&self) -> Option<Fragment> {
         match self.0 {
@@ -145,13 +170,25 @@ impl Selection {
     }
 }
 
-/// The lines that match, each with its line break; the break itself is not matched against.
+/// The lines that match, each with its line break.
 fn grep(content: &[u8], regex: &Regex) -> Vec<u8> {
-    let text = |line: &[u8]| {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        regex.is_match(line.strip_suffix(b"\r").unwrap_or(line))
-    };
-    content.split_inclusive(|&byte| byte == b'\n').filter(|line| text(line)).collect::<Vec<_>>().concat()
+    let found = content.split_inclusive(|&byte| byte == b'\n').filter(|line| matches(line, regex));
+    found.collect::<Vec<_>>().concat()
+}
+
+/// Whether a line matches; its break is not matched against.
+fn matches(line: &[u8], regex: &Regex) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    regex.is_match(line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// Where each line stands, its break included.
+fn lines(content: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    content.split_inclusive(|&byte| byte == b'\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some(start..*at)
+    })
 }
 
 fn parse_range(text: &str) -> Option<(usize, usize)> {

@@ -90,3 +90,21 @@ fn hostile_patterns_are_refused_or_linear() {
     let content = vec![b'a'; 1 << 20];
     assert_eq!(Selection::grep("(a*)*b").unwrap().apply(&content).unwrap(), b"");
 }
+
+#[test]
+fn parts_are_found_where_they_stand() {
+    let content = b"one\r\ntwo\nthree\n";
+    let found = |selection: Result<Selection, SelectError>| -> Vec<Vec<u8>> {
+        selection.unwrap().find(content).unwrap().into_iter().map(|range| content[range].to_vec()).collect()
+    };
+    assert_eq!(found(Selection::lines("2:3")), [b"two\nthree\n"]);
+    assert_eq!(found(Selection::bytes("5:8")), [b"two"]);
+    assert_eq!(found(Selection::grep("^t")), [&b"two\n"[..], b"three\n"]);
+    assert_eq!(found(Selection::grep("one$")), [b"one\r\n"], "the line break is not matched against");
+    assert!(found(Selection::grep("four")).is_empty());
+    let json = br#"{"a": [1, {"b": 2.50}], "c": 2.50}"#;
+    let path = Selection::path("$.a[1].b").unwrap().find(json).unwrap();
+    assert_eq!(path, [17..21], "the value on the path, not its twin");
+    assert!(Selection::lines("4:9").unwrap().find(content).is_err());
+    assert!(Selection::path("$.x").unwrap().find(json).is_err());
+}

@@ -1,0 +1,260 @@
+//! `larder ask` from outside: answers over large folders and long texts, with the bytes each claim comes from, within
+//! limits on calls and tokens.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use std::ops::Range;
+use std::path::Path;
+use std::process::Command;
+
+use larder_testkit::stub::Answer;
+use serde_json::{Value, json};
+use support::{Shop, keys, reply};
+
+const NEEDLE: &str = "The quartermaster hid the vermilion ledger beneath the granary floor.";
+const ASKED: &str = "Where did the quartermaster hide the vermilion ledger?";
+
+fn range(value: &Value) -> Range<usize> {
+    let bytes: Vec<usize> = serde_json::from_value(value.clone()).unwrap();
+    bytes[0]..bytes[1]
+}
+
+/// A text without end, of few words that tell nothing, and never twice the same line.
+fn filler(lines: usize) -> String {
+    let words =
+        ["carts", "river", "bread", "winter", "letter", "soldier", "window", "garden", "horse", "evening"];
+    let line = |at: usize| {
+        let word = |step: usize| words[(at / step + at * step) % words.len()];
+        format!(
+            "On day {at} the {} of the {} stood by the {} until {}.\n",
+            word(1),
+            word(3),
+            word(7),
+            word(11)
+        )
+    };
+    (0..lines).map(line).collect()
+}
+
+/// `text` with the needle as a paragraph of its own at this share of it.
+fn with_needle(text: &str, percent: usize) -> String {
+    let wanted = text.len() * percent / 100;
+    let at = text[..text.floor_char_boundary(wanted)].rfind('\n').map_or(0, |at| at + 1);
+    format!("{}\n{NEEDLE}\n\n{}", &text[..at], &text[at..])
+}
+
+/// The place of the needle among what is quoted, from 1, and the bytes it stands on.
+fn rank_of_needle(shop: &Shop, file: &str) -> usize {
+    let quotes = shop.json(&["ask", file, ASKED, "--quote"]);
+    let quotes = quotes.as_array().unwrap();
+    let original = std::fs::read_to_string(shop.path().join(file)).unwrap();
+    for quote in quotes {
+        assert_eq!(original[range(&quote["bytes"])], *quote["text"].as_str().unwrap());
+    }
+    let first = quotes.first().unwrap();
+    let back = shop.ok(&["rehydrate", first["pointer"].as_str().unwrap()]).out;
+    assert_eq!(back, first["text"].as_str().unwrap(), "the pointer gives the passage back");
+    1 + quotes.iter().position(|quote| quote["text"].as_str().unwrap().contains(NEEDLE)).unwrap()
+}
+
+#[test]
+fn a_needle_is_found_at_five_depths_without_any_model() {
+    let shop = Shop::new();
+    let text = filler(12_000);
+    for percent in [0, 25, 50, 75, 100] {
+        shop.write("hay.txt", with_needle(&text, percent));
+        assert_eq!(rank_of_needle(&shop, "hay.txt"), 1, "at {percent}%");
+    }
+}
+
+#[test]
+fn a_needle_is_found_at_five_depths_of_a_long_book() {
+    let Some(corpora) = std::env::var_os("LARDER_CORPORA") else { return };
+    let book = Path::new(&corpora).join("text/war_and_peace.txt.gz");
+    let text = Command::new("gzip").arg("-dc").arg(book).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.len() > 3_000_000, "the whole book");
+    let shop = Shop::new();
+    for percent in [0, 25, 50, 75, 100] {
+        shop.write("book.txt", with_needle(&text, percent));
+        assert_eq!(rank_of_needle(&shop, "book.txt"), 1, "at {percent}%");
+    }
+}
+
+#[test]
+fn ten_thousand_files_take_one_call_within_its_budget() {
+    let answer = "The quartermaster hid it beneath the granary floor. It was vermilion.";
+    let shop = Shop::with_models([reply(&json!({"answer": answer, "citations": ["p1"]}))]);
+    let text = filler(10_000);
+    for (at, line) in text.lines().enumerate() {
+        let line = if at == 7_777 { format!("{line}\n{NEEDLE}\n") } else { format!("{line}\n") };
+        shop.write(&format!("many/{:02}/note-{at}.txt", at % 100), line);
+    }
+    let answered = shop.json(&["ask", "many", ASKED]);
+    let file = "many/77/note-7777.txt";
+    let original = std::fs::read_to_string(shop.path().join(file)).unwrap();
+    assert_eq!(
+        (&answered["search"]["files"], &answered["search"]["calls"], shop.seen().len()),
+        (&json!(10_000), &json!(1), 1)
+    );
+    let receipt = &answered["receipt"];
+    assert!(receipt["total"].as_u64().unwrap() <= 2000, "the budget of ask/answer");
+    let claims = answered["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 2);
+    for claim in claims {
+        assert_eq!((&claim["source"], &claim["supported"]), (&json!(file), &json!(true)), "{claim}");
+        assert_eq!(original[range(&claim["bytes"])], *NEEDLE);
+        assert_eq!(shop.ok(&["rehydrate", claim["pointer"].as_str().unwrap()]).out, NEEDLE);
+    }
+    assert_eq!(shop.json(&["verify"])["problems"], json!([]));
+}
+
+#[test]
+fn ask_answers_over_a_folder_with_citations_that_resolve() {
+    let shop = Shop::with_models([reply(&json!({"answer": "2401 euros", "citations": ["p1"]}))]);
+    let lamps = "# Lamps\n\nLamp 343 costs 2401 euros.\n";
+    shop.write("docs/lamps.md", lamps);
+    shop.write("docs/other.md", "# Chairs\n\nA chair has four legs.\n");
+    let run = shop.json(&["ask", "docs", "What does lamp 343 cost?"]);
+    assert_eq!(
+        keys(&run),
+        ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms", "claims", "search"]
+    );
+    let citation = &run["citations"][0];
+    assert_eq!(citation["source"], "docs/lamps.md");
+    assert!(lamps[range(&citation["bytes"])].contains("2401 euros"), "{citation}");
+    assert!(citation["lines"].is_array(), "{citation}");
+    let claim = &run["claims"][0];
+    assert_eq!(&lamps[range(&claim["bytes"])], "Lamp 343 costs 2401 euros.");
+    assert_eq!(claim["lines"], json!([3, 3]));
+    assert!(shop.seen()[0].json()["messages"].to_string().contains("costs 2401 euros"));
+}
+
+#[test]
+fn a_pointer_can_be_asked_too() {
+    let shop =
+        Shop::with_models([reply(&json!({"answer": "Beneath the granary floor.", "citations": ["p1"]}))]);
+    shop.write("hay.txt", with_needle(&filler(2_000), 40));
+    let pointer = shop.pointer_to("hay.txt");
+    std::fs::remove_file(shop.path().join("hay.txt")).unwrap();
+    let answered = shop.json(&["ask", &pointer, ASKED]);
+    assert_eq!(answered["claims"][0]["source"], pointer.as_str());
+    let back = shop.ok(&["rehydrate", answered["claims"][0]["pointer"].as_str().unwrap()]).out;
+    assert_eq!(back, NEEDLE);
+}
+
+#[test]
+fn ask_says_when_there_is_nothing_to_read() {
+    let shop = Shop::with_models([]);
+    shop.write("docs/picture.bin", [0, 159, 146, 150]);
+    let ran = shop.fails(1, &["ask", "docs", "What?"]);
+    assert!(ran.err.contains("no readable text"), "{}", ran.err);
+    let ran = shop.fails(1, &["ask", "nowhere", "What?"]);
+    assert!(ran.err.contains("nowhere"), "{}", ran.err);
+    shop.fails(2, &["ask", "docs"]);
+    assert_eq!(shop.seen().len(), 0);
+}
+
+#[test]
+fn limits_that_cannot_hold_the_answer_are_refused_before_anything_is_sent() {
+    let shop = Shop::with_models([]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?", "--max-tokens", "500"]);
+    assert!(ran.err.contains("--max-tokens"), "{}", ran.err);
+    assert_eq!(shop.seen().len(), 0);
+}
+
+/// A step of the planner.
+fn step(action: &str, text: &str, source: &str, lines: (usize, usize)) -> Answer {
+    reply(&json!({
+        "action": action, "text": text, "source": source, "first_line": lines.0, "last_line": lines.1,
+    }))
+}
+
+/// A shop whose model plans too, over a ledger, a price list and a log.
+fn planning(answers: impl IntoIterator<Item = Answer>) -> Shop {
+    let shop = Shop::with_models(answers);
+    shop.configure_layers(&["VOICE", "MIND"], "capabilities = [\"json_schema\"]\n", "");
+    shop.write("data/people.txt", "The owner of the mill is called Bartholomew.\n");
+    shop.write("data/houses.txt", format!("{}Bartholomew lives in Plum Street.\n", filler(400)));
+    shop.write("data/prices.json", json!({"mill": {"rent": 412.50}, "barn": {"rent": 77}}).to_string());
+    shop.write("data/day.log", format!("{}E4711 axle broken\n", "all quiet\n".repeat(2_000)));
+    shop
+}
+
+#[test]
+fn a_model_that_plans_searches_again_with_what_it_has_learnt() {
+    let shop = planning([
+        step("search", "Bartholomew lives", "", (0, 0)),
+        step("answer", "", "", (0, 0)),
+        reply(&json!({"answer": "Bartholomew lives in Plum Street.", "citations": ["p1"]})),
+    ]);
+    let answered = shop.json(&["ask", "data", "Where does the owner of the mill live?"]);
+    assert_eq!(answered["search"]["calls"], 3);
+    assert_eq!(answered["claims"][0]["source"], "data/houses.txt", "{}", answered["claims"]);
+    let asked: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
+    assert!(asked[0].contains("called Bartholomew"), "what rules find is there from the first step");
+    assert!(asked[1].contains("new passages"), "the model sees what it did: {}", asked[1]);
+    assert!(asked[2].contains("Plum Street"));
+}
+
+#[test]
+fn a_model_that_plans_reads_lines_patterns_and_paths() {
+    let shop = planning([
+        step("grep", "E[0-9]{4}", "", (0, 0)),
+        step("json", "$.mill.rent", "prices.json", (0, 0)),
+        step("read", "", "data/houses.txt", (401, 401)),
+        step("answer", "", "", (0, 0)),
+        reply(&json!({"answer": "The axle broke.", "citations": ["p1"]})),
+    ]);
+    let answered = shop.json(&["ask", "data", "What broke?", "--planner", "model"]);
+    let last = shop.seen().last().unwrap().json()["messages"].to_string();
+    for found in ["E4711 axle broken", "412.5", "Plum Street"] {
+        assert!(last.contains(found), "{found} is not in {last}");
+    }
+    assert_eq!(answered["search"]["steps"].as_array().unwrap().len(), 4, "{}", answered["search"]);
+}
+
+#[test]
+fn a_sub_question_is_answered_within_the_same_limits() {
+    let shop = planning([
+        step("ask", "Who owns the mill?", "", (0, 0)),
+        step("answer", "", "", (0, 0)),
+        reply(&json!({"answer": "Bartholomew owns it.", "citations": ["p1"]})),
+        step("answer", "", "", (0, 0)),
+        reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]})),
+    ]);
+    let answered = shop.json(&["ask", "data", "Where does he live?"]);
+    assert_eq!((&answered["search"]["calls"], shop.seen().len()), (&json!(5), 5));
+    assert!(shop.seen()[3].json()["messages"].to_string().contains("Bartholomew owns it."));
+}
+
+#[test]
+fn planning_ends_at_the_limit_of_calls() {
+    let searches = (0..20).map(|at| step("grep", &format!("^On day {at}7 "), "", (0, 0)));
+    let answer = reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}));
+    let shop = planning(searches.take(3).chain([answer]));
+    let answered = shop.json(&["ask", "data", "Where does he live?", "--max-calls", "4"]);
+    assert_eq!((&answered["search"]["calls"], shop.seen().len()), (&json!(4), 4));
+}
+
+#[test]
+fn a_planner_that_answers_garbage_or_runs_in_circles_is_left() {
+    let answer = || reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}));
+    let garbage = || reply(&json!({"action": "dance"}));
+    let shop = planning([garbage(), garbage(), answer()]);
+    let answered = shop.json(&["ask", "data", "Where does Bartholomew live?"]);
+    assert!(answered["search"]["steps"].to_string().contains("planning stopped"), "{}", answered["search"]);
+    let circle = || step("grep", "no such thing", "", (0, 0));
+    let shop = planning([circle(), circle(), answer()]);
+    let answered = shop.json(&["ask", "data", "Where does Bartholomew live?"]);
+    assert_eq!(answered["search"]["calls"], 3, "{}", answered["search"]);
+}
+
+#[test]
+fn rules_plan_where_the_settings_say_so() {
+    let shop = planning([reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}))]);
+    let answered = shop.json(&["ask", "data", "Where does Bartholomew live?", "--planner", "rules"]);
+    assert_eq!((&answered["search"]["calls"], &answered["search"]["steps"]), (&json!(1), &json!([])));
+}

@@ -1,0 +1,110 @@
+//! JSON, JSON Lines and values after each other: tables for values that are alike, an outline for the rest.
+//!
+//! Knows the order in which room is spent; does not know other content types.
+
+mod columns;
+mod grid;
+mod out;
+mod outline;
+mod plan;
+mod rows;
+pub(super) mod scan;
+mod view;
+mod write;
+
+use self::out::Out;
+use self::scan::Tree;
+use self::view::View;
+use super::CondenseError;
+use super::frame::{Condenser, Draft, Extractive, Job};
+use super::plain;
+use super::render::{Header, Renderer};
+
+/// How often the room is corrected by the exact count.
+const MOST_ROUNDS: usize = 8;
+/// A result that fills so many per cent of its target is full.
+const FULL: usize = 92;
+/// Tokens by which the room is cut further than the count demands, since it is only an estimate.
+const SPARE: usize = 8;
+
+/// Condenses this type.
+pub(super) const CONDENSER: &dyn Condenser = &Json;
+
+/// Whether `text` reads like it, whatever its name.
+pub(super) fn looks_like(text: &str) -> bool {
+    scan::looks_like(text)
+}
+
+struct Json;
+
+impl Condenser for Json {
+    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+        match Tree::of(job.request.text).and_then(|tree| of_tree(job, &tree)) {
+            Some(draft) => Ok(draft),
+            None => Extractive(plain::Plain).condense(job),
+        }
+    }
+}
+
+/// The values of `tree` in the room there is; none if that is too little for their form.
+pub(super) fn of_tree(job: &Job<'_>, tree: &Tree<'_>) -> Option<Draft> {
+    let target = job.request.target;
+    let fits = |header: &Header| {
+        let renderer = Renderer::new(job, *header);
+        (job.request.counter.count(&renderer.header()) <= target / header.share()).then_some(renderer)
+    };
+    let renderer = [Header::Full, Header::Short].iter().find_map(fits)?;
+    let view = View::new(job, tree, &renderer);
+    let head = view.count(&renderer.header());
+    let (mut best, mut most) = (None, 0);
+    let mut budget = target.checked_sub(head)?;
+    // The most room whose text fits, and the least whose text does not.
+    let (mut low, mut high) = (0, usize::MAX);
+    for _ in 0..MOST_ROUNDS {
+        let draft = written(&view, &renderer, budget);
+        let tokens = view.count(&draft.text);
+        let next = if tokens <= target {
+            if tokens > most {
+                (best, most) = (Some(draft), tokens);
+            }
+            if tokens * 100 >= target * FULL {
+                break;
+            }
+            low = low.max(budget);
+            budget + (target - tokens) * 3 / 4
+        } else {
+            high = high.min(budget);
+            budget.saturating_sub(tokens - target + SPARE)
+        };
+        let wedged = next <= low || next >= high;
+        if wedged && (high == usize::MAX || high - low <= SPARE) {
+            break;
+        }
+        budget = if wedged { low.midpoint(high) } else { next };
+    }
+    best
+}
+
+/// The text for so much room, with what must stand and does not stand in it added as it is.
+fn written(view: &View<'_>, renderer: &Renderer<'_>, budget: usize) -> Draft {
+    let mut out = Out::new(renderer, view.tree.text);
+    let mut root = 0;
+    if view.tree.node(0).children == 1 && !view.tree.node(0).irregular {
+        root = 1;
+        out.told_to(view.tree.span(1).start);
+    }
+    outline::value(view, &mut out, root, budget, 0);
+    out.told_to(view.tree.text.len());
+    let missing: Vec<&str> = view
+        .job
+        .required
+        .iter()
+        .map(|range| &view.tree.text[range.clone()])
+        .filter(|pin| !out.text.contains(pin))
+        .collect();
+    for pin in missing {
+        out.text.push('\n');
+        out.text.push_str(pin);
+    }
+    out.draft()
+}

@@ -1,0 +1,212 @@
+//! From a plan to messages and their exact count. Owns how parts are joined, and the one text in which a slot's
+//! left-out parts are stored.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::part::Part;
+use super::receipt::{Epoch, Original, Reason, Rendition, SlotLedger};
+use super::render::{Rendered, Renderer, left_out_mark};
+use super::request::PackRequest;
+use super::slot::Form;
+use crate::hash::ContentHash;
+use crate::message::{Message, Role};
+use crate::pointer::Pointer;
+
+/// In which rendition a part stands, what it costs, and why.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub rendition: Rendition,
+    pub tokens: usize,
+    pub reason: Reason,
+}
+
+/// A plan whose renditions have been made.
+pub(super) struct Planned {
+    /// Per part of the request.
+    pub standings: Vec<Standing>,
+    /// By part: what stands neither whole nor not at all.
+    pub made: BTreeMap<usize, Rendered>,
+    pub slots: Vec<SlotLedger>,
+    pub epoch: Option<Epoch>,
+    /// Tokens that the slots shared.
+    pub net: usize,
+}
+
+/// What stood in a part's place before it changed.
+pub(super) type Before = (usize, Standing, Option<Rendered>);
+
+impl Planned {
+    pub fn new(parts: usize, net: usize) -> Self {
+        let absent = Standing { rendition: Rendition::Absent, tokens: 0, reason: Reason::CallOverBudget };
+        Self { standings: vec![absent; parts], made: BTreeMap::new(), slots: Vec::new(), epoch: None, net }
+    }
+
+    /// Puts a rendition in the part's place; gives what stood there.
+    pub fn put(&mut self, part: usize, rendered: Rendered, reason: Reason) -> Before {
+        let standing = Standing { rendition: rendered.rendition, tokens: rendered.tokens, reason };
+        let before = std::mem::replace(&mut self.standings[part], standing);
+        let made = match rendered.rendition {
+            Rendition::Condensed | Rendition::Pointer => self.made.insert(part, rendered),
+            Rendition::Whole | Rendition::Absent => self.made.remove(&part),
+        };
+        (part, before, made)
+    }
+
+    /// Undoes changes, the last one first.
+    pub fn restore(&mut self, changes: Vec<Before>) {
+        for (part, standing, made) in changes.into_iter().rev() {
+            self.standings[part] = standing;
+            match made {
+                Some(made) => self.made.insert(part, made),
+                None => self.made.remove(&part),
+            };
+        }
+    }
+
+    pub fn is_absent(&self, part: usize) -> bool {
+        self.standings[part].rendition == Rendition::Absent
+    }
+}
+
+/// What a plan comes to.
+pub(super) struct Prompt {
+    pub messages: Vec<Message>,
+    /// Tokens of the whole call, exactly.
+    pub total: usize,
+    /// Per slot: tokens of its parts and of its mark.
+    pub used: Vec<usize>,
+    /// Per slot.
+    pub left_out: Vec<Option<Bundle>>,
+}
+
+/// Messages under construction; neighbouring joined texts of one role share a message.
+#[derive(Default)]
+struct Writer {
+    messages: Vec<Message>,
+    open: Option<(Role, String)>,
+}
+
+impl Writer {
+    /// The text of the message of this role that is being written, to be continued.
+    fn text(&mut self, role: Role) -> &mut String {
+        let text = match self.open.take() {
+            Some((open, text)) if open == role => text,
+            other => {
+                self.messages.extend(other.map(|(role, text)| Message::text(role, text)));
+                String::new()
+            }
+        };
+        &mut self.open.insert((role, text)).1
+    }
+
+    fn message(&mut self, message: Message) {
+        self.messages.extend(self.open.take().map(|(role, text)| Message::text(role, text)));
+        self.messages.push(message);
+    }
+
+    fn finish(mut self) -> Vec<Message> {
+        self.messages.extend(self.open.take().map(|(role, text)| Message::text(role, text)));
+        self.messages
+    }
+}
+
+/// Writes the messages and counts them.
+pub(super) fn compose(
+    request: &PackRequest,
+    renderer: &Renderer<'_>,
+    slot_parts: &[Vec<usize>],
+    planned: &Planned,
+) -> Prompt {
+    let mut writer = Writer::default();
+    let (mut used, mut bundles) = (Vec::new(), Vec::new());
+    for (slot, members) in request.slots.iter().zip(slot_parts) {
+        let bundle = Bundle::of(request, renderer, members, planned);
+        let mark = bundle.as_ref().map(|bundle| left_out_mark(&slot.name, &bundle.pointer));
+        let mark_tokens = mark.as_ref().map_or(0, |mark| renderer.counter.count(mark));
+        used.push(members.iter().map(|&part| planned.standings[part].tokens).sum::<usize>() + mark_tokens);
+        if let (Form::Messages, Some(mark)) = (slot.form, &mark) {
+            writer.message(Message::text(Role::User, mark.as_str()));
+        }
+        for &index in members.iter().filter(|&&part| !planned.is_absent(part)) {
+            let part = &request.parts[index];
+            let made = planned.made.get(&index).map(|made| made.text.as_str());
+            match slot.form {
+                Form::Joined => write(writer.text(part.role), part, made),
+                Form::Messages => writer.message(message(part, made)),
+            }
+        }
+        if let (Form::Joined, Some(mark)) = (slot.form, &mark) {
+            let role = members.last().map_or(Role::User, |&part| request.parts[part].role);
+            writer.text(role).push_str(mark);
+        }
+        bundles.push(bundle);
+    }
+    let messages = writer.finish();
+    let counts = messages.iter().map(|message| renderer.counter.count_message(message));
+    let total = request.framing.per_call + counts.sum::<usize>();
+    Prompt { messages, total, used, left_out: bundles }
+}
+
+fn write(text: &mut String, part: &Part, made: Option<&str>) {
+    match made {
+        Some(made) => text.push_str(made),
+        None => part.frame_into(&part.text, text),
+    }
+}
+
+fn message(part: &Part, made: Option<&str>) -> Message {
+    let mut text = String::new();
+    write(&mut text, part, made);
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    let mut message = Message::text(part.role, text);
+    message.tool_calls.clone_from(&part.shell.tool_calls);
+    message.tool_call_id.clone_from(&part.shell.tool_call_id);
+    message
+}
+
+/// Everything that one slot leaves out, stored as one text: the parts' own bytes, and where slices of documents can
+/// be read.
+pub(super) struct Bundle {
+    pub pointer: Pointer,
+    text: String,
+    /// Of each left-out part that is no slice of a document, in order.
+    pub ranges: Vec<Range<usize>>,
+}
+
+impl Bundle {
+    fn of(
+        request: &PackRequest,
+        renderer: &Renderer<'_>,
+        members: &[usize],
+        planned: &Planned,
+    ) -> Option<Self> {
+        let absent =
+            || members.iter().filter(|&&part| planned.is_absent(part)).map(|&part| &request.parts[part]);
+        absent().next()?;
+        let own = |part: &&Part| part.source.slice.is_none();
+        let (count, size) = absent()
+            .filter(own)
+            .fold((0, 0), |(count, size): (usize, usize), part| (count + 1, size + part.text.len() + 1));
+        let (mut text, mut ranges) = (String::with_capacity(size), Vec::with_capacity(count));
+        for part in absent() {
+            if part.source.slice.is_some() {
+                let _ = writeln!(text, "{}: {}", part.source.name, renderer.pointer_to(part));
+            } else {
+                let start = text.len();
+                text.push_str(&part.text);
+                ranges.push(start..text.len());
+                text.push('\n');
+            }
+        }
+        let pointer = Pointer::whole(renderer.key.mint(ContentHash::of(text.as_bytes())));
+        Some(Self { pointer, text, ranges })
+    }
+
+    pub fn into_original(self) -> Original {
+        Original { text: self.text.into(), kind: "left_out", display: "parts that were left out".to_owned() }
+    }
+}

@@ -1,0 +1,298 @@
+//! Planning: dividing a call's tokens among its slots, and choosing and making the renditions of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::allot::{Demand, allot};
+use super::choose::{Choice, Competitor, Ladder, choose, is_crowded};
+use super::choose_messages::{Hold, choose_messages};
+use super::compose::{Planned, Standing};
+use super::packing::Packing;
+use super::part::Protection;
+use super::receipt::{Epoch, Reason, Rendition, SlotLedger};
+use super::render::{Rendered, left_out_mark};
+use super::slot::{Cap, Form, Slot};
+use super::watermark;
+use crate::content::CondenseError;
+use crate::hash::ContentHash;
+use crate::pointer::Pointer;
+
+/// Protected parts stand above every priority.
+const PROTECTED_TIER: u8 = 255;
+
+impl Packing<'_> {
+    /// Chooses and makes every rendition within `available`, in the order of the request's parts.
+    pub(super) fn plan(
+        &mut self,
+        available: usize,
+        mut wanted: Option<&mut BTreeSet<(usize, usize)>>,
+    ) -> Planned {
+        let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
+        let messages: usize = self
+            .request
+            .slots
+            .iter()
+            .zip(&self.slot_parts)
+            .map(|(slot, members)| if slot.form == Form::Messages { members.len() + 1 } else { 1 })
+            .sum();
+        let net = available.saturating_sub(self.framing(messages));
+        let allowed = allot(&self.request.slots, &demands, net);
+        let mut planned = Planned::new(self.request.parts.len(), net);
+        for (slot, &tokens) in allowed.iter().enumerate() {
+            let soft = self.request.slots[slot].soft.is_some_and(|soft| {
+                let cap = if let Cap::Tokens(cap) = self.request.slots[slot].cap { cap } else { tokens };
+                demands[slot].whole as f64 > cap as f64 * soft
+            });
+            planned.slots.push(SlotLedger {
+                name: self.request.slots[slot].name.to_string(),
+                allowed: tokens,
+                tokens: 0,
+                soft_trigger: soft,
+            });
+            self.fill_slot(slot, tokens, demands[slot], &mut planned, wanted.as_deref_mut());
+        }
+        planned
+    }
+
+    pub(super) fn demand(&self, members: &[usize]) -> Demand {
+        let mut demand = Demand { whole: 0, critical: 0, firm: 0 };
+        for &part in members {
+            let size = self.ladders[part].size;
+            let critical = self.is_critical(part);
+            let firm = critical || self.request.parts[part].protection == Protection::Protected;
+            demand.whole = demand.whole.saturating_add(size);
+            demand.critical = demand.critical.saturating_add(if critical { size } else { 0 });
+            demand.firm = demand.firm.saturating_add(if firm { size } else { 0 });
+        }
+        demand
+    }
+
+    /// Fills one slot within `allowed` tokens.
+    fn fill_slot(
+        &mut self,
+        slot_index: usize,
+        allowed: usize,
+        demand: Demand,
+        planned: &mut Planned,
+        mut wanted: Option<&mut BTreeSet<(usize, usize)>>,
+    ) {
+        let slot = &self.request.slots[slot_index];
+        let members = self.slot_parts[slot_index].clone();
+        let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { usize::MAX };
+        let over =
+            if demand.whole > cap && allowed >= cap { Reason::SlotOverCap } else { Reason::CallOverBudget };
+        let (choices, epoch) = match slot.form {
+            Form::Messages => self.choose_in_messages(slot, &members, allowed, demand),
+            Form::Joined => (self.choose_joined(slot, &members, allowed), None),
+        };
+        planned.epoch = planned.epoch.or(epoch);
+        let mark = if choices.contains(&Choice::Absent) { self.mark_cost(slot) } else { 0 };
+        let mut spare = allowed.saturating_sub(self.cost(&members, &choices) + mark);
+        for (&part, &choice) in members.iter().zip(&choices) {
+            self.stand(part, choice, &mut spare, (slot, over), planned, wanted.as_deref_mut());
+        }
+        let stable = slot.form == Form::Messages && slot.shrink_to.is_some();
+        if !stable && wanted.is_none() {
+            self.top_up(slot_index, spare, planned);
+        }
+    }
+
+    /// Makes the chosen rendition.
+    fn stand(
+        &mut self,
+        part: usize,
+        choice: Choice,
+        spare: &mut usize,
+        (slot, over): (&Slot, Reason),
+        planned: &mut Planned,
+        wanted: Option<&mut BTreeSet<(usize, usize)>>,
+    ) {
+        let known = match choice {
+            Choice::Absent => Some((Rendition::Absent, 0)),
+            Choice::Whole => self.ladders[part].whole.map(|tokens| (Rendition::Whole, tokens)),
+            Choice::Pointer | Choice::Condensed(_) => None,
+        };
+        if let Some((rendition, tokens)) = known {
+            let reason = self.reason(part, choice, rendition, slot, over);
+            planned.standings[part] = Standing { rendition, tokens, reason };
+            return;
+        }
+        let rendered = self.render(part, choice, spare, slot, wanted);
+        let reason = self.reason(part, choice, rendered.rendition, slot, over);
+        planned.put(part, rendered, reason);
+    }
+
+    fn choose_joined(&self, slot: &Slot, members: &[usize], allowed: usize) -> Vec<Choice> {
+        let fixed = members
+            .iter()
+            .filter(|&&part| self.is_critical(part))
+            .map(|&part| self.ladders[part].size)
+            .fold(0, usize::saturating_add);
+        let free: Vec<Competitor<'_>> = members
+            .iter()
+            .filter(|&&part| !self.is_critical(part))
+            .map(|&part| Competitor { ladder: &self.ladders[part], tier: self.tier(part) })
+            .collect();
+        let budget = allowed.saturating_sub(fixed);
+        let with_mark = || choose(&free, slot.overflow, budget.saturating_sub(self.mark_cost(slot)));
+        let chosen = if is_crowded(&free, slot.overflow, budget) {
+            with_mark()
+        } else {
+            let chosen = choose(&free, slot.overflow, budget);
+            if chosen.contains(&Choice::Absent) { with_mark() } else { chosen }
+        };
+        let mut chosen = chosen.into_iter();
+        let mut choice = |part| {
+            if self.is_critical(part) { Choice::Whole } else { chosen.next().unwrap_or(Choice::Absent) }
+        };
+        members.iter().map(|&part| choice(part)).collect()
+    }
+
+    /// Protected parts stand above every priority.
+    pub(super) fn tier(&self, part: usize) -> u8 {
+        let protected = self.request.parts[part].protection == Protection::Protected;
+        if protected { PROTECTED_TIER } else { self.ladders[part].priority }
+    }
+
+    fn choose_in_messages(
+        &self,
+        slot: &Slot,
+        members: &[usize],
+        allowed: usize,
+        demand: Demand,
+    ) -> (Vec<Choice>, Option<Epoch>) {
+        let ladders: Vec<Ladder> = members.iter().map(|&part| self.ladders[part].clone()).collect();
+        let (groups, settled) = self.call_groups(members);
+        let tail = members.len().saturating_sub(slot.protect_last);
+        let hold: Vec<Hold> = members
+            .iter()
+            .enumerate()
+            .map(|(at, &part)| match self.request.parts[part].protection {
+                _ if self.is_critical(part) => Hold::Critical,
+                Protection::Protected => Hold::Firm,
+                _ if slot.shrink_to.is_none() && at >= tail => Hold::Firm,
+                _ => Hold::Free,
+            })
+            .collect();
+        let mark = self.mark_cost(slot);
+        if slot.shrink_to.is_some() {
+            let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { allowed };
+            let high = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
+            let (choices, epoch) = watermark::decide(slot, &ladders, &groups, &settled, &hold, high);
+            return (choices, Some(epoch));
+        }
+        let mut choices = choose_messages(&ladders, &groups, &hold, slot.overflow, allowed);
+        if choices.contains(&Choice::Absent) {
+            choices = choose_messages(&ladders, &groups, &hold, slot.overflow, allowed.saturating_sub(mark));
+        }
+        (choices, None)
+    }
+
+    /// Which messages belong together, and after which of them no call waits for its result.
+    fn call_groups(&self, members: &[usize]) -> (Vec<usize>, Vec<bool>) {
+        let mut groups = Vec::with_capacity(members.len());
+        let mut settled = Vec::with_capacity(members.len());
+        let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
+        for (at, &part) in members.iter().enumerate() {
+            let part = &self.request.parts[part];
+            let mut group = at;
+            for call in &part.shell.tool_calls {
+                waiting.insert(&call.id, at);
+                owners.insert(&call.id, at);
+            }
+            if let Some(id) = part.shell.tool_call_id.as_deref() {
+                waiting.remove(id);
+                group = owners.get(id).copied().unwrap_or(at);
+            }
+            groups.push(group);
+            settled.push(waiting.is_empty());
+        }
+        (groups, settled)
+    }
+
+    fn mark_cost(&self, slot: &Slot) -> usize {
+        let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::of(b"")));
+        // Ids differ in how their digits tokenize; a third more covers the dearest.
+        self.renderer.counter.count(&left_out_mark(&slot.name, &pointer)) * 4 / 3
+            + self.request.framing.per_message
+    }
+
+    fn cost(&self, members: &[usize], choices: &[Choice]) -> usize {
+        members
+            .iter()
+            .zip(choices)
+            .map(|(&part, &choice)| self.ladders[part].cost(choice))
+            .fold(0, usize::saturating_add)
+    }
+
+    fn render(
+        &mut self,
+        index: usize,
+        choice: Choice,
+        spare: &mut usize,
+        slot: &Slot,
+        wanted: Option<&mut BTreeSet<(usize, usize)>>,
+    ) -> Rendered {
+        let part = &self.request.parts[index];
+        match choice {
+            Choice::Whole => self.renderer.whole(part),
+            Choice::Pointer => self.renderer.pointer(part),
+            Choice::Absent => Rendered::nothing(Rendition::Absent),
+            Choice::Condensed(target) => {
+                let inner = target.saturating_sub(self.ladders[index].frame);
+                // What has been decided for a message must come out the same whenever the history is replayed.
+                if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none())
+                    && self.renderer.written(index, inner).is_none()
+                    && !self.refused_by_model.contains(&index)
+                {
+                    wanted.insert((index, target));
+                    return Rendered::nothing(Rendition::Absent);
+                }
+                let rendered = self.condense(index, target, *spare, slot);
+                *spare = (*spare + target).saturating_sub(rendered.tokens);
+                rendered
+            }
+        }
+    }
+
+    /// Condensed to `target`; with what is spare when pins need more; else a pointer, else nothing.
+    fn condense(&mut self, index: usize, target: usize, spare: usize, slot: &Slot) -> Rendered {
+        let part = &self.request.parts[index];
+        let frame = self.ladders[index].frame;
+        let made = match self.renderer.condensed(index, part, target) {
+            Err(CondenseError::PinsExceedTarget { needed, .. }) if needed + frame <= target + spare => {
+                self.renderer.condensed(index, part, needed + frame)
+            }
+            made => made,
+        };
+        match made {
+            Ok(rendered) if rendered.tokens <= target + spare => rendered,
+            _ => {
+                let pointer = self.renderer.pointer(part);
+                if slot.overflow.point && pointer.tokens <= target {
+                    pointer
+                } else {
+                    Rendered::nothing(Rendition::Absent)
+                }
+            }
+        }
+    }
+
+    fn reason(&self, part: usize, choice: Choice, rendition: Rendition, slot: &Slot, over: Reason) -> Reason {
+        if rendition == Rendition::Whole {
+            return match self.request.parts[part].protection {
+                _ if self.is_critical(part) => Reason::Critical,
+                Protection::Protected => Reason::Protected,
+                _ => Reason::Fits,
+            };
+        }
+        if matches!(choice, Choice::Condensed(_)) && rendition != Rendition::Condensed {
+            return Reason::PinsTooLarge;
+        }
+        if slot.entry_cap.is_some_and(|cap| choice == Choice::Condensed(cap)) {
+            Reason::OverEntryCap
+        } else {
+            over
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The planner by model: recipe `ask/plan` says what to do next, this does it, until the model has enough or a limit
+//! is reached. Whatever it does wrong, what was found by rule stays.
+
+use std::collections::BTreeSet;
+
+use futures::future::{BoxFuture, FutureExt};
+use larder_core::recipe::{Layer, Recipe};
+use larder_models::table::{Capability, ModelSpec, Provider};
+use larder_store::Selection;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::passages::{Finding, Passages, Place};
+use super::{Planner, Question, Search, run_input};
+use crate::engine::Engine;
+use crate::executor::{Observer, Purpose};
+
+/// The recipe that plans.
+const PLAN_RECIPE: &str = "ask/plan";
+/// A model with a smaller window has no room for what it finds.
+const ABLE_WINDOW: usize = 8_000;
+/// Passages that one action adds at most.
+const PER_ACTION: usize = 8;
+/// Actions in a row that find nothing new, after which there is nothing more to be had.
+const FRUITLESS: usize = 2;
+/// Characters of a step that its log line shows.
+const SHOWN_CHARS: usize = 120;
+/// What a passage counts for that a model asked for: as much as the best by rule.
+const ASKED_FOR: f64 = 1.0;
+
+/// What a model wants next, as recipe `ask/plan` has it say.
+#[derive(Debug, Deserialize)]
+struct Wish {
+    action: Action,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    first_line: usize,
+    #[serde(default)]
+    last_line: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Search,
+    Grep,
+    Read,
+    Json,
+    Ask,
+    Answer,
+}
+
+/// What one level of planning may still spend, and what it has found.
+struct State<'a> {
+    question: &'a str,
+    depth: usize,
+    calls: usize,
+    tokens: u64,
+    found: Vec<Finding>,
+    seen: BTreeSet<Place>,
+}
+
+impl Engine {
+    /// What was found by rule, and before it what a model adds, if one is to plan.
+    pub(super) async fn planned(
+        &self,
+        question: &Question<'_>,
+        recipe: &Recipe,
+        passages: &mut Passages,
+        found: Vec<Finding>,
+        search: &mut Search,
+        observer: &dyn Observer,
+    ) -> Vec<Finding> {
+        let able = self.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
+        let by_model = question.planner == Planner::Model || question.planner == Planner::Auto && able;
+        if !by_model {
+            return found;
+        }
+        let plan = match self.own_or_shipped(PLAN_RECIPE) {
+            Ok(plan) => plan,
+            Err(error) => {
+                search.steps.push(format!("no planning: {error}"));
+                return found;
+            }
+        };
+        let mut state = State {
+            question: question.text,
+            depth: question.limits.depth,
+            // The answer is a call too.
+            calls: question.limits.calls.saturating_sub(1),
+            tokens: question.limits.tokens.saturating_sub(recipe.budget.total as u64),
+            seen: found.iter().map(|finding| finding.place.clone()).collect(),
+            found,
+        };
+        self.explore(plan, recipe, &mut state, passages, search, observer).await;
+        state.found
+    }
+
+    /// Asks the model what to do and does it, within the state's limits.
+    async fn explore(
+        &self,
+        plan: &Recipe,
+        recipe: &Recipe,
+        state: &mut State<'_>,
+        passages: &mut Passages,
+        search: &mut Search,
+        observer: &dyn Observer,
+    ) {
+        let first_step = search.steps.len();
+        let mut fruitless = 0;
+        while state.calls > 0 && state.tokens >= plan.budget.total as u64 && fruitless < FRUITLESS {
+            let mut input = run_input(state.question, plan, passages, &state.found);
+            let steps = search.steps.get(first_step..).unwrap_or_default().join("\n");
+            input.values.insert("steps".to_owned(), Value::from(steps));
+            input.values.insert("sub_questions".to_owned(), Value::from(state.depth > 0));
+            observer.stage(&format!("planning, {} calls left", state.calls));
+            let before = search.tokens();
+            let outcome = match self.run_recipe(plan, &input, observer, Purpose::Planning).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    search.steps.push(format!("planning stopped: {error}"));
+                    return;
+                }
+            };
+            search.count(&outcome);
+            state.spend(1, search.tokens() - before);
+            let wish: Wish = match serde_json::from_value(outcome.output) {
+                Ok(wish) => wish,
+                Err(error) => {
+                    search.steps.push(format!("planning stopped: {error}"));
+                    return;
+                }
+            };
+            if wish.action == Action::Answer {
+                search.steps.push("answer: enough was found".to_owned());
+                return;
+            }
+            let new = self.perform(&wish, plan, recipe, state, passages, search, observer).await;
+            fruitless = if new == 0 { fruitless + 1 } else { 0 };
+        }
+    }
+
+    /// Does what the model wants, writes it down, and gives how many passages are new.
+    #[allow(clippy::too_many_arguments, reason = "one step of a loop, which shares all of its state")]
+    async fn perform(
+        &self,
+        wish: &Wish,
+        plan: &Recipe,
+        recipe: &Recipe,
+        state: &mut State<'_>,
+        passages: &mut Passages,
+        search: &mut Search,
+        observer: &dyn Observer,
+    ) -> usize {
+        if wish.action == Action::Ask {
+            return self.sub_question(&wish.text, plan, recipe, state, passages, search, observer).await;
+        }
+        let (what, found) = act(wish, passages);
+        let new = state.add(found);
+        let what: String = what.chars().take(SHOWN_CHARS).collect();
+        search.steps.push(format!("{what}: {new} new passages"));
+        new
+    }
+
+    /// A sub-question with half of what is left: its passages count, and its answer is written down.
+    #[allow(clippy::too_many_arguments, reason = "one step of a loop, which shares all of its state")]
+    fn sub_question<'f>(
+        &'f self,
+        text: &'f str,
+        plan: &'f Recipe,
+        recipe: &'f Recipe,
+        state: &'f mut State<'_>,
+        passages: &'f mut Passages,
+        search: &'f mut Search,
+        observer: &'f dyn Observer,
+    ) -> BoxFuture<'f, usize> {
+        async move {
+            let (calls, tokens) = (state.calls / 2, state.tokens / 2);
+            let answering = recipe.budget.total as u64;
+            if state.depth == 0 || calls == 0 || tokens < answering || text.trim().is_empty() {
+                search.steps.push("ask: no sub-question is allowed any more".to_owned());
+                return 0;
+            }
+            let mut found = passages.search(text);
+            found.truncate(PER_ACTION);
+            let seen = found.iter().map(|finding| finding.place.clone()).collect();
+            let (calls, tokens) = (calls - 1, tokens - answering);
+            let mut below = State { question: text, depth: state.depth - 1, calls, tokens, found, seen };
+            let (calls_before, tokens_before) = (search.calls, search.tokens());
+            self.explore(plan, recipe, &mut below, passages, search, observer).await;
+            let answer = self.answer(text, recipe, passages, &below.found, observer).await;
+            let told = match &answer {
+                Ok(outcome) => {
+                    search.count(outcome);
+                    let told = outcome.output.get("answer").and_then(Value::as_str);
+                    told.unwrap_or(&outcome.reply).to_owned()
+                }
+                Err(error) => error.to_string(),
+            };
+            state.spend(search.calls - calls_before, search.tokens() - tokens_before);
+            let short = |text: &str| text.chars().take(SHOWN_CHARS * 2).collect::<String>();
+            search.steps.push(format!("ask {:?}: {}", short(text), short(&told)));
+            state.add(below.found)
+        }
+        .boxed()
+    }
+}
+
+impl State<'_> {
+    fn spend(&mut self, calls: usize, tokens: u64) {
+        self.calls = self.calls.saturating_sub(calls);
+        self.tokens = self.tokens.saturating_sub(tokens);
+    }
+
+    /// Puts what is new before what was there; gives how many.
+    fn add(&mut self, found: Vec<Finding>) -> usize {
+        let new: Vec<Finding> = found
+            .into_iter()
+            .filter(|finding| self.seen.insert(finding.place.clone()))
+            .map(|finding| Finding { relevance: ASKED_FOR, ..finding })
+            .collect();
+        let count = new.len();
+        self.found.splice(0..0, new);
+        count
+    }
+}
+
+/// What an action finds, and how the log calls it.
+fn act(wish: &Wish, passages: &mut Passages) -> (String, Vec<Finding>) {
+    let source = wish.source.trim();
+    let file = passages.library.find(source);
+    let unknown = || (format!("{:?} {source:?}: there is no such document", wish.action), Vec::new());
+    if !source.is_empty() && file.is_none() {
+        return unknown();
+    }
+    let place = if source.is_empty() { "everything" } else { source };
+    let (what, selection) = match wish.action {
+        Action::Search => {
+            let mut found = passages.search(&wish.text);
+            found.truncate(PER_ACTION);
+            return (format!("search {:?}", wish.text), found);
+        }
+        Action::Grep => (format!("grep {:?} in {place}", wish.text), Selection::grep(&wish.text)),
+        Action::Json => (format!("json {:?} in {place}", wish.text), Selection::path(&wish.text)),
+        _ => {
+            let lines = format!("{}:{}", wish.first_line, wish.last_line.max(wish.first_line));
+            (format!("read lines {lines} of {place}"), Selection::lines(&lines))
+        }
+    };
+    if file.is_none() && wish.action == Action::Read {
+        return unknown();
+    }
+    match selection {
+        Ok(selection) => (what, passages.select(file, &selection, PER_ACTION)),
+        Err(error) => (format!("{what}: {error}"), Vec::new()),
+    }
+}
+
+/// Whether a model is likely to plan well: replies that keep to a schema, and a window with room for what it finds.
+/// The embedded model keeps to schemas and decides nothing well.
+fn is_able(spec: &ModelSpec) -> bool {
+    spec.provider != Provider::Embedded && spec.can(Capability::JsonSchema) && spec.window >= ABLE_WINDOW
+}

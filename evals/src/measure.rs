@@ -1,0 +1,117 @@
+//! One condensation, timed and checked from outside: the way back, the target, the size.
+//!
+//! Knows only what a user of the core sees; the checks are written anew here, not borrowed from what they check.
+
+use std::time::Instant;
+
+use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Unit, condense};
+use larder_core::hash::ContentHash;
+use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use larder_core::tokens::Counter;
+
+/// A condensation and how long it took.
+#[derive(Debug)]
+pub struct Measured {
+    /// The result.
+    pub condensed: Condensed,
+    /// Milliseconds of the whole call, the count of the original included.
+    pub ms: f64,
+}
+
+/// The key under which pointers are minted here.
+pub fn key() -> PointerKey {
+    PointerKey::new([7; 32])
+}
+
+/// Condenses once with a counter that has counted nothing yet.
+///
+/// # Errors
+/// The refusal of the condenser.
+pub fn run(text: &str, content_type: ContentType, target: usize) -> Result<Measured, CondenseError> {
+    let (counter, key) = (Counter::o200k(), key());
+    let request =
+        CondenseRequest { text, content_type, target, query: None, pins: &[], counter: &counter, key: &key };
+    let started = Instant::now();
+    let condensed = condense(&request)?;
+    Ok(Measured { condensed, ms: started.elapsed().as_secs_f64() * 1e3 })
+}
+
+/// `count` parts in `whole`, in per cent; 100 of nothing.
+pub fn percent(count: usize, whole: usize) -> f64 {
+    if whole == 0 { 100.0 } else { 100.0 * count as f64 / whole as f64 }
+}
+
+/// The share of `before` that is saved, in per cent.
+pub fn saved(before: usize, after: usize) -> f64 {
+    100.0 - percent(after, before)
+}
+
+/// `share` per cent of `tokens`.
+pub const fn share_of(tokens: usize, share: usize) -> usize {
+    tokens.saturating_mul(share) / 100
+}
+
+/// The bytes that a pointer to `original` gives back, or none if it points outside.
+pub fn resolve<'t>(original: &'t str, pointer: &Pointer) -> Option<&'t str> {
+    match pointer.fragment {
+        None => Some(original),
+        Some(Fragment::Bytes { start, end }) => original.get(start..end),
+        Some(Fragment::Lines { first, last }) => {
+            let starts: Vec<usize> = std::iter::once(0)
+                .chain(original.match_indices('\n').map(|(at, _)| at + 1))
+                .filter(|&start| start < original.len())
+                .collect();
+            let start = *starts.get(first.checked_sub(1)?)?;
+            let end = if last == starts.len() { original.len() } else { *starts.get(last)? };
+            original.get(start..end)
+        }
+    }
+}
+
+/// What is wrong with the way back from `condensed` to `original`, or with its size; empty if nothing is.
+pub fn faults(original: &str, condensed: &Condensed, target: usize) -> Vec<String> {
+    let mut faults = Vec::new();
+    let tokens = Counter::o200k().count(&condensed.text);
+    if tokens != condensed.tokens {
+        faults.push(format!("says {} tokens and has {tokens}", condensed.tokens));
+    }
+    if tokens > target {
+        faults.push(format!("{tokens} tokens, the target is {target}"));
+    }
+    if condensed.tokens > condensed.original_tokens {
+        faults.push(format!("{tokens} tokens, the original has {}", condensed.original_tokens));
+    }
+    let id = key().mint(ContentHash::of(original.as_bytes()));
+    if condensed.pointer != Pointer::whole(id.clone()) {
+        faults.push(format!("{} is not the pointer of the original, {id}", condensed.pointer));
+    }
+    if condensed.text != original && !condensed.text.contains(id.as_str()) {
+        faults.push("the text was changed and holds no pointer to the original".to_owned());
+    }
+    if condensed.probes.lost > 0 {
+        faults.push(format!("{} telling details are lost", condensed.probes.lost));
+    }
+    let mut at = 0;
+    for gap in &condensed.gaps {
+        if gap.bytes.start < at {
+            faults.push(format!("gap {:?} overlaps what stands before it", gap.bytes));
+        }
+        at = gap.bytes.end;
+        faults.extend(gap_fault(original, condensed, gap));
+    }
+    faults
+}
+
+fn gap_fault(original: &str, condensed: &Condensed, gap: &Gap) -> Option<String> {
+    let counted = match gap.unit {
+        Unit::Line => gap.range.1.checked_sub(gap.range.0)?.checked_add(1)?,
+        Unit::Byte => gap.range.1.checked_sub(gap.range.0)?,
+    };
+    let right = gap.pointer.id == condensed.pointer.id
+        && counted == gap.count
+        && !gap.bytes.is_empty()
+        && original
+            .get(gap.bytes.clone())
+            .is_some_and(|bytes| resolve(original, &gap.pointer) == Some(bytes));
+    (!right).then(|| format!("{} does not give exactly bytes {:?} back", gap.pointer, gap.bytes))
+}

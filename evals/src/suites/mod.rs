@@ -1,0 +1,58 @@
+//! The suites, by name. Each owns one measure and knows where its corpus lies.
+
+mod diffs;
+mod html;
+mod json;
+mod logs;
+mod speed;
+mod text;
+
+use std::path::Path;
+
+use larder_core::content::ContentType;
+use larder_core::tokens::Counter;
+
+use crate::report::Report;
+use crate::{Failure, measure};
+
+/// Measures once.
+pub type Suite = fn() -> Result<Report, Failure>;
+
+/// All suites that are measured in this program, in the order in which they run.
+pub const SUITES: [(&str, Suite); 6] = [
+    ("logs", logs::measure),
+    ("json", json::measure),
+    ("diffs", diffs::measure),
+    ("html", html::measure),
+    ("text", text::measure),
+    ("speed", speed::measure),
+];
+
+/// What each suite condenses a text of its type to, for a comparison: logs as far as every line is told, JSON to 8 % of
+/// its tokens, diffs to 10 %.
+pub(crate) fn target_of(content_type: ContentType, text: &str) -> usize {
+    let tokens = Counter::o200k().count(text);
+    match content_type {
+        ContentType::Log => logs::target_of(text, tokens),
+        ContentType::Json => measure::share_of(tokens, json::SHARES[1]),
+        _ => measure::share_of(tokens, diffs::SHARE),
+    }
+}
+
+/// How much of what the suite looks for still stands in `output`, and of how much: templates, ids, or names of files.
+///
+/// # Errors
+/// The truth beside the file is not as expected.
+pub(crate) fn kept(
+    content_type: ContentType,
+    folder: &Path,
+    file: &str,
+    original: &str,
+    output: &str,
+) -> Result<(usize, usize), Failure> {
+    match content_type {
+        ContentType::Log => logs::kept(folder, file, original, output),
+        ContentType::Json => json::kept(folder, file, output),
+        _ => diffs::kept(folder, file, output),
+    }
+}
