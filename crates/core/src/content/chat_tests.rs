@@ -1,3 +1,5 @@
+//! Tests of conversations: what is read as one, and what stays of it.
+
 use super::*;
 use crate::content::chat::messages::Role::{Assistant, Other, System, Tool, User};
 

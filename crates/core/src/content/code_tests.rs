@@ -1,3 +1,5 @@
+//! Tests of source code: languages, outlines and what stays.
+
 use super::outline::Role;
 use super::*;
 

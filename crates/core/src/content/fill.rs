@@ -3,6 +3,7 @@
 //! Knows the selection; every step is checked against the exact count, so the target is never passed.
 
 use super::select::Selection;
+use super::units::Tier;
 
 /// Tokens that may stay unused.
 const SLACK: usize = 2;
@@ -29,19 +30,22 @@ pub(super) fn fill(selection: &mut Selection<'_>) {
     }
 }
 
-/// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere.
+/// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere; at last
+/// what should go first.
 fn best_to_extend(selection: &Selection<'_>, dead: &[bool], free: usize) -> Option<usize> {
     let can = |&piece: &usize| {
         let ready = || selection.pieces[piece].needs.into_iter().flatten().all(|need| selection.shown[need]);
         selection.may_show(piece) && !dead[piece] && selection.pieces[piece].divisible && ready()
     };
-    let joined = |&piece: &usize| joins(selection, piece);
-    let best = |pieces: &mut dyn Iterator<Item = usize>| {
+    let best = |which: &dyn Fn(usize) -> bool| {
+        let pieces = (0..selection.pieces.len()).filter(can).filter(|&piece| which(piece));
         pieces.map(|piece| selection.candidate(piece)).max().map(|candidate| candidate.piece)
     };
-    let all = || (0..selection.pieces.len()).filter(can);
-    best(&mut all().filter(joined))
-        .or_else(|| best(&mut all().filter(|piece| free > selection.mark + SLACK && !joined(piece))))
+    let joined = |piece: usize| joins(selection, piece);
+    let wanted = |piece: usize| selection.pieces[piece].tier < Tier::Last;
+    best(&|piece| wanted(piece) && joined(piece))
+        .or_else(|| best(&|piece| wanted(piece) && free > selection.mark + SLACK && !joined(piece)))
+        .or_else(|| best(&|piece| !wanted(piece) && joined(piece)))
 }
 
 fn joins(selection: &Selection<'_>, piece: usize) -> bool {

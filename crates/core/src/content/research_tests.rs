@@ -1,3 +1,5 @@
+//! Tests of research notes.
+
 use super::*;
 
 fn pieces(text: &str) -> Vec<Piece> {

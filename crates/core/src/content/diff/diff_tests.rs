@@ -1,3 +1,5 @@
+//! Tests of diffs: parsing, names, hunks and proof.
+
 use proptest::prelude::*;
 
 use super::parse::Status;

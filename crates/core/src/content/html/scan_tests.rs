@@ -1,3 +1,5 @@
+//! Tests of the scanner of pages.
+
 use super::*;
 
 fn check(page: &str) -> Vec<(Kind, &str)> {

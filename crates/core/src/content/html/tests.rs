@@ -1,3 +1,5 @@
+//! Tests of pages made readable.
+
 use super::*;
 
 const PARAGRAPH: &str = "The harbour master wrote that the ferry would leave at noon, and that nobody had asked him \

@@ -1,3 +1,5 @@
+//! Tests of logs: templates, records and proof.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of page captures.
+
 use super::*;
 
 fn roles(stretches: &[Stretch], text: &str, role: Role) -> String {
