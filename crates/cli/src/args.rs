@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// Make a text smaller; what is left out can be read back with `larder rehydrate`
     #[command(
-        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense minutes.txt --to 400 --by-model"
+        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to auto\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense src/lib.rs --to 900 --explain\n  larder condense minutes.txt --to 400 --by-model"
     )]
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
@@ -206,13 +206,36 @@ pub struct ExplainArgs {
     pub messages: bool,
 }
 
+/// Tokens that a condensed text may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// At most so many.
+    Tokens(usize),
+    /// As few as its kinds need.
+    Auto,
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => {
+                text.parse().map(Self::Tokens).map_err(|_| "expected a number of tokens, or auto".to_owned())
+            }
+        }
+    }
+}
+
 #[derive(Debug, ClapArgs)]
 pub struct CondenseArgs {
     /// A file, or - for standard input
     pub file: PathBuf,
-    /// Tokens the result may have
-    #[arg(long, value_name = "N")]
-    pub to: usize,
+    /// Tokens the result may have; `auto` is the fewest at which every kind of log line or every file of a diff still
+    /// stands
+    #[arg(long, value_name = "N|auto")]
+    pub to: Target,
     /// What it is, when it should not be detected: prose, markdown, context_doc, generic, chat …
     #[arg(long = "type", value_name = "T")]
     pub content_type: Option<String>,
@@ -222,6 +245,12 @@ pub struct CondenseArgs {
     /// A span that must survive byte for byte; may be given several times
     #[arg(long = "pin", value_name = "TEXT")]
     pub pins: Vec<String>,
+    /// Say of every unit why it is shown or not, instead of printing the text
+    #[arg(long)]
+    pub explain: bool,
+    /// With --explain: what so many tokens more would let in
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "explain")]
+    pub more: usize,
     /// As for `larder count`
     #[arg(long, value_name = "NAME|PATH")]
     pub tokenizer: Option<String>,

@@ -1,14 +1,19 @@
 //! `larder condense`: a smaller text, with the original stored behind its pointer first.
 
+use std::ops::Range;
+
 use larder::executor::CondensingTally;
-use larder_core::content::{self, CondenseRequest, Condensed, ContentType};
+use larder_core::content::{self, CondenseRequest, Condensed, ContentType, Explanation};
 use serde::Serialize;
 
-use crate::args::{CondenseArgs, Format};
+use crate::args::{CondenseArgs, Format, Target};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::{files, output};
+
+/// How much of a unit is printed to recognise it by, in characters.
+const BEGINNING: usize = 60;
 
 #[derive(Serialize)]
 struct Printed<'a> {
@@ -27,15 +32,30 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     let explicit = args.content_type.as_deref().map(parse_type).transpose()?;
     let name = args.file.to_string_lossy();
     let store = context.store()?;
-    let request = CondenseRequest {
+    let mut request = CondenseRequest {
         text: &text,
         content_type: content::detect(explicit, &name, false, &text),
-        target: args.to,
+        target: 0,
         query: args.query.as_deref(),
         pins: &args.pins,
         counter: &counter,
         key: store.key(),
     };
+    request.target = match args.to {
+        Target::Tokens(tokens) => tokens,
+        Target::Auto => content::essential(&request).ok_or_else(|| {
+            CliError::Usage(
+                "--to auto: this type of content has no kinds to keep; give a number of tokens".to_owned(),
+            )
+        })?,
+    };
+    if args.explain {
+        let explanation = content::explain(&request, args.more)?;
+        return match context.global.format {
+            Format::Json => output::json(&explanation),
+            Format::Plain => output::bytes(table(&explanation, &text).as_bytes()),
+        };
+    }
     let (condensed, condensing) = if args.by_model {
         let (condensed, tally) = by_model(context, &request, &name).await?;
         (condensed, Some(tally))
@@ -76,6 +96,41 @@ async fn by_model(
     ));
     tally.failures.iter().for_each(|failure| output::say(&format!("by rule, because {failure}")));
     Ok((condensed, tally))
+}
+
+/// One line for each unit: its lines, fate, tokens, reasons, and how it begins.
+fn table(explanation: &Explanation, text: &str) -> String {
+    let mut out = String::new();
+    for unit in &explanation.units {
+        let (first, last) = unit.lines;
+        let reasons: Vec<String> = unit.reasons.iter().map(|reason| word(reason)).collect();
+        let beginning: String = text[unit.bytes.clone()].trim().chars().take(BEGINNING).collect();
+        let beginning = beginning.replace(char::is_control, " ");
+        out.push_str(&format!(
+            "L{first}-{last}\t{}\t{} tokens\t{}{}\t{beginning}\n",
+            word(&unit.fate),
+            unit.tokens,
+            reasons.join(", "),
+            if unit.terms.is_empty() { String::new() } else { format!(" ({})", unit.terms.join(" ")) },
+        ));
+    }
+    let further: usize = explanation.further.iter().map(Range::len).sum();
+    out.push_str(&format!("{} more tokens would show {further} bytes more\n", explanation.more));
+    for range in &explanation.further {
+        let beginning: String = text[range.clone()].trim().chars().take(BEGINNING).collect();
+        out.push_str(&format!(
+            "B{}-{}\t{}\n",
+            range.start,
+            range.end,
+            beginning.replace(char::is_control, " ")
+        ));
+    }
+    out
+}
+
+/// As in JSON.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn parse_type(name: &str) -> Result<ContentType, CliError> {
