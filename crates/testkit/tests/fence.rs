@@ -129,6 +129,24 @@ fn only_the_executor_asks_a_model() {
     assert_eq!(askers, ["executor.rs"], "only the executor may ask a model; give it a recipe instead");
 }
 
+/// A job that runs on behind a reply needs a queue that survives a restart (invariant 9). As long as there is none,
+/// nothing may be left running: a run is its caller's future from beginning to end.
+#[test]
+fn nothing_is_left_running_behind_a_reply() {
+    let mut left = Vec::new();
+    for crate_ in ["runtime", "cli", "store"] {
+        for path in sources(&Path::new(ROOT).join("crates").join(crate_).join("src")) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let detached = ["tokio::spawn(", "task::spawn(", "thread::spawn("];
+            if code.into_iter().any(|line| detached.iter().any(|spawn| line.contains(spawn))) {
+                left.push(path);
+            }
+        }
+    }
+    assert!(left.is_empty(), "a detached task can outlive its reply and is lost in a crash: {left:?}");
+}
+
 /// Crates that are there for tests alone may differ; what ships is compiled once for `cargo build` and `cargo test`.
 #[test]
 fn tests_turn_on_no_feature_that_the_build_lacks() {
