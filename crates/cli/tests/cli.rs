@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use larder_testkit::stub::{Answer, End};
 use serde_json::{Value, json};
 use support::{Shop, keys, reply, reply_text};
@@ -99,6 +101,38 @@ fn condensed_text_fits_and_its_original_comes_back_byte_for_byte() {
             original[start as usize..end as usize].trim_end_matches('\n')
         );
     }
+}
+
+#[test]
+fn a_condensation_is_explained_unit_by_unit() {
+    let shop = Shop::new();
+    shop.write("long.txt", long_text());
+    let args = ["condense", "long.txt", "--to", "300", "--query", "What does lamp 343 cost?", "--explain"];
+    let explained = shop.json(&args);
+    let units = explained["units"].as_array().unwrap();
+    let fates: BTreeSet<&str> = units.iter().map(|unit| unit["fate"].as_str().unwrap()).collect();
+    assert!(fates.contains("shown") && fates.contains("left_out"), "{fates:?}");
+    assert!(explained["further"].as_array().is_some_and(|further| !further.is_empty()));
+    let plain = shop.ok(&args[..7]).out;
+    assert!(plain.contains("lamp 343"), "{plain}");
+    let table = shop.ok(&args).out;
+    assert!(table.contains("more tokens would show"), "{table}");
+}
+
+#[test]
+fn the_smallest_target_that_keeps_every_kind_is_found() {
+    let shop = Shop::new();
+    let line = |n: usize| match n % 100 {
+        7 => format!("2026-01-02T03:04:05Z WARN disk {n} is nearly full\n"),
+        _ => format!("2026-01-02T03:04:05Z INFO worker {n} took job {}\n", n * 7),
+    };
+    shop.write("a.log", (0..500).map(line).collect::<String>());
+    let condensed = shop.json(&["condense", "a.log", "--to", "auto"]);
+    let text = condensed["text"].as_str().unwrap();
+    assert!(text.contains(" WARN disk ") && text.contains(" INFO worker "), "{text}");
+    assert!(condensed["tokens"].as_u64().unwrap() < 250, "{condensed}");
+    shop.write("long.txt", long_text());
+    shop.fails(2, &["condense", "long.txt", "--to", "auto"]);
 }
 
 #[test]
