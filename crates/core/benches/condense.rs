@@ -128,7 +128,7 @@ fn log(bytes: usize) -> String {
     let mut line = 0_usize;
     while text.len() < bytes {
         let form = line * line % 211;
-        let level = if line % 997 == 0 { "ERROR" } else { "INFO" };
+        let level = if line.is_multiple_of(997) { "ERROR" } else { "INFO" };
         let said = &words[form..form + 6].join(" ");
         text.push_str(&format!(
             "2026-05-01T12:{:02}:{:02}.{:03}Z {level} worker-{} {said} id={:08x} from 10.0.{}.{} in {} ms\n",
@@ -151,7 +151,7 @@ fn diff(bytes: usize) -> String {
     let words = prose(bytes);
     let mut text = String::with_capacity(bytes * 2);
     for (number, chunk) in words.split_whitespace().collect::<Vec<_>>().chunks(200).enumerate() {
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             text.push_str(&format!("diff --git a/src/f{number}.rs b/src/f{number}.rs\n--- a/src/f{number}.rs\n+++ b/src/f{number}.rs\n"));
         }
         text.push_str(&format!("@@ -{number},12 +{number},14 @@\n"));

@@ -213,6 +213,9 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
+/// A text that is in the store already: its pointer and itself.
+type Held = (String, Arc<str>);
+
 impl Engine {
     /// Answers a question over files, with the bytes that every claim comes from. Documents that are cited are stored,
     /// so that their pointers hold.
@@ -291,7 +294,7 @@ impl Engine {
     }
 
     /// Paths that are files or folders, and the texts behind those that are pointers.
-    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<(String, Arc<str>)>), AskError> {
+    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Held>), AskError> {
         let (mut files, mut held) = (Vec::new(), Vec::new());
         for path in paths {
             let pointer: Option<Pointer> = path.to_str().and_then(|text| text.parse().ok());

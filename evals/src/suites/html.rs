@@ -95,7 +95,7 @@ fn harmonic(a: f64, b: f64) -> f64 {
 struct Reader {
     word: Regex,
     /// What is no text of the page: our header and marks, link targets, signs of markup.
-    signs: [(Regex, &'static str); 6],
+    signs: [(Regex, &'static str); 7],
 }
 
 impl Reader {
@@ -104,6 +104,7 @@ impl Reader {
             word: Regex::new(r"\w+")?,
             signs: [
                 (Regex::new(r"^\[(?:Condensed|…)[^\n]*\n")?, ""),
+                (Regex::new(r"(?m)^\[Page: [^\n]*\]$")?, ""),
                 (Regex::new(r"\[…[^\]\n]*\]")?, " "),
                 (Regex::new(r"!\[([^\]]*)\]\([^)\s]*(?:\s[^)]*)?\)")?, "$1"),
                 (Regex::new(r"\[([^\]]*)\]\([^)\s]*(?:\s[^)]*)?\)")?, "$1"),

@@ -103,7 +103,7 @@ fn table(explanation: &Explanation, text: &str) -> String {
     let mut out = String::new();
     for unit in &explanation.units {
         let (first, last) = unit.lines;
-        let reasons: Vec<String> = unit.reasons.iter().map(|reason| word(reason)).collect();
+        let reasons: Vec<String> = unit.reasons.iter().map(word).collect();
         let beginning: String = text[unit.bytes.clone()].trim().chars().take(BEGINNING).collect();
         let beginning = beginning.replace(char::is_control, " ");
         out.push_str(&format!(

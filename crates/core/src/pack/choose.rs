@@ -72,7 +72,7 @@ impl Ladder {
 
     /// The rungs from cheap to dear, with their values.
     fn rungs(&self, overflow: Overflow) -> impl Iterator<Item = (Choice, f64)> + '_ {
-        let pointer = self.can_point(overflow).then(|| (Choice::Pointer, self.relevance * POINTER_VALUE));
+        let pointer = self.can_point(overflow).then_some((Choice::Pointer, self.relevance * POINTER_VALUE));
         let halvings = self.least_condensed(overflow).map_or(0, |least| (self.size / least).ilog2());
         let condensed = (1..=halvings).rev().map(|halving| {
             let target = self.size >> halving;

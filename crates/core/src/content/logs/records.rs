@@ -145,5 +145,5 @@ fn cut(text: &str, line: &Range<usize>) -> usize {
     }
     let limit = text.floor_char_boundary(line.start + LONGEST_LINE);
     let floor = text.ceil_char_boundary(line.start + LONGEST_LINE / 2);
-    text[floor..limit].rfind(|c: char| c == ' ' || c == ',').map_or(limit, |at| floor + at + 1)
+    text[floor..limit].rfind([' ', ',']).map_or(limit, |at| floor + at + 1)
 }
