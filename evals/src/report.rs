@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::Failure;
 
+/// What a committed figure may have lost when it was written with four digits.
+const ROUNDING: f64 = 0.000_1;
+
 /// Which way of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
@@ -60,8 +63,8 @@ impl Column {
 
     fn worse(&self, value: f64, than: f64, slack: f64) -> bool {
         match self.better {
-            Better::Higher => value < than - slack,
-            Better::Lower => value > than + slack,
+            Better::Higher => value < than - slack - ROUNDING,
+            Better::Lower => value > than + slack + ROUNDING,
             Better::Neither => false,
         }
     }
