@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
+use hashbrown::HashSet;
+
 use super::explain::Score;
 use super::frame::Job;
 use super::pins::Span;
@@ -273,10 +275,11 @@ impl<'a> Selection<'a> {
     /// The piece and all hidden pieces it needs.
     fn with_needs(&self, piece: usize) -> Vec<usize> {
         let mut all = vec![piece];
+        let mut seen: HashSet<usize> = HashSet::from_iter([piece]);
         let mut next = 0;
         while let Some(&member) = all.get(next) {
             for need in self.pieces[member].needs.into_iter().flatten() {
-                if !self.shown[need] && !all.contains(&need) {
+                if !self.shown[need] && seen.insert(need) {
                     all.push(need);
                 }
             }

@@ -114,6 +114,8 @@ const CONTROL: [&str; 27] = [
 struct Open {
     width: usize,
     row: usize,
+    /// The line that the block began with: `if` for each of its `else`.
+    head: usize,
     /// Lines inside that open something are signatures.
     members: bool,
 }
@@ -136,7 +138,7 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
         }
         let opens = widths.get(index + 1).is_some_and(|&(_, next)| next > width);
         let members = open.last().is_none_or(|top| top.members);
-        let mut inside = Open { width, row, members: false };
+        let mut inside = Open { width, row, head: row, members: false };
         let continued = closed
             .filter(|closed| closed.width == width && (line.starts_with(['}', ')', ']']) || line == "end"));
         if let Some(header) = continued {
@@ -147,8 +149,8 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
                 _ if opens => Role::Statement,
                 _ => Role::Close,
             };
-            outline.unit(row..row + 1, role, Some(header.row));
-            inside.members = header.members;
+            outline.unit(row..row + 1, role, Some(header.head));
+            (inside.members, inside.head) = (header.members, header.head);
         } else {
             let (role, holds) = role(line, opens, members, language);
             outline.unit(row..row + 1, role, under);

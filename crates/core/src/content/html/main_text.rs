@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use hashbrown::HashMap;
 use rs_trafilatura::page_type::PageType;
 use rs_trafilatura::{Options, extract_with_options};
 
@@ -115,21 +116,25 @@ fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
     }
     let mut copy = String::new();
     let (mut depth, mut walked, mut run, mut tags) = (0_usize, 0_usize, 0_usize, 0_usize);
+    // An end tag that ends nothing must not make a deep page look shallow; browsers ignore it too.
+    let mut open: HashMap<String, usize> = HashMap::new();
     for token in tokens {
         let name = &page[token.name.clone()];
         match token.kind {
             Kind::Open if !is_dropped(name) => {
                 push_tag(&mut copy, name, &page[token.range.clone()]);
                 if !closes_itself(name) {
+                    *open.entry(name.to_ascii_lowercase()).or_default() += 1;
                     depth += 1;
                 }
                 walked += depth;
                 tags += 1;
             }
-            Kind::Close if !is_dropped(name) => {
-                let _ = write!(copy, "</{}>", ascii(name));
-                if !closes_itself(name) {
+            Kind::Close if !is_dropped(name) && !closes_itself(name) => {
+                if let Some(count) = open.get_mut(&name.to_ascii_lowercase()).filter(|count| **count > 0) {
+                    *count -= 1;
                     depth = depth.saturating_sub(1);
+                    let _ = write!(copy, "</{}>", ascii(name));
                 }
             }
             Kind::Text => {
