@@ -18,7 +18,7 @@ use std::ops::Range;
 use super::choose::{Plan, changes};
 use super::parse::{Diff, File, Status};
 use crate::content::frame::{Draft, Job};
-use crate::content::render::{Header, Renderer};
+use crate::content::render::{Header, OPEN, Renderer};
 use crate::content::steps::{attempts, most};
 
 /// The share of the target, in per cent, that names may take with a mark each, and that names alone may take.
@@ -40,11 +40,13 @@ enum Style {
 
 /// Tokens of the header in this form.
 pub(super) fn header_tokens(job: &Job<'_>, diff: &Diff, header: Header) -> usize {
-    job.request.counter.count(&head(job, &renderer(job, header), diff, header))
+    job.request.counter.count(&head(job, &renderer(job, diff, header), diff, header))
 }
 
-fn renderer<'a>(job: &'a Job<'a>, header: Header) -> Renderer<'a> {
-    Renderer::new(job, header)
+/// Git writes names in escapes, behind which something like a mark of ours may stand.
+fn renderer<'a>(job: &'a Job<'a>, diff: &Diff, header: Header) -> Renderer<'a> {
+    let names = diff.files.iter().flat_map(|file| [&file.old, &file.new]).flatten();
+    Renderer::new(job, header).tagged_if(names.into_iter().any(|name| name.contains(OPEN)))
 }
 
 fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &Diff, header: Header) -> String {
@@ -83,7 +85,7 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     pub(super) fn new(job: &'a Job<'a>, diff: &'a Diff, plan: &'a Plan, header: Header) -> Self {
-        Self { job, diff, plan, header, renderer: renderer(job, header) }
+        Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
     }
 
     /// Tokens with every file named and no more shown than must be.

@@ -3,6 +3,8 @@
 //! Knows names, values and how they repeat; does not know tokens or what is shown. Columns of objects in objects get
 //! names with a dot, columns of objects in arrays names with `[]`.
 
+use std::cmp::Ordering;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::scan::{Kind, Tree, unquoted};
@@ -309,10 +311,31 @@ fn naming(column: &Column) -> i32 {
 }
 
 fn stretch(tree: &Tree<'_>, extremes: Option<(usize, usize)>, cell: usize) -> (usize, usize) {
-    let number = |cell: usize| tree.raw(cell).parse::<f64>().unwrap_or(f64::NAN);
     let Some((low, high)) = extremes else { return (cell, cell) };
-    let new = number(cell);
-    (if new < number(low) { cell } else { low }, if new > number(high) { cell } else { high })
+    let less = |a: usize, b: usize| compared(tree.raw(a), tree.raw(b)).is_lt();
+    (if less(cell, low) { cell } else { low }, if less(high, cell) { cell } else { high })
+}
+
+/// Two numbers as they are written, compared exactly where they are whole: beyond 2^53 a float cannot tell
+/// neighbours apart.
+pub(super) fn compared(a: &str, b: &str) -> Ordering {
+    let whole = |text: &str| text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    if !whole(a) || !whole(b) {
+        let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+        return float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal);
+    }
+    let size = |text: &'_ str| {
+        let digits = text.trim_start_matches('-').trim_start_matches('0').to_owned();
+        (digits.len(), digits)
+    };
+    let is_negative = |text: &str, digits: usize| digits > 0 && text.starts_with('-');
+    let (left, right) = (size(a), size(b));
+    match (is_negative(a, left.0), is_negative(b, right.0)) {
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (true, true) => right.cmp(&left),
+        (false, false) => left.cmp(&right),
+    }
 }
 
 /// A regular value of this kind that is not empty; rows may be irregular, then nothing is claimed of them.

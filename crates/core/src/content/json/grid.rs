@@ -90,7 +90,17 @@ pub(super) fn write_value(tree: &Tree<'_>, column: &Column, cell: usize, out: &m
     } else if tree.is_container(cell) {
         write::value(tree, cell, usize::MAX / 2, out);
     } else {
-        out.push_str(write::cell(tree, cell, column.sort == Sort::Text));
+        push_apart(write::cell(tree, cell, column.sort == Sort::Text), out);
+    }
+}
+
+/// Writes a value in quotes where it might be taken for its neighbours or for a mark: a field of a table has none of
+/// its own.
+pub(super) fn push_apart(text: &str, out: &mut String) {
+    let clashes = ['|', ';', '{', '[', '…', '\n'];
+    let quotes = if !text.starts_with('"') && text.contains(clashes) { "\"" } else { "" };
+    for piece in [quotes, text, quotes] {
+        out.push_str(piece);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::columns::compared;
 use super::out::Out;
 use super::rows;
 use super::scan::{Kind, Tree};
@@ -202,11 +203,11 @@ fn shares(
 /// Smallest and largest of many numbers.
 fn extremes(view: &View<'_>, out: &mut Out<'_>, children: &[usize]) -> usize {
     let numbers = children.iter().filter(|&&child| view.tree.node(child).kind == Kind::Number);
-    let of = |node: usize| view.tree.raw(node).parse::<f64>().unwrap_or(f64::NAN);
+    let less = |a: usize, b: usize| compared(view.tree.raw(a), view.tree.raw(b)).is_lt();
     let found = numbers.fold(None, |found, &node| match found {
         None => Some((node, node)),
         Some((low, high)) => {
-            Some((if of(node) < of(low) { node } else { low }, if of(node) > of(high) { node } else { high }))
+            Some((if less(node, low) { node } else { low }, if less(high, node) { node } else { high }))
         }
     });
     let Some((low, high)) = found else { return 0 };

@@ -5,7 +5,7 @@
 use hashbrown::HashSet;
 
 use super::columns::{Column, Sort};
-use super::grid::{Grid, write_value};
+use super::grid::{Grid, push_apart, write_value};
 use super::scan::Kind;
 use super::view::View;
 use super::write;
@@ -346,7 +346,7 @@ impl Planner<'_> {
             None => {
                 let mut text = format!("{}=", column.name);
                 if let Some(&(_, cell)) = column.cells.first() {
-                    text.push_str(write::scalar(self.view.tree, cell));
+                    push_apart(write::scalar(self.view.tree, cell), &mut text);
                 }
                 text
             }
