@@ -15,6 +15,8 @@ use crate::content::score::Scores;
 /// How many of the records that answer the query best go before everything, and how well they must answer it.
 const ANSWERS: usize = 8;
 const RELEVANT: f32 = 0.3;
+/// How many kinds of errors go before even these.
+const ERRORS_FIRST: usize = 3;
 /// What a template's example is worth beside a plain one that says something new.
 const ERROR: f32 = 4.0;
 const QUERY: f32 = 12.0;
@@ -51,8 +53,15 @@ impl Plan {
         let mut take = |record: usize| !std::mem::replace(&mut taken[record], true);
         let required: Vec<usize> =
             touched(&records, &job.required).into_iter().filter(|&r| take(r)).collect();
-        let edges = (!records.is_empty()).then(|| [0, records.len() - 1]).into_iter().flatten();
-        let mut order: Vec<usize> = edges.chain(signs.answers()).filter(|&record| take(record)).collect();
+        let begun: HashSet<usize> = required.iter().map(|&record| templates.of[record]).collect();
+        let errors: Vec<usize> = examples(&records, &templates, &signs, &begun)
+            .into_iter()
+            .filter(|&record| signs.error[record])
+            .take(ERRORS_FIRST)
+            .collect();
+        let first = (!records.is_empty()).then_some(0);
+        let ahead = errors.into_iter().chain(first).chain(signs.answers());
+        let mut order: Vec<usize> = ahead.filter(|&record| take(record)).collect();
         let shown: HashSet<usize> =
             required.iter().chain(&order).map(|&record| templates.of[record]).collect();
         order.extend(
