@@ -43,6 +43,8 @@ pub(super) fn assemble(
     dedup(&mut originals);
     for (slot, used) in slots.iter_mut().zip(prompt.used) {
         slot.tokens = used;
+        // What other slots left unused may have gone to this one.
+        slot.allowed = slot.allowed.max(used);
     }
     let messages = prompt.messages;
     let budget = Ledger {

@@ -86,7 +86,7 @@ impl Packing<'_> {
         };
         planned.epoch = planned.epoch.or(epoch);
         let mark = if choices.contains(&Choice::Absent) { self.mark_cost(slot) } else { 0 };
-        let mut spare = allowed.saturating_sub(self.cost(&members, &choices) + mark);
+        let mut spare = allowed.saturating_sub(self.cost(&members, &choices).saturating_add(mark));
         for (&part, &choice) in members.iter().zip(&choices) {
             self.stand(part, choice, &mut spare, (slot, over), planned, wanted.as_deref_mut());
         }

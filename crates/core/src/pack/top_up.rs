@@ -31,7 +31,7 @@ impl Packing<'_> {
         }
         let mut spare = available - prompt.total;
         for _ in 0..ROUNDS {
-            if (available - prompt.total) * 100 <= available || spare < MIN_SPARE {
+            if available - prompt.total <= available / 100 || spare < MIN_SPARE {
                 break;
             }
             let changes = self.top_up_call(&mut planned, &prompt, spare);
