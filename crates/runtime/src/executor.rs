@@ -159,6 +159,8 @@ impl Engine {
             Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
             None => Err(error),
         });
+        // Commands rely on recipes that ship, whether or not the project has recipes of its own.
+        let found = found.or_else(|error| self.own_or_shipped(name).map_err(|_| error));
         found.map_err(|source| {
             tracing::info!(recipe = name, "recipe not found or broken");
             let new = NewIntervention::missing_recipe(name);

@@ -136,6 +136,9 @@ fn nothing_is_left_running_behind_a_reply() {
     let mut left = Vec::new();
     for crate_ in ["runtime", "cli", "store"] {
         for path in sources(&Path::new(ROOT).join("crates").join(crate_).join("src")) {
+            if path.to_string_lossy().ends_with("tests.rs") {
+                continue;
+            }
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
             let detached = ["tokio::spawn(", "task::spawn(", "thread::spawn("];

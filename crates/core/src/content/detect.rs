@@ -16,7 +16,9 @@ pub fn detect(explicit: Option<ContentType>, name: &str, trusted: bool, content:
     explicit
         .or_else(|| by_path(name))
         .or_else(|| by_seed_rules(name, if trusted { content } else { "" }))
-        .or_else(|| by_extension(name))
+        .or_else(|| {
+            by_extension(name).map(|known| if is_chat(known, content) { ContentType::Chat } else { known })
+        })
         .or_else(|| structure::of(content))
         .unwrap_or_else(|| if reads_like_prose(content) { ContentType::Prose } else { ContentType::Generic })
 }
@@ -62,6 +64,11 @@ fn by_extension(name: &str) -> Option<ContentType> {
         .iter()
         .find(|(known, _)| known.split(' ').any(|known| extension.eq_ignore_ascii_case(known)))
         .map(|&(_, content_type)| content_type)
+}
+
+/// A conversation is often kept as JSON.
+fn is_chat(known: ContentType, content: &str) -> bool {
+    known == ContentType::Json && structure::of(content) == Some(ContentType::Chat)
 }
 
 /// File name extensions that say what a text is.

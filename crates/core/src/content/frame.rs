@@ -185,12 +185,14 @@ impl<'a> Job<'a> {
     pub(super) fn of_retold(job: &Job<'_>, request: &'a CondenseRequest<'a>, retold: &'a Retold) -> Self {
         let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
         let tokens = request.counter.count(sample);
+        let own = Self::new(request, job.original_tokens);
+        let own = if job.marks.is_empty() { own.without_marks() } else { own };
         Self {
             id: job.id.clone(),
             lines: job.lines.clone(),
             retold: Some(retold),
             tokens_per_byte: tokens_per_byte(tokens, sample),
-            ..Self::new(request, job.original_tokens)
+            ..own
         }
     }
 

@@ -132,9 +132,9 @@ pub struct Gap {
 pub struct Probes {
     /// Stand in the condensed text.
     pub kept: usize,
-    /// Stand in bytes that the pointers of the gaps give back.
+    /// Stand in bytes that the pointer of a gap, or the text's own, gives back.
     pub recoverable: usize,
-    /// In neither. Always 0, or the condensation was refused.
+    /// In neither. Always 0: what is shown, told and left out tiles the original, or the condensation was refused.
     pub lost: usize,
 }
 
