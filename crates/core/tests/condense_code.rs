@@ -391,3 +391,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_chain_of_continued_blocks_is_walked_once() {
+    let text = "const d = [{\n".to_owned() + &"  id: 1,\n}, {\n".repeat(50_000) + "}];\n";
+    assert!(condensed(&text, 300, None).tokens <= 300);
+}

@@ -277,7 +277,10 @@ fn hostile_pages_meet_their_target() {
     let floods =
         ["<", "&amp;", "<a href=\"", "<!--", "<script>", "<p>é\0", "<li>x ", "<td>x", "<font color=1>x<p>"];
     let floods = floods.iter().map(|unit| unit.repeat(1_000_000 / unit.len()));
-    for page in floods.chain([deep, nested, format!("<html>{}", "x".repeat(1_000_000))]) {
+    // Each end tag ends nothing, so that the page is as deep as it has elements.
+    let words = "Words of an article that goes on for a while. ".repeat(60);
+    let hidden = format!("<!doctype html><article><p>{words}</p>") + &"<div></i>".repeat(5_900);
+    for page in floods.chain([deep, nested, hidden, format!("<html>{}", "x".repeat(1_000_000))]) {
         let condensed = run(&page, 300, Some("word"), &[]).unwrap();
         assert!(condensed.tokens <= 300, "{}", &page[..20]);
     }

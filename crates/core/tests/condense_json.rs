@@ -435,3 +435,31 @@ fn ids_of_rows_stay_visible() {
         }
     }
 }
+
+#[test]
+fn whole_numbers_beyond_a_floats_reach_are_compared_exactly() {
+    let rows = |n: u64| format!("{{\"id\": {n}, \"post\": {}}}", 1_790_000_000_000_000_000 + 7 * n);
+    let text = format!("[{}]", (0..200).map(rows).collect::<Vec<_>>().join(",\n"));
+    let condensed = json(&text, 300);
+    assert!(
+        condensed.text.contains("1790000000000000000 to 1790000000000001393"),
+        "the largest is in row 199: {}",
+        condensed.text
+    );
+}
+
+#[test]
+fn fields_of_a_table_do_not_run_into_their_neighbours() {
+    let row = |n: usize| match n % 3 {
+        0 => format!("{n},ls|wc,0\n"),
+        1 => format!("{n},a {{y=1}},2\n"),
+        _ => format!("{n},plain words,5\n"),
+    };
+    let text = "id,cmd,code\n".to_owned() + &(0..60).map(row).collect::<String>();
+    let target = Counter::o200k().count(&text) - 40;
+    let condensed = run(&text, ContentType::Table, target, None, &[]).unwrap();
+    check(&text, &condensed, target, &[]);
+    for bare in ["|ls|wc", "|a {y=1}"] {
+        assert!(!condensed.text.contains(bare), "{bare} in {}", condensed.text);
+    }
+}

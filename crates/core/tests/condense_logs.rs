@@ -287,3 +287,23 @@ fn hostile_logs_are_condensed() {
     let distinct: String = (0..40_000).map(|n| format!("w{}\n", "abcdefgh".repeat(n % 97))).collect();
     check(&distinct, 300, None, &[]);
 }
+
+#[test]
+fn an_error_goes_before_everything_else() {
+    let line = |n: usize| match n {
+        213 => "2026-01-02T03:04:05Z FATAL out of memory in worker 7\n".to_owned(),
+        n => format!("2026-01-02T03:04:05Z INFO request {n} answered in {} ms\n", n % 90),
+    };
+    let text: String = (0..400).map(line).collect();
+    for target in [100, 120, 150, 170, 185, 200] {
+        let condensed = condensed(&text, target);
+        assert!(condensed.text.contains("FATAL out of memory"), "at {target}: {}", condensed.text);
+    }
+    let (counter, key) = (Counter::o200k(), key());
+    let asked = CondenseRequest {
+        query: Some("what happened to request 200?"),
+        ..request(&text, 160, &counter, &key)
+    };
+    let condensed = condense(&asked).unwrap();
+    assert!(condensed.text.contains("FATAL out of memory"), "{}", condensed.text);
+}
