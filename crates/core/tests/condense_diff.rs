@@ -1,4 +1,4 @@
-//! What condensed diffs guarantee, and what they keep of diffs by other people.
+//! What condensed diffs guarantee.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,19 +8,13 @@
     reason = "a test may stop and say why"
 )]
 
-use std::collections::HashSet;
-use std::io::Read;
-use std::path::Path;
+mod guarantees;
 
-use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, condense, essential};
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use guarantees::{Case, held, key, pins_of};
+use larder_core::content::{CondenseRequest, Condensed, ContentType, condense, essential};
+use larder_core::pointer::{Pointer, PointerKey};
 use larder_core::tokens::Counter;
 use proptest::prelude::*;
-use serde_json::Value;
-
-fn key() -> PointerKey {
-    PointerKey::new([7; 32])
-}
 
 fn request<'a>(
     text: &'a str,
@@ -35,137 +29,8 @@ fn condensed(text: &str, target: usize) -> Condensed {
     condense(&request(text, target, &Counter::o200k(), &key())).unwrap()
 }
 
-fn read(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap();
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
-        return text;
-    }
-    String::from_utf8(bytes).unwrap()
-}
-
-/// Every file stands by its name and status, every hunk header is a true one, at a tenth or at 2,000 tokens.
-#[test]
-fn public_diffs_name_their_files_and_show_true_hunks() {
-    let Some(folder) = std::env::var_os("LARDER_CORPORA").map(|root| Path::new(&root).join("diffs")) else {
-        println!("skipped: LARDER_CORPORA is not set");
-        return;
-    };
-    let index: Value = serde_json::from_slice(&std::fs::read(folder.join("index.json")).unwrap()).unwrap();
-    for entry in index.as_array().unwrap() {
-        let name = entry["file"].as_str().unwrap();
-        let text = read(&folder.join(name));
-        let tokens = Counter::o200k().count(&text);
-        for target in [2_000, tokens / 10, tokens / 3] {
-            let started = std::time::Instant::now();
-            let condensed = condensed(&text, target);
-            let took = started.elapsed();
-            if let Some(folder) = std::env::var_os("LARDER_SHOW") {
-                std::fs::write(Path::new(&folder).join(format!("{name}.{target}")), &condensed.text).unwrap();
-            }
-            let originals: HashSet<&str> = text.lines().collect();
-            let wrong = condensed
-                .text
-                .lines()
-                .filter(|line| line.starts_with("@@") && !originals.contains(line))
-                .count();
-            let missing = entry["files"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|file| !is_named(file, &condensed.text))
-                .count();
-            let changed = |text: &str| {
-                text.lines()
-                    .filter(|line| {
-                        line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ")
-                    })
-                    .count()
-            };
-            println!(
-                "{name:<40} {tokens:>7} → {:>6} of {target:>6}: {missing} of {} files missing, {} of {} changed lines, {took:?}",
-                condensed.tokens,
-                entry["files_changed"],
-                changed(&condensed.text),
-                changed(&text)
-            );
-            assert_eq!(wrong, 0, "{name}");
-            assert!(target < 2_000 || missing == 0, "{name}");
-        }
-    }
-}
-
-fn is_named(file: &Value, text: &str) -> bool {
-    let (old, new) = (file["old"].as_str().unwrap_or_default(), file["new"].as_str().unwrap_or_default());
-    let (added, removed) = (&file["added"], &file["removed"]);
-    let start = match file["status"].as_str().unwrap() {
-        "A" => format!("added {new}"),
-        "D" => format!("deleted {old}"),
-        "R" => format!("renamed {old} → {new}"),
-        _ => format!("modified {new}"),
-    };
-    let folder = |name: &str| {
-        name.rfind('/')
-            .map(|at| (format!("{}{{", &start[..start.rfind('/').unwrap() + 1]), name[at + 1..].to_owned()))
-    };
-    let counts = format!(" +{added} -{removed}");
-    text.lines().any(|line| {
-        let direct = line
-            .strip_prefix(&start)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(&counts) || rest.starts_with(' '));
-        let grouped = folder(if new.is_empty() { old } else { new }).is_some_and(|(group, name)| {
-            line.starts_with(&group) && line.contains(&format!("{name}{counts}"))
-        });
-        direct || grouped
-    })
-}
-
-fn rehydrated<'t>(text: &'t str, pointer: &Pointer) -> &'t str {
-    match pointer.fragment {
-        None => text,
-        Some(Fragment::Bytes { start, end }) => &text[start..end],
-        Some(Fragment::Lines { first, last }) => {
-            let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let start: usize = lines[..first - 1].iter().map(|line| line.len()).sum();
-            let len: usize = lines[first - 1..last].iter().map(|line| line.len()).sum();
-            &text[start..start + len]
-        }
-    }
-}
-
-/// Everything that holds of a condensed diff, checked from outside.
 fn check(text: &str, target: usize, query: Option<&str>, pins: &[String]) {
-    let (counter, key) = (Counter::o200k(), key());
-    let request = CondenseRequest { query, pins, ..request(text, target, &counter, &key) };
-    let condensed = match condense(&request) {
-        Ok(condensed) => condensed,
-        Err(CondenseError::PinsExceedTarget { needed, target }) => {
-            assert!(needed > target, "refused although {needed} fit into {target}");
-            assert!(
-                condense(&CondenseRequest { target: needed, ..request }).is_ok(),
-                "{needed} are not enough"
-            );
-            return;
-        }
-        Err(other) => return assert_eq!(other.to_string(), "", "refused for another reason"),
-    };
-    assert_eq!(condensed.tokens, counter.count(&condensed.text));
-    assert!(condensed.tokens <= target && condensed.tokens <= condensed.original_tokens);
-    assert_eq!(condensed.probes.lost, 0);
-    assert!(pins.iter().all(|pin| condensed.text.contains(pin.as_str())));
-    for (_, pointer) in key.find_in(text) {
-        assert!(condensed.text.contains(&pointer.to_string()), "{pointer} is gone");
-    }
-    let mut at = 0;
-    for gap in &condensed.gaps {
-        assert!(gap.bytes.start >= at && gap.bytes.start < gap.bytes.end, "gaps overlap or are empty");
-        assert_eq!(rehydrated(text, &gap.pointer), &text[gap.bytes.clone()]);
-        at = gap.bytes.end;
-    }
-    assert_eq!(condense(&request).as_ref(), Ok(&condensed), "not deterministic");
-    let again = condense(&CondenseRequest { text: &condensed.text, ..request }).map(|again| again.text);
-    assert_eq!(again.as_ref(), Ok(&condensed.text), "not idempotent");
+    held(&Case { text, content_type: ContentType::Diff, target, query, pins }, &Counter::o200k());
 }
 
 const SCRAPS: [&str; 36] = [
@@ -225,14 +90,6 @@ fn file(name: &str, lines: &[String]) -> String {
         count('-'),
         lines.iter().map(|line| format!("{line}\n")).collect::<String>()
     )
-}
-
-fn pins_of(text: &str, places: &[(prop::sample::Index, usize)]) -> Vec<String> {
-    let pin = |(place, len): &(prop::sample::Index, usize)| {
-        let start = text.floor_char_boundary(place.index(text.len() + 1));
-        text[start..text.floor_char_boundary((start + len).min(text.len()))].to_owned()
-    };
-    places.iter().map(pin).collect()
 }
 
 proptest! {

@@ -8,14 +8,13 @@
     reason = "a test may stop and say why"
 )]
 
+mod guarantees;
+
+use guarantees::{key, rehydrated};
 use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, condense};
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use larder_core::pointer::Pointer;
 use larder_core::tokens::Counter;
 use proptest::prelude::*;
-
-fn key() -> PointerKey {
-    PointerKey::new([7; 32])
-}
 
 fn run(page: &str, target: usize, query: Option<&str>, pins: &[String]) -> Result<Condensed, CondenseError> {
     run_as(ContentType::Html, page, target, query, pins)
@@ -30,20 +29,6 @@ fn run_as(
 ) -> Result<Condensed, CondenseError> {
     let counter = Counter::o200k();
     condense(&CondenseRequest { text, content_type, target, query, pins, counter: &counter, key: &key() })
-}
-
-/// The bytes a gap's pointer gives back, read the way a store reads them.
-fn rehydrated<'t>(text: &'t str, pointer: &Pointer) -> &'t str {
-    match pointer.fragment {
-        None => text,
-        Some(Fragment::Bytes { start, end }) => &text[start..end],
-        Some(Fragment::Lines { first, last }) => {
-            let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let start: usize = lines[..first - 1].iter().map(|line| line.len()).sum();
-            let len: usize = lines[first - 1..last].iter().map(|line| line.len()).sum();
-            &text[start..start + len]
-        }
-    }
 }
 
 /// Words of `markup` outside tags, with no knowledge of how the condenser reads it.

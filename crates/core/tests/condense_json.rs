@@ -8,17 +8,13 @@
     reason = "a test may stop and say why"
 )]
 
-use std::io::Read;
-use std::path::Path;
+mod guarantees;
 
+use guarantees::{key, rehydrated};
 use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, condense};
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use larder_core::pointer::Fragment;
 use larder_core::tokens::Counter;
 use proptest::prelude::*;
-
-fn key() -> PointerKey {
-    PointerKey::new([7; 32])
-}
 
 fn run(
     text: &str,
@@ -35,17 +31,6 @@ fn json(text: &str, target: usize) -> Condensed {
     let condensed = run(text, ContentType::Json, target, None, &[]).unwrap();
     check(text, &condensed, target, &[]);
     condensed
-}
-
-fn rehydrated<'t>(text: &'t str, pointer: &Pointer) -> &'t str {
-    match pointer.fragment {
-        None => text,
-        Some(Fragment::Bytes { start, end }) => &text[start..end],
-        Some(Fragment::Lines { first, last }) => {
-            let ends = |line: usize| text.split_inclusive('\n').take(line).map(str::len).sum::<usize>();
-            &text[ends(first - 1)..ends(last)]
-        }
-    }
 }
 
 /// Everything that holds of a condensation, checked from outside.
@@ -350,90 +335,6 @@ fn pins_and_pointers_stand_as_they_are() {
     let condensed = run(&text, ContentType::Json, 1_500, None, &pins).unwrap();
     check(&text, &condensed, 1_500, &pins);
     assert!(condensed.text.contains(&format!("{pointer}#L3-9")));
-}
-
-/// Ids that stand in the text as whole values, and those in a printed range.
-fn visible(text: &str, id: &str) -> bool {
-    let part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let whole = text
-        .match_indices(id)
-        .any(|(at, _)| !part(text[..at].chars().next_back()) && !part(text[at + id.len()..].chars().next()));
-    whole || id.parse::<u64>().is_ok_and(|id| in_range(text, id))
-}
-
-fn in_range(text: &str, id: u64) -> bool {
-    let ranges = text.split([' ', ',', '\n', '|']).filter_map(|word| word.split_once('-'));
-    ranges
-        .filter_map(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)))
-        .any(|(a, b)| a <= id && id <= b)
-}
-
-/// Ids that stay visible, within a share of the tokens (`corpora/README.md`, M5).
-#[test]
-fn ids_of_rows_stay_visible() {
-    let root = std::env::var_os("LARDER_CORPORA").map(|root| Path::new(&root).join("json"));
-    let Some(folder) = root.filter(|path| path.is_dir()) else {
-        println!("skipped: LARDER_CORPORA names no folder with json/");
-        return;
-    };
-    let ids: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(folder.join("ids.json")).unwrap()).unwrap();
-    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    names.sort();
-    for path in names {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let mut text = String::new();
-        if name.ends_with(".gz") {
-            let file = std::fs::File::open(&path).unwrap();
-            flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
-        } else if name.ends_with(".json") && name != "ids.json" {
-            text = std::fs::read_to_string(&path).unwrap();
-        } else {
-            continue;
-        }
-        let known = ids.as_object().unwrap().iter().find(|(pattern, _)| {
-            let (start, end) = pattern.split_once('*').unwrap_or((pattern, ""));
-            name.starts_with(start) && name.ends_with(end)
-        });
-        let known: Vec<String> = known.map_or(Vec::new(), |(_, ids)| {
-            ids["ids"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|id| id.as_str().map_or(id.to_string(), str::to_owned))
-                .collect()
-        });
-        let counter = Counter::o200k();
-        let tokens = counter.count(&text);
-        for share in [50, 25, 10, 8, 4] {
-            let started = std::time::Instant::now();
-            let condensed = condense(&CondenseRequest {
-                text: &text,
-                content_type: ContentType::Json,
-                target: tokens * share / 100,
-                query: None,
-                pins: &[],
-                counter: &Counter::o200k(),
-                key: &key(),
-            })
-            .unwrap();
-            let took = started.elapsed();
-            check(&text, &condensed, tokens * share / 100, &[]);
-            let seen = known.iter().filter(|id| visible(&condensed.text, id)).count();
-            println!(
-                "{name} at {share} %: {} of {tokens} tokens, {seen} of {} ids, {} gaps, kept {} of {}, {took:.1?}",
-                condensed.tokens,
-                known.len(),
-                condensed.gaps.len(),
-                condensed.probes.kept,
-                condensed.probes.kept + condensed.probes.recoverable
-            );
-            if let Some(folder) = std::env::var_os("LARDER_SHOW") {
-                std::fs::write(Path::new(&folder).join(format!("{name}.{share}.txt")), &condensed.text)
-                    .unwrap();
-            }
-        }
-    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What condensed logs guarantee, and what they keep of logs by other people.
+//! What condensed logs guarantee.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,10 +8,11 @@
     reason = "a test may stop and say why"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod guarantees;
 
-use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, condense, essential};
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use guarantees::{Case, held, key, pins_of};
+use larder_core::content::{CondenseRequest, Condensed, ContentType, condense, essential};
+use larder_core::pointer::{Pointer, PointerKey};
 use larder_core::tokens::Counter;
 use proptest::prelude::*;
 
@@ -24,112 +25,12 @@ fn request<'a>(
     CondenseRequest { text, content_type: ContentType::Log, target, query: None, pins: &[], counter, key }
 }
 
-/// One example of every template costs at most 7 % of the tokens of public logs and shows at least 99 % of the
-/// templates that people found in them.
-#[test]
-fn public_logs_show_their_templates() {
-    let Some(folder) =
-        std::env::var_os("LARDER_CORPORA").map(|root| std::path::Path::new(&root).join("logs"))
-    else {
-        println!("skipped: LARDER_CORPORA is not set");
-        return;
-    };
-    let (counter, key) = (Counter::o200k(), PointerKey::new([7; 32]));
-    let mut all = [0_usize; 4];
-    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
-    paths.sort();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let events = std::fs::read_to_string(path.with_extension("line_event.csv")).unwrap();
-        let events: Vec<&str> =
-            events.lines().skip(1).map(|row| row.split_once(',').unwrap().1.trim()).collect();
-        let target = essential(&request(&text, 0, &counter, &key)).unwrap();
-        let started = std::time::Instant::now();
-        let condensed = condense(&request(&text, target, &counter, &key)).unwrap();
-        let took = started.elapsed();
-        if let Some(folder) = std::env::var_os("LARDER_SHOW") {
-            std::fs::write(std::path::Path::new(&folder).join(path.file_name().unwrap()), &condensed.text)
-                .unwrap();
-        }
-        let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\r')).collect();
-        let mut by_event: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (line, event) in lines.iter().zip(&events) {
-            by_event.entry(event).or_default().insert(line);
-        }
-        let stands = |lines: &BTreeSet<&str>| lines.iter().any(|line| condensed.text.contains(*line));
-        let visible = by_event.values().filter(|lines| stands(lines)).count();
-        let figures = [condensed.original_tokens, condensed.tokens, by_event.len(), visible];
-        println!(
-            "{:<22} {figures:?} in {took:?}, saved {:.1} %",
-            path.file_name().unwrap().display(),
-            100.0 - 100.0 * condensed.tokens as f64 / condensed.original_tokens as f64
-        );
-        all.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
-    }
-    let [before, after, templates, visible] = all;
-    println!(
-        "all {all:?}, saved {:.2} %, visible {:.2} %",
-        100.0 - 100.0 * after as f64 / before as f64,
-        100.0 * visible as f64 / templates as f64
-    );
-    assert!(after * 100 <= before * 7 && visible * 100 >= templates * 99);
-}
-
-fn key() -> PointerKey {
-    PointerKey::new([7; 32])
-}
-
 fn condensed(text: &str, target: usize) -> Condensed {
     condense(&request(text, target, &Counter::o200k(), &key())).unwrap()
 }
 
-/// The bytes that a pointer of a gap gives back.
-fn rehydrated<'t>(text: &'t str, pointer: &Pointer) -> &'t str {
-    match pointer.fragment {
-        None => text,
-        Some(Fragment::Bytes { start, end }) => &text[start..end],
-        Some(Fragment::Lines { first, last }) => {
-            let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let start: usize = lines[..first - 1].iter().map(|line| line.len()).sum();
-            let len: usize = lines[first - 1..last].iter().map(|line| line.len()).sum();
-            &text[start..start + len]
-        }
-    }
-}
-
-/// Everything that holds of a condensed log, checked from outside.
 fn check(text: &str, target: usize, query: Option<&str>, pins: &[String]) {
-    let (counter, key) = (Counter::o200k(), key());
-    let request = CondenseRequest { query, pins, ..request(text, target, &counter, &key) };
-    let condensed = match condense(&request) {
-        Ok(condensed) => condensed,
-        Err(CondenseError::PinsExceedTarget { needed, target }) => {
-            assert!(needed > target, "refused although {needed} fit into {target}");
-            assert!(
-                condense(&CondenseRequest { target: needed, ..request }).is_ok(),
-                "{needed} are not enough"
-            );
-            return;
-        }
-        Err(other) => return assert_eq!(other.to_string(), "", "refused for another reason"),
-    };
-    assert_eq!(condensed.tokens, counter.count(&condensed.text));
-    assert!(condensed.tokens <= target && condensed.tokens <= condensed.original_tokens);
-    assert_eq!(condensed.probes.lost, 0);
-    assert!(pins.iter().all(|pin| condensed.text.contains(pin.as_str())));
-    for (_, pointer) in key.find_in(text) {
-        assert!(condensed.text.contains(&pointer.to_string()), "{pointer} is gone");
-    }
-    let mut at = 0;
-    for gap in &condensed.gaps {
-        assert!(gap.bytes.start >= at && gap.bytes.start < gap.bytes.end, "gaps overlap or are empty");
-        assert_eq!(rehydrated(text, &gap.pointer), &text[gap.bytes.clone()]);
-        at = gap.bytes.end;
-    }
-    assert_eq!(condense(&request).as_ref(), Ok(&condensed), "not deterministic");
-    let again = condense(&CondenseRequest { text: &condensed.text, ..request }).map(|again| again.text);
-    assert_eq!(again.as_ref(), Ok(&condensed.text), "not idempotent");
+    held(&Case { text, content_type: ContentType::Log, target, query, pins }, &Counter::o200k());
 }
 
 const SCRAPS: [&str; 33] = [
@@ -174,14 +75,6 @@ fn logs() -> impl Strategy<Value = String> {
     let line = "(May 1 12:00:0[0-9] )?(INFO|ERROR|WARN)? ?[a-c]{1,3} [a-z]{1,2} [0-9]{1,5}( [a-c.]{1,6})?";
     let lines = prop::collection::vec(line, 0..120).prop_map(|lines| lines.join("\n"));
     prop_oneof![3 => scraps, 3 => lines, 1 => any::<Vec<char>>().prop_map(String::from_iter)]
-}
-
-fn pins_of(text: &str, places: &[(prop::sample::Index, usize)]) -> Vec<String> {
-    let pin = |(place, len): &(prop::sample::Index, usize)| {
-        let start = text.floor_char_boundary(place.index(text.len() + 1));
-        text[start..text.floor_char_boundary((start + len).min(text.len()))].to_owned()
-    };
-    places.iter().map(pin).collect()
 }
 
 proptest! {

@@ -32,7 +32,7 @@ fn every_kind_is_recognised_with_its_exact_bytes() {
         ("1905年に", vec![("1905年", Date)]),
         ("commit 3ea751c087f3", vec![("3ea751c087f3", Hash)]),
         ("order ORD-2024-0017 is", vec![("ORD-2024-0017", Id)]),
-        ("issue #4711", vec![("#4711", Id)]),
+        ("see #4711", vec![("#4711", Id)]),
         ("version 1.10.2", vec![("1.10.2", Id)]),
         ("edit notes.txt first. Then", vec![("notes.txt", Path)]),
         ("as 1.E.8. says, the 15_th", vec![("1.E.8", Number), ("15_th", Number)]),
