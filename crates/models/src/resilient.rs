@@ -212,7 +212,7 @@ impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
                     self.repeat(Time::from_now(NEVER), || self.model.embed(texts)).await?;
                 ticket.report(Ok(()));
                 all.vectors.append(&mut some.vectors);
-                all.usage.input = all.usage.input.saturating_add(some.usage.input);
+                all.usage += some.usage;
             }
             Ok(all)
         }

@@ -129,11 +129,7 @@ impl Search {
 
     fn count(&mut self, outcome: &RunOutcome) {
         self.calls += 1;
-        self.usage.input = self.usage.input.saturating_add(outcome.usage.input);
-        self.usage.cached_input = self.usage.cached_input.saturating_add(outcome.usage.cached_input);
-        self.usage.cache_write = self.usage.cache_write.saturating_add(outcome.usage.cache_write);
-        self.usage.output = self.usage.output.saturating_add(outcome.usage.output);
-        self.usage.reasoning = self.usage.reasoning.saturating_add(outcome.usage.reasoning);
+        self.usage += outcome.usage;
         if let Some(cost) = outcome.cost {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
         }

@@ -15,7 +15,6 @@ use larder_core::hash::ContentHash;
 use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_core::tokens::Counter;
-use larder_models::chat::Usage;
 use larder_store::{CompactionKey, StoreError};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -114,20 +113,12 @@ impl<'a> Allowance<'a> {
         self.note(|tally| {
             tally.calls += 1;
             let Ok(outcome) = outcome else { return };
-            add(&mut tally.usage, &outcome.usage);
+            tally.usage += outcome.usage;
             if let Some(cost) = outcome.cost {
                 tally.cost = Some(tally.cost.map_or(cost, |sum| sum + cost));
             }
         });
     }
-}
-
-fn add(sum: &mut Usage, usage: &Usage) {
-    sum.input = sum.input.saturating_add(usage.input);
-    sum.cached_input = sum.cached_input.saturating_add(usage.cached_input);
-    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
-    sum.output = sum.output.saturating_add(usage.output);
-    sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
 }
 
 impl Engine {

@@ -403,7 +403,7 @@ impl Engine {
     ) -> Result<Attempt, RunError> {
         let recipe = progress.recipe;
         progress.calls += 1;
-        add(&mut progress.usage, &reply.usage);
+        progress.usage += reply.usage;
         if let Some(prices) = &candidate.spec.prices {
             let cost = prices.cost(&reply.usage).total;
             progress.cost = Some(progress.cost.map_or(cost, |sum| sum + cost));
@@ -464,12 +464,4 @@ const fn next_layer(layer: Layer) -> Option<Layer> {
         Layer::Mind => Some(Layer::Voice),
         Layer::Voice | Layer::Eyes => None,
     }
-}
-
-fn add(sum: &mut Usage, usage: &Usage) {
-    sum.input += usage.input;
-    sum.cached_input += usage.cached_input;
-    sum.cache_write += usage.cache_write;
-    sum.output += usage.output;
-    sum.reasoning += usage.reasoning;
 }
