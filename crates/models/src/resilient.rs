@@ -211,6 +211,10 @@ impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
                 let (mut some, ticket) =
                     self.repeat(Time::from_now(NEVER), || self.model.embed(texts)).await?;
                 ticket.report(Ok(()));
+                if some.vectors.len() != texts.len() {
+                    let detail = format!("{} vectors for {} texts", some.vectors.len(), texts.len());
+                    return Err(ModelError::Protocol { provider: self.name.clone(), detail });
+                }
                 all.vectors.append(&mut some.vectors);
                 all.usage += some.usage;
             }

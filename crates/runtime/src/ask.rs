@@ -10,7 +10,7 @@ mod library;
 mod passages;
 mod plan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -119,8 +119,9 @@ impl Search {
     /// One line for people.
     pub fn summary(&self) -> String {
         format!(
-            "read {} files, {:.1} MB; ranked {} passages, offered {}",
+            "read {} {}, {:.1} MB; ranked {} passages, offered {}",
             self.files,
+            if self.files == 1 { "file" } else { "files" },
             self.bytes as f64 / 1e6,
             self.passages,
             self.offered
@@ -133,6 +134,12 @@ impl Search {
         if let Some(cost) = outcome.cost {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
         }
+    }
+
+    /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts.
+    fn failed(&mut self, recipe: &Recipe) {
+        self.calls += 1;
+        self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
     }
 
     fn tokens(&self) -> u64 {
@@ -346,14 +353,15 @@ impl Engine {
 
     fn claims(&self, outcome: &RunOutcome, passages: &mut Passages) -> Result<Vec<Claim>, StoreError> {
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
+        let mut stored = BTreeMap::new();
         for citation in &outcome.citations {
-            if let Some(file) = passages.library.find(&citation.source) {
-                self.pointer_into(passages, file, 0..0)?;
+            if let Some(file) = passages.library.find(&citation.source)
+                && let Some(pointer) = self.pointer_into(passages, file, 0..0)?
+            {
+                stored.insert(file, pointer.id);
             }
         }
-        let hashes: Vec<_> = passages.library.files.iter().map(|file| file.hash).collect();
-        let pointer =
-            |file: usize, bytes| Some(Pointer::bytes(self.store.key().mint(*hashes.get(file)?), bytes));
+        let pointer = |file: usize, bytes| Some(Pointer::bytes(stored.get(&file)?.clone(), bytes));
         Ok(claims::claims(text, &outcome.citations, passages, pointer))
     }
 

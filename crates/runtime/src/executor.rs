@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::{Overflow, Pack, Receipt};
-use larder_core::recipe::{Layer, Mode, Recipe};
+use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
 use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError, Usage};
 use larder_models::price::Usd;
@@ -52,15 +52,16 @@ pub(crate) enum Purpose {
     Answer,
     /// It decides what another run reads.
     Planning,
-    /// It condenses a chunk for another run; nothing in it is condensed itself (C39).
-    Condensing,
+    /// It condenses a chunk for another run, which waits no longer than until then; nothing in it is condensed itself
+    /// (C39).
+    Condensing { until: Option<tokio::time::Instant> },
 }
 
 impl Purpose {
     /// Whether rules do the same where the model fails. Such a run is given up at its timeout, asks no other layer, and
     /// troubles no human.
     const fn has_substitute(self) -> bool {
-        matches!(self, Self::Planning | Self::Condensing)
+        matches!(self, Self::Planning | Self::Condensing { .. })
     }
 }
 
@@ -93,7 +94,8 @@ impl Engine {
         input: &RunInput,
         observer: &dyn Observer,
     ) -> Result<RunOutcome, RunError> {
-        self.run_recipe(self.find(name, input.mode)?, input, observer, Purpose::Answer).await
+        let recipe = self.find(name, input.mode).map_err(|source| self.missing(name, source))?;
+        self.run_recipe(recipe, input, observer, Purpose::Answer).await
     }
 
     /// Runs a recipe that has been found. Boxed with its type, since a run may condense, and condensing runs.
@@ -134,17 +136,12 @@ impl Engine {
 
     /// Packs what a run would send, without sending it.
     pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        let recipe = self.find(name, input.mode)?;
-        let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
-        let counter = self.counter(&candidate.spec);
-        let prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
-        let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
+        self.explain_with(name, input, 0)
     }
 
     /// Packs with more tokens than the recipe allows, to show what they would let in.
     pub fn explain_with(&self, name: &str, input: &RunInput, extra: usize) -> Result<RunReceipt, RunError> {
-        let recipe = self.find(name, input.mode)?;
+        let recipe = self.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
         let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
@@ -154,21 +151,22 @@ impl Engine {
         Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
 
-    fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RunError> {
+    fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
         let found = self.project.recipe(name).or_else(|error| match mode {
             Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
             None => Err(error),
         });
         // Commands rely on recipes that ship, whether or not the project has recipes of its own.
-        let found = found.or_else(|error| self.own_or_shipped(name).map_err(|_| error));
-        found.map_err(|source| {
-            tracing::info!(recipe = name, "recipe not found or broken");
-            let new = NewIntervention::missing_recipe(name);
-            match self.store.raise(&new) {
-                Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
-                Err(error) => error.into(),
-            }
-        })
+        found.or_else(|error| self.own_or_shipped(name).map_err(|_| error))
+    }
+
+    /// A run that cannot begin for want of its recipe asks for a human (R0-18.2).
+    fn missing(&self, name: &str, source: RecipeError) -> RunError {
+        tracing::info!(recipe = name, "recipe not found or broken");
+        match self.store.raise(&NewIntervention::missing_recipe(name)) {
+            Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
+            Err(error) => error.into(),
+        }
     }
 
     pub(crate) fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<Candidate, RunError> {
@@ -339,7 +337,7 @@ impl Engine {
         purpose: Purpose,
     ) -> Result<Prepared, RunError> {
         let mut prepared = prepare(recipe, input, limits(&candidate.spec), counter, note)?;
-        if !self.policy.compression_enabled || purpose == Purpose::Condensing {
+        if !self.policy.compression_enabled || matches!(purpose, Purpose::Condensing { .. }) {
             prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
         }
         Ok(prepared)
@@ -388,7 +386,10 @@ impl Engine {
         if !progress.purpose.has_substitute() {
             return model.chat(&request).await;
         }
-        let after = request.timeout;
+        let mut after = request.timeout;
+        if let Purpose::Condensing { until: Some(until) } = progress.purpose {
+            after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
+        }
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
         tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
     }

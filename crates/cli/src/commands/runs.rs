@@ -28,6 +28,9 @@ pub fn run(
     if context.global.format == Format::Json {
         return output::json(&runs);
     }
+    if runs.is_empty() {
+        output::say("no runs are recorded here");
+    }
     for run in runs {
         let facts = &run.facts;
         output::line(&format!(

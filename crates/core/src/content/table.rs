@@ -109,14 +109,13 @@ fn field_end(bytes: &[u8], from: usize, delimiter: u8) -> usize {
     let mut at = from;
     if bytes.get(at) == Some(&b'"') {
         at += 1;
-        while let Some(found) = memchr::memchr(b'"', &bytes[at..]) {
+        let mut closed = false;
+        while !closed && let Some(found) = memchr::memchr(b'"', &bytes[at..]) {
             at += found + 1;
-            if bytes.get(at) != Some(&b'"') {
-                break;
-            }
-            at += 1;
+            closed = bytes.get(at) != Some(&b'"');
+            at += usize::from(!closed); // two quotes stand for one
         }
-        if bytes.get(at.wrapping_sub(1)) != Some(&b'"') || at == from + 1 {
+        if !closed {
             at = from; // a quote that nothing closes is a sign like any other
         }
     }
@@ -160,6 +159,7 @@ mod tests {
     #[test]
     fn a_quote_that_nothing_closes_swallows_no_rows() {
         assert_eq!(fields("a,b\n\"x,1\ny,2\n", b',').len(), 3);
+        assert_eq!(fields("a,b\n\"x\"\",1\ny,2\n", b',').len(), 3);
     }
 
     #[test]

@@ -4,63 +4,72 @@
 //! Merging only ever makes tokens. Where two characters meet and no token holds the end of the first followed by
 //! the start of the second, nothing merges across, and both sides are encoded as if alone.
 
-use hashbrown::HashSet;
+use std::collections::BTreeSet;
 
 /// Bits of the table of pairs; a false hit only costs a chance to divide.
 const PAIR_BITS: u32 = 20;
+/// Bytes of the table of pairs.
+const PAIRS: usize = 1 << (PAIR_BITS - 3);
+/// Bytes of the table of suspects: a bit for each last byte on the left and first byte on the right.
+const SUSPECTS: usize = 256 * 256 / 8;
+/// Bytes of a pair of which one side is a part of a character, as [`packed`].
+const PARTIAL: usize = 16;
 
-/// Which neighbours some token holds together.
-pub(super) struct Bridges {
+/// Which neighbours some token holds together, as [`bytes`](Self::bytes) wrote it.
+pub(super) struct Bridges<'a> {
     /// Pairs of whole characters, hashed.
-    pairs: Vec<u64>,
+    pairs: &'a [u8],
     /// For each last byte on the left: the first bytes on the right of pairs that some token holds in part.
-    suspects: Vec<[u64; 4]>,
-    /// Those pairs, as [`packed`], of which one side is a part of a character.
-    partial: HashSet<u128>,
+    suspects: &'a [u8],
+    /// Those pairs, in order.
+    partial: &'a [[u8; PARTIAL]],
 }
 
-impl Bridges {
-    pub(super) fn new(tokens: impl Iterator<Item = Vec<u8>>) -> Self {
-        let mut bridges = Self {
-            pairs: vec![0; 1 << (PAIR_BITS - 6)],
-            suspects: vec![[0; 4]; 256],
-            partial: HashSet::new(),
-        };
-        for token in tokens.filter(|token| !token.is_ascii()) {
-            for at in (1..token.len()).filter(|&at| starts_character(token[at])) {
-                bridges.insert(&token, at);
-            }
-        }
-        bridges
+impl<'a> Bridges<'a> {
+    /// Reads what [`bytes`](Self::bytes) wrote.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (pairs, rest) = bytes.split_at_checked(PAIRS)?;
+        let (suspects, rest) = rest.split_at_checked(SUSPECTS)?;
+        let (partial, []) = rest.as_chunks() else { return None };
+        Some(Self { pairs, suspects, partial })
     }
 
-    /// Records what `token` holds together at `at`, where a character starts.
-    fn insert(&mut self, token: &[u8], at: usize) {
-        let start = (0..at).rev().find(|&i| starts_character(token[i])).unwrap_or(0);
-        let left = &token[start..at];
-        let right = &token[at..token.len().min(at + length(token[at]))];
-        if starts_character(left[0]) && right.len() == length(right[0]) {
-            let (word, bit) = slot(left, right);
-            self.pairs[word] |= bit;
-        } else {
-            let first = right[0];
-            self.suspects[usize::from(left[left.len() - 1])][usize::from(first >> 6)] |= 1 << (first & 63);
-            self.partial.insert(packed(left, right));
+    /// The bridges of a vocabulary, worked out when this crate is built.
+    pub(super) fn bytes(tokens: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+        let mut bytes = vec![0; PAIRS + SUSPECTS];
+        let mut partial = BTreeSet::new();
+        for token in tokens.filter(|token| !token.is_ascii()) {
+            for at in (1..token.len()).filter(|&at| starts_character(token[at])) {
+                let start = (0..at).rev().find(|&i| starts_character(token[i])).unwrap_or(0);
+                let left = &token[start..at];
+                let right = &token[at..token.len().min(at + length(token[at]))];
+                if starts_character(left[0]) && right.len() == length(right[0]) {
+                    let (byte, bit) = slot(left, right);
+                    bytes[byte] |= bit;
+                } else {
+                    let (byte, bit) = suspect(left[left.len() - 1], right[0]);
+                    bytes[PAIRS + byte] |= bit;
+                    partial.insert(packed(left, right).to_be_bytes());
+                }
+            }
         }
+        bytes.extend(partial.into_iter().flatten());
+        bytes
     }
 
     /// Whether some token may lie across the place where the characters `left` and `right` meet.
     #[inline]
     pub(super) fn may_join(&self, left: &[u8], right: &[u8]) -> bool {
-        let (word, bit) = slot(left, right);
-        if self.pairs[word] & bit != 0 {
+        let (byte, bit) = slot(left, right);
+        if self.pairs[byte] & bit != 0 {
             return true;
         }
         let (Some(&last), Some(&first)) = (left.last(), right.first()) else { return true };
-        let suspected = self.suspects[usize::from(last)][usize::from(first >> 6)] & (1 << (first & 63)) != 0;
-        suspected
-            && (0..left.len())
-                .any(|i| (1..=right.len()).any(|j| self.partial.contains(&packed(&left[i..], &right[..j]))))
+        let (byte, bit) = suspect(last, first);
+        let holds = |i: usize, j: usize| {
+            self.partial.binary_search(&packed(&left[i..], &right[..j]).to_be_bytes()).is_ok()
+        };
+        self.suspects[byte] & bit != 0 && (0..left.len()).any(|i| (1..=right.len()).any(|j| holds(i, j)))
     }
 }
 
@@ -84,10 +93,16 @@ fn packed(left: &[u8], right: &[u8]) -> u128 {
     u128::from(pack(left)) << 64 | u128::from(pack(right))
 }
 
-/// Word and bit of a pair of characters in the table.
+/// Byte and bit of two bytes in the table of suspects.
 #[inline]
-fn slot(left: &[u8], right: &[u8]) -> (usize, u64) {
+fn suspect(last: u8, first: u8) -> (usize, u8) {
+    (usize::from(last) * 32 + usize::from(first >> 3), 1 << (first & 7))
+}
+
+/// Byte and bit of a pair of characters in the table.
+#[inline]
+fn slot(left: &[u8], right: &[u8]) -> (usize, u8) {
     let key = left.iter().chain(right).fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIR_BITS);
-    ((hash >> 6) as usize, 1 << (hash & 63))
+    ((hash >> 3) as usize, 1 << (hash & 7))
 }

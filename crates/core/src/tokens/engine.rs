@@ -1,8 +1,5 @@
 //! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
 
-use std::cell::OnceCell;
-use std::sync::OnceLock;
-
 use super::bridges::Bridges;
 use super::reach::Reach;
 use super::{runs, words};
@@ -68,20 +65,19 @@ impl OpenAi {
         tiktoken::get_encoding(self.name()).expect("the vocabulary is compiled in")
     }
 
-    /// The bytes of every token.
-    fn tokens(self) -> impl Iterator<Item = Vec<u8>> {
-        let vocabulary = self.vocabulary();
-        (0..u32::try_from(vocabulary.vocab_size()).unwrap_or(u32::MAX)).map(|id| vocabulary.decode(&[id]))
+    fn reach(self) -> Reach<'static> {
+        Reach(match self {
+            Self::Cl100k => include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.reach")),
+            Self::O200k => include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.reach")),
+        })
     }
 
-    fn reach(self) -> &'static Reach {
-        static REACHES: [OnceLock<Reach>; 2] = [OnceLock::new(), OnceLock::new()];
-        REACHES[self as usize].get_or_init(|| Reach::new(self.tokens()))
-    }
-
-    fn bridges(self) -> &'static Bridges {
-        static BRIDGES: [OnceLock<Bridges>; 2] = [OnceLock::new(), OnceLock::new()];
-        BRIDGES[self as usize].get_or_init(|| Bridges::new(self.tokens()))
+    /// Without them, long words are only counted more slowly.
+    fn bridges(self) -> Option<Bridges<'static>> {
+        Bridges::read(match self {
+            Self::Cl100k => include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges")),
+            Self::O200k => include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.bridges")),
+        })
     }
 }
 
@@ -91,10 +87,7 @@ impl Engine for OpenAi {
         if let Some(tokens) = runs::count_shortened(text, |part| token_lengths(vocabulary, part)) {
             return tokens;
         }
-        // The bridges take a while to build, which a few characters in a text of another script are not worth.
-        let spaceless = OnceCell::new();
-        let bridges = || spaceless.get_or_init(|| !is_mostly_ascii(text)).then(|| self.bridges());
-        words::count(text, *self as usize, bridges, |word| vocabulary.count(word))
+        words::count(text, *self as usize, self.bridges().as_ref(), |word| vocabulary.count(word))
     }
 
     fn shape(&self) -> Shape {
@@ -104,10 +97,6 @@ impl Engine for OpenAi {
     fn surely_exceeds(&self, text: &str, limit: usize) -> bool {
         self.reach().surely_exceeds(text.as_bytes(), limit)
     }
-}
-
-fn is_mostly_ascii(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii).count() > text.len() / 2
 }
 
 fn token_lengths(vocabulary: &tiktoken::CoreBpe, text: &str) -> Vec<usize> {

@@ -7,9 +7,9 @@ use std::thread::ScopedJoinHandle;
 use super::cuts;
 
 /// Texts from this size on are counted by several threads.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 18;
 /// A thread takes this much of a large text at a time.
-const SHARE: usize = 1 << 18;
+const SHARE: usize = 1 << 16;
 /// More threads than this are not worth their start.
 const MOST_THREADS: usize = 8;
 

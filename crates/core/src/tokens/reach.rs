@@ -6,18 +6,19 @@ const SLOTS: usize = 1 << 18;
 /// Tokens shorter than a beginning may start anywhere.
 const SHORTEST_REACH: u8 = 2;
 
-/// How far one token can reach.
-pub(super) struct Reach(Vec<u8>);
+/// How far one token can reach, as [`bytes`](Self::bytes) wrote it.
+pub(super) struct Reach<'a>(pub(super) &'a [u8]);
 
-impl Reach {
-    pub(super) fn new(tokens: impl Iterator<Item = Vec<u8>>) -> Self {
+impl Reach<'_> {
+    /// The reach of a vocabulary, worked out when this crate is built.
+    pub(super) fn bytes(tokens: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
         let mut reach = vec![SHORTEST_REACH; SLOTS];
         for token in tokens {
             if let Some(longest) = slot(&token).and_then(|slot| reach.get_mut(slot)) {
                 *longest = (*longest).max(u8::try_from(token.len()).unwrap_or(u8::MAX));
             }
         }
-        Self(reach)
+        reach
     }
 
     /// Whether no choice of tokens covers `bytes` with `limit` tokens or fewer; stops when that is clear.

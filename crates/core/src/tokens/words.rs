@@ -38,7 +38,7 @@ thread_local! {
 pub(super) fn count(
     text: &str,
     vocabulary: usize,
-    bridges: impl Fn() -> Option<&'static Bridges>,
+    bridges: Option<&Bridges<'_>>,
     count: impl Fn(&str) -> usize,
 ) -> usize {
     let Some(mut known) = KNOWN.get(vocabulary).and_then(free_table) else { return count(text) };
@@ -50,7 +50,7 @@ pub(super) fn count(
         let cut = if before.is_ascii() {
             cuts::is_safe_between(before, after)
         } else {
-            after & 0xC0 != 0x80 && is_cut_after_wide(text, at, after, &bridges)
+            after & 0xC0 != 0x80 && is_cut_after_wide(text, at, after, bridges)
         };
         if cut && start < at {
             total += look_up(&mut known, text, start, at, &count);
@@ -81,15 +81,10 @@ fn free_table(tables: &'static [Mutex<Vec<Bucket>>; TABLES]) -> Option<MutexGuar
 
 /// Whether a text may be cut at `at`, where a character starts and the one before is not ASCII.
 #[inline]
-fn is_cut_after_wide(
-    text: &str,
-    at: usize,
-    after: u8,
-    bridges: &impl Fn() -> Option<&'static Bridges>,
-) -> bool {
+fn is_cut_after_wide(text: &str, at: usize, after: u8, bridges: Option<&Bridges<'_>>) -> bool {
     let bytes = text.as_bytes();
     if let Some((left, right)) = three_byte_letters(bytes, at) {
-        return bridges().is_some_and(|bridges| !bridges.may_join(&left, &right));
+        return bridges.is_some_and(|bridges| !bridges.may_join(&left, &right));
     }
     let has_four_bytes = |from: usize| bytes.get(from).is_some_and(|&byte| byte >= 0xF0);
     let is_rare = has_four_bytes(at) || at.checked_sub(4).is_some_and(has_four_bytes);
@@ -109,12 +104,12 @@ fn three_byte_letters(bytes: &[u8], at: usize) -> Option<([u8; 3], [u8; 3])> {
 }
 
 /// Whether two letters of scripts without spaces meet at `at` that no token joins.
-fn is_divisible(text: &str, at: usize, bridges: &impl Fn() -> Option<&'static Bridges>) -> bool {
+fn is_divisible(text: &str, at: usize, bridges: Option<&Bridges<'_>>) -> bool {
     let Some((left, right)) = text.split_at_checked(at) else { return false };
     let (Some(a), Some(b)) = (left.chars().next_back(), right.chars().next()) else { return false };
     let (left, right) = (&text.as_bytes()[at - a.len_utf8()..at], &text.as_bytes()[at..at + b.len_utf8()]);
     let are_letters = cuts::is_east_asian_letter(a) && cuts::is_east_asian_letter(b);
-    are_letters && bridges().is_some_and(|bridges| !bridges.may_join(left, right))
+    are_letters && bridges.is_some_and(|bridges| !bridges.may_join(left, right))
 }
 
 /// The count of `text[start..end]`, which is not empty; remembered if it is short.

@@ -121,6 +121,8 @@ impl Engine {
             let outcome = match self.run_recipe(plan, &input, observer, Purpose::Planning).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
+                    search.failed(plan);
+                    state.spend(1, search.tokens() - before);
                     search.steps.push(format!("planning stopped: {error}"));
                     return;
                 }
@@ -198,7 +200,10 @@ impl Engine {
                     let told = outcome.output.get("answer").and_then(Value::as_str);
                     told.unwrap_or(&outcome.reply).to_owned()
                 }
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    search.failed(recipe);
+                    error.to_string()
+                }
             };
             state.spend(search.calls - calls_before, search.tokens() - tokens_before);
             let short = |text: &str| text.chars().take(SHOWN_CHARS * 2).collect::<String>();

@@ -75,7 +75,7 @@ impl Engine {
         let input = sub_input(recipe, "x", 1, "");
         let unpackable = |_| Failure::Pack(recipe.id());
         let prepared = self
-            .prepare(recipe, &input, candidate, &counter, None, Purpose::Condensing)
+            .prepare(recipe, &input, candidate, &counter, None, Purpose::Condensing { until: None })
             .map_err(|_| Failure::Pack(recipe.id()))?;
         let available = prepared.request.budget.available();
         let packed = packer::pack(&prepared.request, &counter, self.store.key()).map_err(unpackable)?;
@@ -146,7 +146,8 @@ impl Engine {
         let mut input = sub_input(call.recipe, &job.text, told, named);
         input.session_id.clone_from(&allowance.session_id);
         input.turn_id.clone_from(&allowance.turn_id);
-        let outcome = self.run_recipe(call.recipe, &input, &Silent, Purpose::Condensing).await;
+        let purpose = Purpose::Condensing { until: allowance.deadline };
+        let outcome = self.run_recipe(call.recipe, &input, &Silent, purpose).await;
         allowance.called(&outcome);
         let outcome = outcome?;
         let words = match &outcome.output {

@@ -21,6 +21,12 @@ pub enum RunError {
         /// The request for a human.
         intervention: u64,
     },
+    /// There is no such recipe to explain, or it has errors.
+    #[error("{source}{}", hint(source))]
+    Unknown {
+        /// What is wrong.
+        source: RecipeError,
+    },
     /// The inputs do not fit the recipe.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -103,7 +109,7 @@ fn refused(receipt: &RunReceipt) -> String {
 /// The class of an error, as records print it; never its payload (C104).
 pub(super) fn class(error: &RunError) -> &'static str {
     match error {
-        RunError::Recipe { .. } => "recipe",
+        RunError::Recipe { .. } | RunError::Unknown { .. } => "recipe",
         RunError::Prepare(_) | RunError::Pack(_) => "input",
         RunError::Refused { .. } => "refused",
         RunError::Unbound { .. } => "unbound_layer",

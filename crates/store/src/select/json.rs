@@ -1,14 +1,17 @@
 //! Values addressed by a path, in the very bytes they have in the source: numbers keep their digits, strings their
 //! escapes, objects their spacing. Knows JSON only.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::{MAX_QUERY_BYTES, SelectError, shorten};
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The largest content that a path is followed into: its values take some ten times this in memory.
 const MAX_JSON_BYTES: usize = 64 << 20;
 /// The most values one path may lead to.
@@ -62,7 +65,9 @@ impl JsonQuery {
             let reason = format!("{} bytes, and at most {MAX_JSON_BYTES} are read", source.len());
             return Err(SelectError::NotJson { reason });
         }
-        let root: Value = serde_json::from_slice(source)
+        let length = source.len();
+        let (source, shift) = as_one_value(source);
+        let root: Value = serde_json::from_slice(&source)
             .map_err(|error| SelectError::NotJson { reason: error.to_string() })?;
         let values = match &self.kind {
             Kind::Pointer => root.pointer(&self.text).into_iter().collect(),
@@ -73,13 +78,49 @@ impl JsonQuery {
                 format!("leads to {} values, and at most {MAX_MATCHES} are given; narrow it", values.len());
             return Err(SelectError::BadPath { path: shorten(&self.text), reason });
         }
-        let spans = spans(source, &root, &values);
-        let found: Vec<_> = values.iter().filter_map(|value| spans.get(&address(value)).cloned()).collect();
+        let spans = spans(&source, &root, &values);
+        let back = |span: &Range<usize>| {
+            span.start.saturating_sub(shift)..span.end.saturating_sub(shift).min(length)
+        };
+        let found: Vec<_> = values.iter().filter_map(|value| spans.get(&address(value)).map(back)).collect();
         if found.is_empty() {
             return Err(SelectError::NothingThere { path: shorten(&self.text) });
         }
         Ok(found)
     }
+}
+
+/// The source without its byte order mark and, if it is JSON Lines, as the array of its lines; and how far every byte
+/// stands behind its place in the original.
+fn as_one_value(source: &[u8]) -> (Cow<'_, [u8]>, usize) {
+    let mut source = Cow::Borrowed(source);
+    if source.starts_with(BYTE_ORDER_MARK) {
+        source.to_mut()[..BYTE_ORDER_MARK.len()].fill(b' ');
+    }
+    let mut lines = source.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let is_value = |line: &[u8]| serde_json::from_slice::<IgnoredAny>(line).is_ok();
+    // Two lines that are values each: nothing that is one value has them.
+    if !(lines.next().is_some_and(is_value) && lines.next().is_some_and(is_value)) {
+        return (source, 0);
+    }
+    let mut array = Vec::with_capacity(source.len() + 2);
+    array.push(b'[');
+    array.extend_from_slice(source.trim_ascii_end());
+    let mut blank = true; // so far on this line, seen from its end
+    for byte in array[1..].iter_mut().rev() {
+        match *byte {
+            b'\n' if !blank => (*byte, blank) = (b',', true),
+            b'\n' | b' ' | b'\t' | b'\r' => {}
+            _ => blank = false,
+        }
+    }
+    if let Some(comma) = array[1..].iter().position(|byte| !byte.is_ascii_whitespace())
+        && array[1 + comma] == b','
+    {
+        array[1 + comma] = b' '; // the source begins with empty lines
+    }
+    array.push(b']');
+    (Cow::Owned(array), 1)
 }
 
 /// Refuses paths whose evaluation is not linear in the content: they come from models as well as from people.

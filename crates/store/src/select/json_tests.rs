@@ -28,6 +28,22 @@ fn one_value_comes_in_its_own_bytes() {
 }
 
 #[test]
+fn json_lines_are_an_array_of_their_lines() {
+    let lines = b"\n{\"id\":1.50,\"a\":\"x\\ny\"}\r\n\n {\"id\":2}\n[3]\n";
+    assert_eq!(select(lines, "$[1].id").unwrap(), "2");
+    assert_eq!(select(lines, "/0/id").unwrap(), "1.50");
+    assert_eq!(select(lines, "$[-1]").unwrap(), "[3]");
+    assert_eq!(select(lines, "$[*].id").unwrap(), "[1.50,2]");
+    assert!(select(b"{\"id\":1}\n{\"id\":2}\nnot json", "$[0]").is_err());
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_value() {
+    assert_eq!(select(b"\xef\xbb\xbf{\"a\":[1,2]}", "$.a").unwrap(), "[1,2]");
+    assert_eq!(select(b"\xef\xbb\xbf1\n2\n", "$[1]").unwrap(), "2");
+}
+
+#[test]
 fn several_values_come_as_an_array() {
     assert_eq!(select(SOURCE.as_bytes(), "$.items[*].id").unwrap(), "[1.50,12345678901234567890123]");
     assert_eq!(select(SOURCE.as_bytes(), "$..id").unwrap(), "[1.50,12345678901234567890123]");
