@@ -4,18 +4,16 @@
 //! Merging only ever makes tokens. Where two characters meet and no token holds the end of the first followed by
 //! the start of the second, nothing merges across, and both sides are encoded as if alone.
 
-use std::collections::BTreeSet;
-
 /// Bits of the table of pairs; a false hit only costs a chance to divide.
 const PAIR_BITS: u32 = 20;
 /// Bytes of the table of pairs.
-const PAIRS: usize = 1 << (PAIR_BITS - 3);
+pub(super) const PAIRS: usize = 1 << (PAIR_BITS - 3);
 /// Bytes of the table of suspects: a bit for each last byte on the left and first byte on the right.
-const SUSPECTS: usize = 256 * 256 / 8;
+pub(super) const SUSPECTS: usize = 256 * 256 / 8;
 /// Bytes of a pair of which one side is a part of a character, as [`packed`].
 const PARTIAL: usize = 16;
 
-/// Which neighbours some token holds together, as [`bytes`](Self::bytes) wrote it.
+/// Which neighbours some token holds together, as this crate's build script wrote it.
 pub(super) struct Bridges<'a> {
     /// Pairs of whole characters, hashed.
     pairs: &'a [u8],
@@ -26,35 +24,12 @@ pub(super) struct Bridges<'a> {
 }
 
 impl<'a> Bridges<'a> {
-    /// Reads what [`bytes`](Self::bytes) wrote.
+    /// Reads what the build script wrote.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (pairs, rest) = bytes.split_at_checked(PAIRS)?;
         let (suspects, rest) = rest.split_at_checked(SUSPECTS)?;
         let (partial, []) = rest.as_chunks() else { return None };
         Some(Self { pairs, suspects, partial })
-    }
-
-    /// The bridges of a vocabulary, worked out when this crate is built.
-    pub(super) fn bytes(tokens: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-        let mut bytes = vec![0; PAIRS + SUSPECTS];
-        let mut partial = BTreeSet::new();
-        for token in tokens.filter(|token| !token.is_ascii()) {
-            for at in (1..token.len()).filter(|&at| starts_character(token[at])) {
-                let start = (0..at).rev().find(|&i| starts_character(token[i])).unwrap_or(0);
-                let left = &token[start..at];
-                let right = &token[at..token.len().min(at + length(token[at]))];
-                if starts_character(left[0]) && right.len() == length(right[0]) {
-                    let (byte, bit) = slot(left, right);
-                    bytes[byte] |= bit;
-                } else {
-                    let (byte, bit) = suspect(left[left.len() - 1], right[0]);
-                    bytes[PAIRS + byte] |= bit;
-                    partial.insert(packed(left, right).to_be_bytes());
-                }
-            }
-        }
-        bytes.extend(partial.into_iter().flatten());
-        bytes
     }
 
     /// Whether some token may lie across the place where the characters `left` and `right` meet.
@@ -73,35 +48,21 @@ impl<'a> Bridges<'a> {
     }
 }
 
-fn starts_character(byte: u8) -> bool {
-    byte & 0xC0 != 0x80
-}
-
-/// Bytes of the character that starts with `lead`.
-fn length(lead: u8) -> usize {
-    match lead {
-        0xF0.. => 4,
-        0xE0.. => 3,
-        0xC0.. => 2,
-        _ => 1,
-    }
-}
-
 /// Up to four bytes on either side of a place, in one number.
-fn packed(left: &[u8], right: &[u8]) -> u128 {
+pub(super) fn packed(left: &[u8], right: &[u8]) -> u128 {
     let pack = |bytes: &[u8]| bytes.iter().fold(1_u64, |key, &byte| key << 8 | u64::from(byte));
     u128::from(pack(left)) << 64 | u128::from(pack(right))
 }
 
 /// Byte and bit of two bytes in the table of suspects.
 #[inline]
-fn suspect(last: u8, first: u8) -> (usize, u8) {
+pub(super) fn suspect(last: u8, first: u8) -> (usize, u8) {
     (usize::from(last) * 32 + usize::from(first >> 3), 1 << (first & 7))
 }
 
 /// Byte and bit of a pair of characters in the table.
 #[inline]
-fn slot(left: &[u8], right: &[u8]) -> (usize, u8) {
+pub(super) fn slot(left: &[u8], right: &[u8]) -> (usize, u8) {
     let key = left.iter().chain(right).fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIR_BITS);
     ((hash >> 3) as usize, 1 << (hash & 7))

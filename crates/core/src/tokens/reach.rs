@@ -2,25 +2,15 @@
 //! longest one that begins with the three bytes there. Knows token bytes, not how a vocabulary merges them.
 
 /// Slots of the table; two beginnings that share a slot share the larger reach, which keeps the bound a bound.
-const SLOTS: usize = 1 << 18;
+#[allow(dead_code, reason = "the build script makes the table")]
+pub(super) const SLOTS: usize = 1 << 18;
 /// Tokens shorter than a beginning may start anywhere.
-const SHORTEST_REACH: u8 = 2;
+pub(super) const SHORTEST_REACH: u8 = 2;
 
-/// How far one token can reach, as [`bytes`](Self::bytes) wrote it.
+/// How far one token can reach, as this crate's build script wrote it.
 pub(super) struct Reach<'a>(pub(super) &'a [u8]);
 
 impl Reach<'_> {
-    /// The reach of a vocabulary, worked out when this crate is built.
-    pub(super) fn bytes(tokens: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-        let mut reach = vec![SHORTEST_REACH; SLOTS];
-        for token in tokens {
-            if let Some(longest) = slot(&token).and_then(|slot| reach.get_mut(slot)) {
-                *longest = (*longest).max(u8::try_from(token.len()).unwrap_or(u8::MAX));
-            }
-        }
-        reach
-    }
-
     /// Whether no choice of tokens covers `bytes` with `limit` tokens or fewer; stops when that is clear.
     ///
     /// Each round moves the frontier as far as one more token can reach from any place before it, so a text that
@@ -43,7 +33,7 @@ impl Reach<'_> {
     }
 }
 
-fn slot(bytes: &[u8]) -> Option<usize> {
+pub(super) fn slot(bytes: &[u8]) -> Option<usize> {
     let &[a, b, c, ..] = bytes else { return None };
     let key = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9E37_79B1);
     Some((key >> 14) as usize)
