@@ -132,6 +132,8 @@ impl Engine {
         }
         let written =
             if allowance.is_late() { Err(Failure::Late) } else { self.one(call, job, allowance).await };
+        // A call that ended because its time was up failed for that reason, whatever it says.
+        let written = written.map_err(|failure| if allowance.is_late() { Failure::Late } else { failure });
         if written.is_err() {
             call.stop.store(true, Ordering::SeqCst);
         }
