@@ -1,4 +1,4 @@
-//! Measures of Larder's condensing: quality on texts by other people, speed, and what no input may break.
+//! Measures of Larder's condensing and recall: quality on texts by other people, speed, and what no input may break.
 //!
 //! Reads corpora that are not part of this repository, in place; knows Larder by its public interface only. Nothing
 //! here ships.

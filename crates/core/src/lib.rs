@@ -4,7 +4,7 @@
 //! it needs comes in as a value, and everything it decides goes out as a value. That is what makes a pack
 //! reproducible byte for byte.
 //!
-//! Inside the crate the import direction is tokens → content → {recipe, document, trace} → pack → output; the
+//! Inside the crate the import direction is tokens → content → {recall, recipe, document, trace} → pack → output; the
 //! leaf modules `hash`, `pointer` and `message` may be used by all.
 #![deny(missing_docs)]
 
@@ -15,6 +15,7 @@ pub mod message;
 pub mod output;
 pub mod pack;
 pub mod pointer;
+pub mod recall;
 pub mod recipe;
 pub mod tokens;
 pub mod trace;

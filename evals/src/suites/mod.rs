@@ -3,7 +3,9 @@
 mod diffs;
 mod html;
 mod json;
+mod linked;
 mod logs;
+mod memory;
 mod speed;
 mod text;
 
@@ -19,12 +21,14 @@ use crate::{Failure, measure};
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 6] = [
+pub const SUITES: [(&str, Suite); 8] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
     ("html", html::measure),
     ("text", text::measure),
+    ("memory", memory::measure),
+    ("linked", linked::measure),
     ("speed", speed::measure),
 ];
 

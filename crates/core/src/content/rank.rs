@@ -4,6 +4,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+pub(crate) use super::score::{STOP_WORDS, is_wide};
 use super::score::{for_each_term, query_terms};
 
 /// Okapi BM25: how fast repeating a word stops helping …
@@ -94,12 +95,10 @@ impl RankIndex {
         let mut times = vec![0_u32; windows.len()];
         for term in query_terms(query) {
             let touched = self.spread(term, &windows, &mut times);
-            let with = touched.len() as f64;
-            let weight = ln(1.0 + (windows.len() as f64 - with + 0.5) / (with + 0.5));
+            let weight = rarity(windows.len(), touched.len());
             for at in touched {
                 let tf = f64::from(std::mem::take(&mut times[at]));
-                let length = 1.0 - B + B * windows[at].words as f64 / average;
-                scores[at] += weight * tf * (K1 + 1.0) / (tf + K1 * length);
+                scores[at] += bm25(weight, tf, windows[at].words as f64 / average);
             }
         }
         let mut hits: Vec<Hit> = scores
@@ -152,6 +151,17 @@ struct Window {
     first: usize,
     end: usize,
     words: u64,
+}
+
+/// What a word is worth that `with` of `of` passages hold.
+pub(crate) fn rarity(of: usize, with: usize) -> f64 {
+    let with = with as f64;
+    ln(1.0 + (of as f64 - with + 0.5) / (with + 0.5))
+}
+
+/// What a word of this weight adds to a passage that holds it `times` and is `length` times as long as the average.
+pub(crate) fn bm25(weight: f64, times: f64, length: f64) -> f64 {
+    weight * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * length))
 }
 
 /// The natural logarithm of a number from 1 on, by exact IEEE operations: the same on every machine.

@@ -16,7 +16,7 @@ const NEIGHBOUR: [f32; 3] = [1.0, 0.4, 0.15];
 /// A query of more distinct words is cut off there.
 const MOST_QUERY_TERMS: usize = 48;
 /// Words of a question that say nothing of its subject.
-const STOP_WORDS: [&str; 60] = [
+pub(crate) const STOP_WORDS: [&str; 60] = [
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do", "does",
     "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its", "me",
     "my", "not", "of", "on", "or", "she", "should", "that", "the", "their", "them", "there", "they", "this",
@@ -56,7 +56,7 @@ pub(super) fn for_each_term(text: &str, mut term: impl FnMut(u64)) {
 }
 
 /// Scripts written without spaces between words.
-fn is_wide(c: char) -> bool {
+pub(crate) fn is_wide(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
