@@ -1,13 +1,22 @@
 //! Works out when the crate is built what follows from the vocabularies compiled in, so that no process spends its
-//! first count on it: which characters no token joins, and how far one token reaches.
+//! first count on it: which tokens join, which characters no token joins, and how far one token reaches.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::{env, error, fs};
 
 #[path = "src/tokens/bridges.rs"]
 #[allow(dead_code, reason = "the crate reads what is written here")]
 mod bridges;
+#[path = "src/tokens/hashed.rs"]
+#[allow(dead_code, reason = "the crate reads what is written here")]
+mod hashed;
+#[path = "src/tokens/merges.rs"]
+#[allow(dead_code, reason = "the crate reads what is written here")]
+mod merges;
+#[path = "src/tokens/pieces.rs"]
+#[allow(dead_code, reason = "the crate reads what is written here")]
+mod pieces;
 #[path = "src/tokens/reach.rs"]
 #[allow(dead_code, reason = "the crate reads what is written here")]
 mod reach;
@@ -15,40 +24,166 @@ mod reach;
 fn main() -> Result<(), Box<dyn error::Error>> {
     let folder = env::var_os("OUT_DIR").ok_or("OUT_DIR is not set; build with cargo")?;
     let folder = Path::new(&folder);
+    fs::write(folder.join("classes"), classes()?)?;
     for name in ["cl100k_base", "o200k_base"] {
         let vocabulary = tiktoken::get_encoding(name).ok_or("a vocabulary is not compiled in")?;
         let ids = 0..u32::try_from(vocabulary.vocab_size())?;
         let tokens: Vec<Vec<u8>> = ids.map(|id| vocabulary.decode(&[id])).collect();
         fs::write(folder.join(name).with_extension("bridges"), bridges_of(&tokens))?;
+        fs::write(folder.join(name).with_extension("merges"), merges_of(&tokens)?)?;
         fs::write(folder.join(name).with_extension("reach"), reach_of(&tokens))?;
     }
     #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
-    for file in ["build.rs", "src/tokens/bridges.rs", "src/tokens/reach.rs"] {
-        println!("cargo::rerun-if-changed={file}");
+    for file in ["build.rs", "bridges.rs", "hashed.rs", "merges.rs", "pieces.rs", "reach.rs"] {
+        let folder = if file == "build.rs" { "" } else { "src/tokens/" };
+        println!("cargo::rerun-if-changed={folder}{file}");
     }
     Ok(())
+}
+
+/// The class of each character, in blocks of which each is written once.
+fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
+    use pieces::{BLOCK, BLOCKS, BREAK, HEAD, LETTER, NUMBER, SPACE, TAIL};
+    let mut classes = vec![0; BLOCKS * BLOCK];
+    for (class, bits) in [
+        (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", HEAD),
+        (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", TAIL),
+        (r"\p{L}", LETTER),
+        (r"\p{N}", NUMBER),
+        (r"\s", SPACE),
+        (r"[\r\n]", BREAK),
+    ] {
+        match regex_syntax::parse(class)?.into_kind() {
+            regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(found)) => {
+                for range in found.ranges() {
+                    classes[range.start() as usize..=range.end() as usize]
+                        .iter_mut()
+                        .for_each(|c| *c |= bits);
+                }
+            }
+            _ => return Err("a class of characters is expected".into()),
+        }
+    }
+    let mut blocks: Vec<&[u8]> = Vec::new();
+    let mut bytes = Vec::new();
+    for block in classes.chunks(BLOCK) {
+        let at = blocks.iter().position(|known| *known == block).unwrap_or_else(|| {
+            blocks.push(block);
+            blocks.len() - 1
+        });
+        bytes.push(u8::try_from(at)?);
+    }
+    bytes.extend(blocks.concat());
+    Ok(bytes)
+}
+
+/// For each token of more than a byte, the two that it is made of last; and the tokens that are known by their bytes.
+fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
+    let ranks: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
+    let id = |token: &[u8]| match token {
+        [byte] => Some(u32::from(*byte)),
+        _ => ranks.get(token).copied(),
+    };
+    let (mut byte_pairs, mut pairs, mut whole) = (vec![u32::MAX; 256 * 256], Vec::new(), Vec::new());
+    for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
+        let at = last_join(token, rank, &ranks).ok_or("a token comes about by no joining")?;
+        let (left, right) = token.split_at(at);
+        let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is no token".into()) };
+        if [a, b].iter().any(|&part| part >= rank) || rank < 256 {
+            return Err("a token ranks before its parts".into());
+        }
+        if let &[a, b] = token.as_slice() {
+            byte_pairs[usize::from(a) << 8 | usize::from(b)] = rank;
+        }
+        let pair = merges::pair(a, b);
+        pairs.push((merges::hash_of_pair(pair), merges::entry(pair, rank).to_le_bytes()));
+        if (3..=merges::WHOLE).contains(&token.len()) {
+            let bytes = merges::whole(token);
+            whole.push((merges::hash_of_whole(bytes), bytes.to_le_bytes()));
+        }
+    }
+    let mut bytes: Vec<u8> = byte_pairs.into_iter().flat_map(u32::to_le_bytes).collect();
+    bytes.extend(hashed_table(&pairs)?);
+    bytes.extend(hashed_table(&whole)?);
+    Ok(bytes)
+}
+
+/// A table of entries by the hashes of their keys. The crowds are placed from the largest on, each by the first seed
+/// that finds free places for all of it.
+fn hashed_table<const N: usize>(entries: &[(u64, [u8; N])]) -> Result<Vec<u8>, Box<dyn error::Error>> {
+    let mut crowds = vec![Vec::new(); entries.len() / hashed::CROWD + 1];
+    for entry in entries {
+        let crowd = hashed::crowd(entry.0, crowds.len());
+        crowds[crowd].push(entry);
+    }
+    let mut order: Vec<usize> = (0..crowds.len()).collect();
+    order.sort_by_key(|&crowd| std::cmp::Reverse(crowds[crowd].len()));
+    let (mut seeds, mut placed) = (vec![0_u16; crowds.len()], vec![None; entries.len() * 21 / 20 + 1]);
+    for crowd in order {
+        let members = &crowds[crowd];
+        let places = |seed| -> Vec<usize> {
+            members.iter().map(|(hash, _)| hashed::place(*hash, seed, placed.len())).collect()
+        };
+        let are_free = |places: &[usize]| {
+            places
+                .iter()
+                .enumerate()
+                .all(|(i, place)| placed[*place].is_none() && !places[..i].contains(place))
+        };
+        let seed =
+            (0..=u16::MAX).find(|&seed| are_free(&places(seed))).ok_or("the entries find no places")?;
+        seeds[crowd] = seed;
+        for (place, (_, entry)) in places(seed).into_iter().zip(members) {
+            placed[place] = Some(entry);
+        }
+    }
+    let sizes = [u32::try_from(seeds.len())?, u32::try_from(placed.len())?];
+    let mut bytes: Vec<u8> = sizes.into_iter().flat_map(u32::to_le_bytes).collect();
+    bytes.extend(seeds.into_iter().flat_map(u16::to_le_bytes));
+    bytes.extend(placed.into_iter().flat_map(|entry| entry.copied().unwrap_or([0; N])));
+    Ok(bytes)
+}
+
+/// Where the last two parts of a token meet when its bytes are encoded by the tokens that rank before it.
+fn last_join(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<usize> {
+    let are_tokens = |&at: &usize| {
+        let (left, right) = token.split_at(at);
+        ranks.contains_key(left) && ranks.contains_key(right)
+    };
+    let mut possible = (1..token.len()).filter(are_tokens);
+    if let (Some(only), None) = (possible.next(), possible.next()) {
+        return Some(only);
+    }
+    let mut cuts: Vec<usize> = (0..=token.len()).collect();
+    while cuts.len() > 3 {
+        let joined = |at: usize| ranks.get(&token[cuts[at]..cuts[at + 2]]).filter(|&&joined| joined < rank);
+        let lowest = (0..cuts.len() - 2).filter_map(|at| Some((joined(at)?, at))).min()?;
+        cuts.remove(lowest.1 + 1);
+    }
+    cuts.get(1).copied()
 }
 
 /// Which characters some token holds together, wholly or in part.
 fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = vec![0; bridges::PAIRS + bridges::SUSPECTS];
-    let mut partial = BTreeSet::new();
     for token in tokens.iter().filter(|token| !token.is_ascii()) {
         for at in (1..token.len()).filter(|&at| starts_character(token[at])) {
             let start = (0..at).rev().find(|&i| starts_character(token[i])).unwrap_or(0);
             let left = &token[start..at];
             let right = &token[at..token.len().min(at + length(token[at]))];
-            if starts_character(left[0]) && right.len() == length(right[0]) {
+            let (last, first) = (token[at - 1], right[0]);
+            if starts_character(left[0]) && right.len() == length(first) {
                 let (byte, bit) = bridges::slot(left, right);
                 bytes[byte] |= bit;
-            } else {
-                let (byte, bit) = bridges::suspect(left[left.len() - 1], right[0]);
-                bytes[bridges::PAIRS + byte] |= bit;
-                partial.insert(bridges::packed(left, right).to_be_bytes());
+            } else if !last.is_ascii() && length(first) >= 3 {
+                // A token that ends after the first byte may stand before any second one.
+                for second in right.get(1).map_or(0x80..=0xBF, |&second| second..=second) {
+                    let (byte, bit) = bridges::suspect(last, first, second);
+                    bytes[bridges::PAIRS + byte] |= bit;
+                }
             }
         }
     }
-    bytes.extend(partial.into_iter().flatten());
     bytes
 }
 

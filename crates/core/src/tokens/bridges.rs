@@ -8,62 +8,54 @@
 const PAIR_BITS: u32 = 20;
 /// Bytes of the table of pairs.
 pub(super) const PAIRS: usize = 1 << (PAIR_BITS - 3);
-/// Bytes of the table of suspects: a bit for each last byte on the left and first byte on the right.
-pub(super) const SUSPECTS: usize = 256 * 256 / 8;
-/// Bytes of a pair of which one side is a part of a character, as [`packed`].
-const PARTIAL: usize = 16;
+/// Bits of the table of suspects.
+const SUSPECT_BITS: u32 = 16;
+/// Bytes of the table of suspects.
+pub(super) const SUSPECTS: usize = 1 << (SUSPECT_BITS - 3);
 
 /// Which neighbours some token holds together, as this crate's build script wrote it.
+#[derive(Clone, Copy)]
 pub(super) struct Bridges<'a> {
     /// Pairs of whole characters, hashed.
     pairs: &'a [u8],
-    /// For each last byte on the left: the first bytes on the right of pairs that some token holds in part.
+    /// Pairs of which some token holds a part of a character: by the last byte on the left and the first two on the
+    /// right.
     suspects: &'a [u8],
-    /// Those pairs, in order.
-    partial: &'a [[u8; PARTIAL]],
 }
 
 impl<'a> Bridges<'a> {
     /// Reads what the build script wrote.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (pairs, rest) = bytes.split_at_checked(PAIRS)?;
-        let (suspects, rest) = rest.split_at_checked(SUSPECTS)?;
-        let (partial, []) = rest.as_chunks() else { return None };
-        Some(Self { pairs, suspects, partial })
+        let (pairs, suspects) = bytes.split_at_checked(PAIRS)?;
+        (suspects.len() == SUSPECTS).then_some(Self { pairs, suspects })
     }
 
-    /// Whether some token may lie across the place where the characters `left` and `right` meet.
+    /// Whether some token may lie across the place where the characters `left` and `right` meet, both of three bytes or
+    /// more.
     #[inline]
-    pub(super) fn may_join(&self, left: &[u8], right: &[u8]) -> bool {
-        let (byte, bit) = slot(left, right);
-        if self.pairs[byte] & bit != 0 {
-            return true;
-        }
-        let (Some(&last), Some(&first)) = (left.last(), right.first()) else { return true };
-        let (byte, bit) = suspect(last, first);
-        let holds = |i: usize, j: usize| {
-            self.partial.binary_search(&packed(&left[i..], &right[..j]).to_be_bytes()).is_ok()
-        };
-        self.suspects[byte] & bit != 0 && (0..left.len()).any(|i| (1..=right.len()).any(|j| holds(i, j)))
+    pub(super) fn may_join(self, left: &[u8], right: &[u8]) -> bool {
+        let holds =
+            |table: &[u8], (byte, bit): (usize, u8)| table.get(byte).is_none_or(|byte| byte & bit != 0);
+        let (Some(&last), &[first, second, ..]) = (left.last(), right) else { return true };
+        holds(self.pairs, slot(left, right)) || holds(self.suspects, suspect(last, first, second))
     }
 }
 
-/// Up to four bytes on either side of a place, in one number.
-pub(super) fn packed(left: &[u8], right: &[u8]) -> u128 {
-    let pack = |bytes: &[u8]| bytes.iter().fold(1_u64, |key, &byte| key << 8 | u64::from(byte));
-    u128::from(pack(left)) << 64 | u128::from(pack(right))
-}
-
-/// Byte and bit of two bytes in the table of suspects.
+/// Byte and bit in the table of suspects of the last byte of a character and the first two of the next, both of three
+/// bytes or more.
 #[inline]
-pub(super) fn suspect(last: u8, first: u8) -> (usize, u8) {
-    (usize::from(last) * 32 + usize::from(first >> 3), 1 << (first & 7))
+pub(super) fn suspect(last: u8, first: u8, second: u8) -> (usize, u8) {
+    let key = usize::from(last & 0x3F) << 10 | usize::from(first & 0x0F) << 6 | usize::from(second & 0x3F);
+    (key >> 3, 1 << (key & 7))
 }
 
 /// Byte and bit of a pair of characters in the table.
 #[inline]
 pub(super) fn slot(left: &[u8], right: &[u8]) -> (usize, u8) {
-    let key = left.iter().chain(right).fold(0_u64, |key, &byte| key << 8 | u64::from(byte));
-    let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIR_BITS);
+    let packed = |bytes: &[u8]| match *bytes {
+        [a, b, c] => u64::from(u32::from_be_bytes([0, a, b, c])),
+        _ => bytes.iter().fold(0_u64, |key, &byte| key << 8 | u64::from(byte)),
+    };
+    let hash = (packed(left) << 32 | packed(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIR_BITS);
     ((hash >> 3) as usize, 1 << (hash & 7))
 }

@@ -21,10 +21,12 @@ const GAP: u8 = 1;
 /// … and after a letter or digit, any other ASCII character but letters, digits and the apostrophe, with which
 /// contractions begin.
 const SIGN: u8 = 2;
+/// A character that is not ASCII, before which or after which more has to be looked at.
+const WIDE: u8 = 4;
 
 /// Before which kinds of bytes a cut after this byte is safe.
 const AFTER: [u8; 256] = {
-    let mut table = [0; 256];
+    let mut table = [WIDE; 256];
     let mut byte = 0;
     while byte < 128 {
         table[byte] = match byte as u8 {
@@ -37,15 +39,16 @@ const AFTER: [u8; 256] = {
     table
 };
 
-/// Of which kind this byte is.
+/// Of which kind this byte is; none if it goes on with a character.
 const BEFORE: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
-    while byte < 128 {
+    while byte < 256 {
         table[byte] = match byte as u8 {
-            b' ' | b'\t' => GAP,
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'\'' => 0,
-            _ => SIGN,
+            b' ' | b'\t' => GAP | WIDE,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'\'' | 0xC0.. => WIDE,
+            0x80..0xC0 => 0,
+            _ => SIGN | WIDE,
         };
         byte += 1;
     }
@@ -65,7 +68,8 @@ pub(super) fn is_safe(text: &str, at: usize) -> bool {
     is_safe_after_wide(text, at, after)
 }
 
-/// Whether counts add up when a text is cut between an ASCII character and the byte after it.
+/// Whether counts add up when a text is cut between an ASCII character and the byte after it; after any other
+/// character, whether a character starts there.
 #[inline]
 pub(super) fn is_safe_between(before: u8, after: u8) -> bool {
     AFTER[usize::from(before)] & BEFORE[usize::from(after)] != 0
@@ -73,7 +77,7 @@ pub(super) fn is_safe_between(before: u8, after: u8) -> bool {
 
 /// The same where the character before is not ASCII.
 fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
-    let kind = BEFORE[usize::from(after)];
+    let kind = BEFORE[usize::from(after)] & !WIDE;
     if kind == 0 && !matches!(after, 0xE3 | 0xEF) {
         return false;
     }
@@ -91,7 +95,7 @@ fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
 }
 
 /// Hiragana, Katakana, Han, Yi and Hangul letters, of which each pattern makes pieces as of any letter.
-pub(super) fn is_east_asian_letter(c: char) -> bool {
+pub(super) const fn is_east_asian_letter(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{A000}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}' | '\u{20000}'..='\u{2A6DF}')
 }

@@ -1,6 +1,8 @@
 //! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
 
 use super::bridges::Bridges;
+use super::merges::Merges;
+use super::pieces::{Classes, Pattern};
 use super::reach::Reach;
 use super::{runs, words};
 
@@ -45,7 +47,7 @@ impl Engine for Bytes {
 /// The longest token of cl100k_base and of o200k_base: 128 spaces.
 const LONGEST_OPENAI_TOKEN: usize = 128;
 
-/// An OpenAI vocabulary, compiled in, unpacked at the first count.
+/// An OpenAI vocabulary, compiled in.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OpenAi {
     Cl100k,
@@ -60,9 +62,18 @@ impl OpenAi {
         }
     }
 
-    fn vocabulary(self) -> &'static tiktoken::CoreBpe {
-        #[allow(clippy::expect_used, reason = "both vocabularies are compiled in by the crate's features")]
-        tiktoken::get_encoding(self.name()).expect("the vocabulary is compiled in")
+    /// The tables, as the build script wrote them; nothing is unpacked, pages are read when they are first used.
+    pub(super) fn vocabulary(self) -> Option<Vocabulary<'static>> {
+        let (merges, pattern) = match self {
+            Self::Cl100k => {
+                (&include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.merges"))[..], Pattern::Cl100k)
+            }
+            Self::O200k => {
+                (&include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.merges"))[..], Pattern::O200k)
+            }
+        };
+        let classes = Classes::read(include_bytes!(concat!(env!("OUT_DIR"), "/classes")))?;
+        Some(Vocabulary { merges: Merges::read(merges)?, classes, pattern })
     }
 
     fn reach(self) -> Reach<'static> {
@@ -83,11 +94,12 @@ impl OpenAi {
 
 impl Engine for OpenAi {
     fn count(&self, text: &str) -> usize {
-        let vocabulary = self.vocabulary();
-        if let Some(tokens) = runs::count_shortened(text, |part| token_lengths(vocabulary, part)) {
+        // The tables are whole, as the build script wrote them; a byte each would be the proven bound.
+        let Some(vocabulary) = self.vocabulary() else { return text.len() };
+        if let Some(tokens) = runs::count_shortened(text, |part| vocabulary.lengths(part)) {
             return tokens;
         }
-        words::count(text, *self as usize, self.bridges().as_ref(), |word| vocabulary.count(word))
+        words::count(text, *self as usize, self.bridges(), |word| vocabulary.count(word))
     }
 
     fn shape(&self) -> Shape {
@@ -99,6 +111,34 @@ impl Engine for OpenAi {
     }
 }
 
-fn token_lengths(vocabulary: &tiktoken::CoreBpe, text: &str) -> Vec<usize> {
-    vocabulary.encode(text).iter().map(|&id| vocabulary.decode(&[id]).len()).collect()
+/// The tables of a vocabulary.
+#[derive(Clone, Copy)]
+pub(super) struct Vocabulary<'a> {
+    pub(super) merges: Merges<'a>,
+    classes: Classes<'a>,
+    pattern: Pattern,
+}
+
+impl Vocabulary<'_> {
+    /// The pieces of a text, each to be encoded alone.
+    pub(super) fn pieces(self, text: &str) -> impl Iterator<Item = &str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (piece, after) = rest.split_at(self.classes.first_piece(rest, self.pattern));
+            rest = after;
+            Some(piece)
+        })
+    }
+
+    pub(super) fn count(self, text: &str) -> usize {
+        self.pieces(text).map(|piece| self.merges.count(piece.as_bytes())).sum()
+    }
+
+    /// The bytes of each token of a text.
+    pub(super) fn lengths(self, text: &str) -> Vec<usize> {
+        self.pieces(text).flat_map(|piece| self.merges.lengths(piece.as_bytes())).collect()
+    }
 }

@@ -3,6 +3,8 @@
 
 /// Factors are hundredths, so that a charge is the same on every machine.
 const WHOLE: usize = 100;
+/// The factor 1 in parts per million.
+const ONE_PPM: u64 = 1_000_000;
 /// The start of a text that tells prose from code.
 const LOOKED_AT: usize = 4 * 1024;
 /// From this share of signs that code is full of and prose is not, in hundredths, a text counts as code.
@@ -24,6 +26,11 @@ pub(super) struct Margin {
     json: usize,
     code: usize,
     upper: usize,
+}
+
+/// A factor with its reserve: a twentieth, for prompts that lie above the average.
+const fn reserved(factor_ppm: u64) -> u64 {
+    factor_ppm.saturating_add(factor_ppm / 20)
 }
 
 impl ClaudeGeneration {
@@ -60,6 +67,34 @@ impl ClaudeGeneration {
 impl Margin {
     /// For counts that are no estimates.
     pub(super) const NONE: Self = Self { prose: WHOLE, json: WHOLE, code: WHOLE, upper: WHOLE };
+
+    /// For vocabularies of which nothing is known: smaller ones than o200k_base take up to a third more for English and
+    /// code; the upper end is the widest that was measured for vocabularies that are not public.
+    pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
+
+    /// What is charged for prose that takes `tokens` in the model's own vocabulary, most likely.
+    pub(super) fn charge_of(self, tokens: usize) -> usize {
+        tokens.saturating_mul(self.upper) / self.prose
+    }
+
+    /// The margin whose upper end is this one's times `factor_ppm`, and a reserve; never higher than this one's.
+    pub(super) fn corrected(self, factor_ppm: u64) -> Self {
+        let scaled =
+            u128::try_from(self.upper).unwrap_or(u128::MAX).saturating_mul(u128::from(reserved(factor_ppm)));
+        let upper = usize::try_from(scaled.div_ceil(u128::from(ONE_PPM))).unwrap_or(usize::MAX);
+        if factor_ppm == ONE_PPM || upper >= self.upper {
+            return self;
+        }
+        // What was reported is likelier than what was measured elsewhere.
+        let middle = (upper * WHOLE / (WHOLE + WHOLE / 20)).max(1);
+        Self { prose: middle, json: middle, code: middle, upper }
+    }
+
+    /// What was charged before a correction by `factor_ppm`, of what is charged after it.
+    pub(super) fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
+        let factor = if factor_ppm == ONE_PPM { ONE_PPM } else { reserved(factor_ppm).clamp(1, ONE_PPM) };
+        u64::try_from(u128::from(charged) * u128::from(ONE_PPM) / u128::from(factor)).unwrap_or(u64::MAX)
+    }
 
     /// What is charged for `tokens` of the related vocabulary.
     pub(super) fn charge(self, tokens: usize) -> usize {
@@ -117,6 +152,19 @@ mod tests {
         for limit in 0..10_000 {
             assert!(margin.charge(margin.uncharged(limit)) <= limit);
             assert!(margin.charge(margin.uncharged(limit) + 1) > limit);
+        }
+    }
+
+    #[test]
+    fn a_correction_lowers_the_charge_with_a_reserve_and_never_raises_it() {
+        let margin = ClaudeGeneration::From4_7.margin();
+        assert_eq!(margin.corrected(ONE_PPM), margin);
+        assert_eq!(margin.corrected(500_000).charge(100), 126, "half of 240, and a twentieth");
+        assert_eq!(margin.corrected(2_000_000), margin);
+        for factor in [400_000, 500_000, 930_000, ONE_PPM, 3_000_000] {
+            let (before, after) = (margin.charge(10_000), margin.corrected(factor).charge(10_000));
+            let back = Margin::uncorrected(after as u64, factor) as usize;
+            assert!(back.abs_diff(before) <= before / 100, "{factor}: {before} {after} {back}");
         }
     }
 

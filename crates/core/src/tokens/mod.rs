@@ -11,9 +11,14 @@ mod engine;
 mod estimate;
 mod framing;
 mod gguf;
+mod hashed;
 mod hub;
+mod merges;
 mod parallel;
+mod pieces;
 mod reach;
+#[cfg(test)]
+mod reference;
 mod registry;
 mod runs;
 mod trim;
@@ -34,6 +39,8 @@ use engine::{Engine, OpenAi};
 use estimate::Margin;
 use trim::Side;
 
+/// Bytes of a token of English, about.
+const BYTES_PER_TOKEN: usize = 4;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
 
@@ -105,8 +112,8 @@ struct Inner {
     label: Label,
     framing: Framing,
     margin: Margin,
-    engine: Box<dyn Engine>,
-    cache: Cache,
+    engine: Arc<dyn Engine>,
+    cache: Arc<Cache>,
 }
 
 impl std::fmt::Debug for Counter {
@@ -124,8 +131,8 @@ impl Default for Counter {
 
 impl Counter {
     fn new(name: &str, label: Label, framing: Framing, engine: impl Engine + 'static) -> Self {
-        let (name, margin, engine) = (name.to_owned(), Margin::NONE, Box::new(engine));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Cache::default() }) }
+        let (name, margin, engine) = (name.to_owned(), Margin::NONE, Arc::new(engine));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
     }
 
     /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default (R0-21.1, C60).
@@ -143,8 +150,53 @@ impl Counter {
     pub fn claude(generation: ClaudeGeneration) -> Self {
         let (name, label, framing) =
             (generation.tokenizer().to_owned(), Label::Estimated, Framing::ANTHROPIC);
-        let (margin, engine) = (generation.margin(), Box::new(OpenAi::O200k));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Cache::default() }) }
+        let (margin, engine) = (generation.margin(), Arc::new(OpenAi::O200k));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+    }
+
+    /// An estimate for models of which nothing is known: o200k_base times what other vocabularies take on top. It is
+    /// for where the window is a guess, too; [`bytes`](Self::bytes) is the bound that always holds.
+    pub fn unknown() -> Self {
+        let (name, label, framing) = ("estimate".to_owned(), Label::Estimated, Framing::OPENAI);
+        let (margin, engine) = (Margin::UNKNOWN, Arc::new(OpenAi::O200k));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+    }
+
+    /// What is charged, about, for text that the model would count as `tokens`: more where the count is an estimate or
+    /// a bound. For sizes that are wished, as opposed to limits that must hold.
+    pub fn charge_of(&self, tokens: usize) -> usize {
+        match self.inner.label {
+            Label::Exact => tokens,
+            Label::Estimated => self.inner.margin.charge_of(tokens),
+            Label::Bounded => tokens.saturating_mul(BYTES_PER_TOKEN),
+        }
+    }
+
+    /// An estimate, corrected by what the provider reported: `factor_ppm` are reported tokens per million that
+    /// [`count`](Self::count) charged. What is charged from now on lies a twentieth above what was reported on average,
+    /// and never above the estimate. Any other counter stays as it is, and so does an estimate by the factor 1.
+    #[must_use]
+    pub fn corrected(&self, factor_ppm: u64) -> Self {
+        let inner = &self.inner;
+        let margin = inner.margin.corrected(factor_ppm);
+        if inner.label != Label::Estimated || margin == inner.margin {
+            return self.clone();
+        }
+        Self {
+            inner: Arc::new(Inner {
+                name: format!("{}*{factor_ppm}ppm", inner.name),
+                label: inner.label,
+                framing: inner.framing,
+                margin,
+                engine: Arc::clone(&inner.engine),
+                cache: Arc::clone(&inner.cache),
+            }),
+        }
+    }
+
+    /// What would have been charged without the correction by `factor_ppm`, about.
+    pub fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
+        Margin::uncorrected(charged, factor_ppm)
     }
 
     /// One token per UTF-8 byte: the proven bound for every byte-level vocabulary, for models not known.

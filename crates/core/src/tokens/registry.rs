@@ -30,7 +30,8 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The tokenizers compiled in: cl100k_base, o200k_base, the estimates for Claude, and the bound by bytes.
+    /// The tokenizers compiled in: cl100k_base, o200k_base, the estimates for Claude and for unknown models, and the
+    /// bound by bytes.
     /// A vocabulary is unpacked at its first count.
     pub fn builtin() -> Self {
         let counters = [
@@ -38,6 +39,7 @@ impl Registry {
             Counter::o200k(),
             Counter::claude(ClaudeGeneration::To4_6),
             Counter::claude(ClaudeGeneration::From4_7),
+            Counter::unknown(),
             Counter::bytes(),
         ];
         let tokenizers = counters.into_iter().map(|counter| (counter.name().to_owned(), counter)).collect();

@@ -14,8 +14,8 @@ use super::cuts;
 const LONGEST: usize = 30;
 /// Two words up to this many bytes share a bucket.
 const SHORT: usize = 14;
-/// Buckets of a table; half a megabyte in all, which stays in the cache of a processor's core.
-const BUCKETS_LOG2: u32 = 14;
+/// Buckets of a table; a quarter of a megabyte in all, which stays in the cache of a processor's core.
+const BUCKETS_LOG2: u32 = 13;
 /// Vocabularies with tables.
 const VOCABULARIES: usize = 2;
 /// Tables per vocabulary: as many threads look up words at once, any more count without.
@@ -38,21 +38,21 @@ thread_local! {
 pub(super) fn count(
     text: &str,
     vocabulary: usize,
-    bridges: Option<&Bridges<'_>>,
+    bridges: Option<Bridges<'_>>,
     count: impl Fn(&str) -> usize,
 ) -> usize {
     let Some(mut known) = KNOWN.get(vocabulary).and_then(free_table) else { return count(text) };
-    known.resize(1 << BUCKETS_LOG2, [0; 2]);
+    if known.is_empty() {
+        // Pages of it come into being when a word falls there.
+        *known = vec![[0; 2]; 1 << BUCKETS_LOG2];
+    }
     let bytes = text.as_bytes();
     let (mut total, mut start) = (0, 0);
     let mut before = b' ';
     for (at, &after) in bytes.iter().enumerate() {
-        let cut = if before.is_ascii() {
-            cuts::is_safe_between(before, after)
-        } else {
-            after & 0xC0 != 0x80 && is_cut_after_wide(text, at, after, bridges)
-        };
-        if cut && start < at {
+        // Nothing is cut before the first byte: what is taken to stand before it is a space.
+        let may_cut = cuts::is_safe_between(before, after);
+        if may_cut && (before.is_ascii() || is_cut_after_wide(text, at, after, bridges)) {
             total += look_up(&mut known, text, start, at, &count);
             start = at;
         }
@@ -81,30 +81,45 @@ fn free_table(tables: &'static [Mutex<Vec<Bucket>>; TABLES]) -> Option<MutexGuar
 
 /// Whether a text may be cut at `at`, where a character starts and the one before is not ASCII.
 #[inline]
-fn is_cut_after_wide(text: &str, at: usize, after: u8, bridges: Option<&Bridges<'_>>) -> bool {
+fn is_cut_after_wide(text: &str, at: usize, after: u8, bridges: Option<Bridges<'_>>) -> bool {
     let bytes = text.as_bytes();
-    if let Some((left, right)) = three_byte_letters(bytes, at) {
-        return bridges.is_some_and(|bridges| !bridges.may_join(&left, &right));
-    }
     let has_four_bytes = |from: usize| bytes.get(from).is_some_and(|&byte| byte >= 0xF0);
-    let is_rare = has_four_bytes(at) || at.checked_sub(4).is_some_and(has_four_bytes);
-    cuts::is_safe(text, at) || (after >= 0xE3 && is_rare && is_divisible(text, at, bridges))
+    let four_before = || at.checked_sub(4).is_some_and(has_four_bytes);
+    if let Some(right) = letter_of_three(bytes, at) {
+        return match at.checked_sub(3).and_then(|before| letter_of_three(bytes, before)) {
+            Some(left) => bridges.is_some_and(|bridges| !bridges.may_join(&left, &right)),
+            None => four_before() && is_divisible(text, at, bridges),
+        };
+    }
+    cuts::is_safe(text, at)
+        || (after >= 0xE3 && (has_four_bytes(at) || four_before()) && is_divisible(text, at, bridges))
 }
 
-/// The characters that meet at `at`, if both are letters of scripts without spaces in three bytes, as nearly all are.
+/// The letter at `at` if its script has no spaces and it has three bytes, as nearly all of them have.
 #[inline]
-fn three_byte_letters(bytes: &[u8], at: usize) -> Option<([u8; 3], [u8; 3])> {
-    let left = <[u8; 3]>::try_from(bytes.get(at.checked_sub(3)?..at)?).ok()?;
-    let right = <[u8; 3]>::try_from(bytes.get(at..at + 3)?).ok()?;
-    let is_letter = |[a, b, c]: [u8; 3]| {
-        let code = u32::from(a & 0x0F) << 12 | u32::from(b & 0x3F) << 6 | u32::from(c & 0x3F);
-        matches!(a, 0xE3..=0xED) && char::from_u32(code).is_some_and(cuts::is_east_asian_letter)
-    };
-    (is_letter(left) && is_letter(right)).then_some((left, right))
+fn letter_of_three(bytes: &[u8], at: usize) -> Option<[u8; 3]> {
+    let letter @ [a, b, c] = <[u8; 3]>::try_from(bytes.get(at..at + 3)?).ok()?;
+    let block = usize::from(a & 0x0F) << 6 | usize::from(b & 0x3F);
+    (a >= 0xE0 && LETTERS_OF_THREE[block] >> (c & 0x3F) & 1 == 1).then_some(letter)
 }
+
+/// For each block of 64 characters of up to three bytes, a bit for each that is a letter of a script without spaces.
+static LETTERS_OF_THREE: [u64; 1024] = {
+    let mut blocks = [0; 1024];
+    let mut code = 0x3000;
+    while code < 0xD800 {
+        if let Some(c) = char::from_u32(code)
+            && cuts::is_east_asian_letter(c)
+        {
+            blocks[code as usize / 64] |= 1 << (code % 64);
+        }
+        code += 1;
+    }
+    blocks
+};
 
 /// Whether two letters of scripts without spaces meet at `at` that no token joins.
-fn is_divisible(text: &str, at: usize, bridges: Option<&Bridges<'_>>) -> bool {
+fn is_divisible(text: &str, at: usize, bridges: Option<Bridges<'_>>) -> bool {
     let Some((left, right)) = text.split_at_checked(at) else { return false };
     let (Some(a), Some(b)) = (left.chars().next_back(), right.chars().next()) else { return false };
     let (left, right) = (&text.as_bytes()[at - a.len_utf8()..at], &text.as_bytes()[at..at + b.len_utf8()]);
@@ -123,56 +138,85 @@ fn look_up(
 ) -> usize {
     let length = end - start;
     let miss = || count(&text[start..end]);
-    if length > LONGEST {
-        return miss();
-    }
-    let word = word(text.as_bytes(), start, length);
-    let Some(bucket) = known.get_mut(place(word)) else { return miss() };
-    let holds_long = (bucket[1] >> 112) as u8 > SHORT as u8;
-    let is = |entry: u128, word: u128| entry << 8 == word << 8;
     if length > SHORT {
-        if holds_long && bucket[0] == word[0] && is(bucket[1], word[1]) {
-            return (bucket[1] >> 120) as usize;
-        }
-    } else if !holds_long {
-        if is(bucket[0], word[0]) {
+        return look_up_long(known, text.as_bytes(), start, length, miss);
+    }
+    let word = short_word(text.as_bytes(), start, length);
+    let Some(bucket) = known.get_mut(place([word, 0])) else { return miss() };
+    let is = |entry: u128| entry << 8 == word << 8;
+    let holds_long = holds_long(bucket);
+    if !holds_long {
+        if is(bucket[0]) {
             return (bucket[0] >> 120) as usize;
         }
-        if is(bucket[1], word[0]) {
+        if is(bucket[1]) {
             bucket.swap(0, 1);
             return (bucket[0] >> 120) as usize;
         }
     }
     let tokens = miss();
     if let Ok(small) = u8::try_from(tokens) {
-        let counted = u128::from(small) << 120;
-        *bucket = match (length > SHORT, holds_long) {
-            (true, _) => [word[0], word[1] | counted],
-            (false, true) => [word[0] | counted, 0],
-            (false, false) => [word[0] | counted, bucket[0]],
-        };
+        *bucket = [word | u128::from(small) << 120, if holds_long { 0 } else { bucket[0] }];
     }
     tokens
 }
 
-/// What a bucket holds of a word, without the count; the second half is 0 for a short one.
-#[inline]
-fn word(bytes: &[u8], start: usize, length: usize) -> Bucket {
-    let [low, high] = match bytes.get(start..start + 32).and_then(|wide| <[u8; 32]>::try_from(wide).ok()) {
-        Some(wide) => halves(wide),
-        None => {
-            let mut padded = [0; 32];
-            padded[..length].copy_from_slice(&bytes[start..start + length]);
-            halves(padded)
-        }
-    };
-    let first = |half: u128, kept: usize| half & ((1 << (8 * kept)) - 1);
-    let tag = (length as u128) << 112;
-    match length {
-        0..=SHORT => [first(low, length) | tag, 0],
-        15 => [first(low, 15), tag],
-        _ => [low, first(high, length - 16) | tag],
+/// The same for a word that takes a bucket for itself, or is too long for that.
+fn look_up_long(
+    known: &mut [Bucket],
+    bytes: &[u8],
+    start: usize,
+    length: usize,
+    miss: impl FnOnce() -> usize,
+) -> usize {
+    if length > LONGEST {
+        return miss();
     }
+    let word = long_word(bytes, start, length);
+    let Some(bucket) = known.get_mut(place(word)) else { return miss() };
+    if holds_long(bucket) && bucket[0] == word[0] && bucket[1] << 8 == word[1] << 8 {
+        return (bucket[1] >> 120) as usize;
+    }
+    let tokens = miss();
+    if let Ok(small) = u8::try_from(tokens) {
+        *bucket = [word[0], word[1] | u128::from(small) << 120];
+    }
+    tokens
+}
+
+#[inline]
+fn holds_long(bucket: &Bucket) -> bool {
+    (bucket[1] >> 112) as u8 > SHORT as u8
+}
+
+/// The bytes of a half up to a length, and that length; by length.
+static SHORT_WORDS: [(u128, u128); SHORT + 1] = {
+    let mut words = [(0, 0); SHORT + 1];
+    let mut length = 0;
+    while length <= SHORT {
+        words[length] = ((1 << (8 * length)) - 1, (length as u128) << 112);
+        length += 1;
+    }
+    words
+};
+
+/// What a bucket holds of a short word, without the count.
+#[inline]
+fn short_word(bytes: &[u8], start: usize, length: usize) -> u128 {
+    let half = match bytes.get(start..start + 16).and_then(|half| <[u8; 16]>::try_from(half).ok()) {
+        Some(half) => u128::from_le_bytes(half),
+        None => long_word(bytes, start, length)[0],
+    };
+    let (mask, tag) = SHORT_WORDS[length];
+    half & mask | tag
+}
+
+/// What a bucket holds of a longer word, without the count.
+fn long_word(bytes: &[u8], start: usize, length: usize) -> Bucket {
+    let mut padded = [0; 32];
+    padded[..length].copy_from_slice(&bytes[start..start + length]);
+    let [low, high] = halves(padded);
+    [low, high | (length as u128) << 112]
 }
 
 #[inline]

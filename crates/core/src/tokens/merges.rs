@@ -1,0 +1,203 @@
+//! Byte-pair encoding of one piece. Knows which tokens join to which, nothing of text.
+//!
+//! Tokens are known by their ranks, single bytes by their value, which is below every rank of a longer token. A token
+//! only ever comes about by joining the two that its own bytes, encoded alone, are made of last: no token reaches over
+//! the ends of those bytes before, so they are encoded as if alone. Therefore a table of one pair per token is enough,
+//! and no bytes have to be compared.
+
+use std::collections::BTreeMap;
+
+use super::hashed::{self, Hashed};
+
+/// Bits of a rank.
+const RANK_BITS: u32 = 18;
+/// What pairs that do not join have for a rank.
+const NONE: u32 = u32::MAX;
+/// Pieces up to this many bytes are searched for the next pair to join; in longer ones a queue gives it.
+const SHORT: usize = 48;
+/// Bytes of the table of pairs of bytes: ranks of four bytes.
+pub(super) const BYTE_PAIRS: usize = 256 * 256 * 4;
+/// Tokens of up to this many bytes are known by their bytes, too.
+pub(super) const WHOLE: usize = 15;
+
+/// Which tokens join, as this crate's build script wrote it.
+#[derive(Clone, Copy)]
+pub(super) struct Merges<'a> {
+    /// The rank of each pair of bytes.
+    bytes: &'a [[u8; 4]],
+    /// Pairs of tokens and the rank that they join to.
+    pairs: Hashed<'a, 8>,
+    /// The bytes of tokens, so that most words need no joining.
+    whole: Hashed<'a, 16>,
+}
+
+impl<'a> Merges<'a> {
+    /// Reads what the build script wrote.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (byte_pairs, rest) = bytes.split_at_checked(BYTE_PAIRS)?;
+        let (byte_pairs, []) = byte_pairs.as_chunks() else { return None };
+        let (pairs, rest) = Hashed::read(rest)?;
+        let (whole, []) = Hashed::read(rest)? else { return None };
+        Some(Self { bytes: byte_pairs, pairs, whole })
+    }
+
+    #[inline]
+    fn of_bytes(self, left: u8, right: u8) -> u32 {
+        self.bytes
+            .get(usize::from(left) << 8 | usize::from(right))
+            .map_or(NONE, |rank| u32::from_le_bytes(*rank))
+    }
+
+    #[inline]
+    fn of_tokens(self, left: u32, right: u32) -> u32 {
+        let key = pair(left, right);
+        let entry = self.pairs.candidate(hash_of_pair(key)).map_or(0, |entry| u64::from_le_bytes(*entry));
+        if entry >> RANK_BITS == key { (entry & ((1 << RANK_BITS) - 1)) as u32 } else { NONE }
+    }
+
+    /// Whether the bytes of a piece, at most [`WHOLE`], are a token.
+    #[inline]
+    fn is_whole(self, piece: &[u8]) -> bool {
+        let whole = whole(piece);
+        self.whole.candidate(hash_of_whole(whole)).is_some_and(|entry| u128::from_le_bytes(*entry) == whole)
+    }
+
+    /// Tokens of a piece.
+    pub(super) fn count(self, piece: &[u8]) -> usize {
+        match piece.len() {
+            0 | 1 => piece.len(),
+            2 => 1 + usize::from(self.of_bytes(piece[0], piece[1]) == NONE),
+            ..=WHOLE if self.is_whole(piece) => 1,
+            ..=SHORT => self.count_short(piece),
+            _ => self.lengths(piece).len(),
+        }
+    }
+
+    #[inline]
+    fn count_short(self, piece: &[u8]) -> usize {
+        let mut tokens = [0; SHORT];
+        let mut joined = [NONE; SHORT];
+        for (token, &byte) in tokens.iter_mut().zip(piece) {
+            *token = u32::from(byte);
+        }
+        for (rank, bytes) in joined.iter_mut().zip(piece.windows(2)) {
+            *rank = self.of_bytes(bytes[0], bytes[1]);
+        }
+        let mut count = piece.len();
+        loop {
+            let (mut lowest, mut at) = (NONE, 0);
+            for (i, &rank) in joined[..count - 1].iter().enumerate() {
+                if rank < lowest {
+                    (lowest, at) = (rank, i);
+                }
+            }
+            if lowest == NONE {
+                return count;
+            }
+            tokens.copy_within(at + 2..count, at + 1);
+            joined.copy_within(at + 1..count, at);
+            count -= 1;
+            tokens[at] = lowest;
+            if at + 1 < count {
+                joined[at] = self.of_tokens(lowest, tokens[at + 1]);
+            }
+            if at > 0 {
+                joined[at - 1] = self.of_tokens(tokens[at - 1], lowest);
+            }
+        }
+    }
+
+    /// The bytes of each token of a piece.
+    ///
+    /// A token ranks above those that it is made of, so ranks come up in order, and all places of a rank are known when
+    /// its turn comes.
+    pub(super) fn lengths(self, piece: &[u8]) -> Vec<usize> {
+        let mut parts: Vec<Part> = (0..piece.len())
+            .map(|at| Part { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
+            .collect();
+        let mut queue: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, bytes) in piece.windows(2).enumerate() {
+            offer(&mut parts, &mut queue, at, self.of_bytes(bytes[0], bytes[1]));
+        }
+        while let Some((rank, mut places)) = queue.pop_first() {
+            places.sort_unstable();
+            for at in places {
+                // What was offered before a neighbour joined another is out of date.
+                if parts[at].joined != rank {
+                    continue;
+                }
+                let next = at + parts[at].length;
+                parts[next].joined = NONE;
+                parts[at].token = rank;
+                parts[at].length += parts[next].length;
+                let after = at + parts[at].length;
+                parts[after - 1].start = at;
+                let joined = parts.get(after).map_or(NONE, |after| self.of_tokens(rank, after.token));
+                offer(&mut parts, &mut queue, at, joined);
+                if let Some(before) = at.checked_sub(1).map(|end| parts[end].start) {
+                    let joined = self.of_tokens(parts[before].token, rank);
+                    offer(&mut parts, &mut queue, before, joined);
+                }
+            }
+        }
+        let mut at = 0;
+        std::iter::from_fn(|| {
+            let length = parts.get(at)?.length;
+            at += length;
+            Some(length)
+        })
+        .collect()
+    }
+}
+
+/// Takes down that the part at `at` joins with the next one to the token of this rank.
+fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
+    parts[at].joined = rank;
+    if rank != NONE {
+        queue.entry(rank).or_default().push(at);
+    }
+}
+
+/// A part of a long piece, described where its first byte is; where its last byte is stands its start.
+struct Part {
+    token: u32,
+    /// The rank to which it joins with the next part, or [`NONE`].
+    joined: u32,
+    length: usize,
+    start: usize,
+}
+
+/// A pair of tokens as a key.
+pub(super) fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << RANK_BITS | u64::from(right)
+}
+
+pub(super) fn hash_of_pair(pair: u64) -> u64 {
+    hashed::hash(pair, 0)
+}
+
+/// What the table holds of a pair.
+#[allow(dead_code, reason = "the build script makes the table")]
+pub(super) fn entry(pair: u64, rank: u32) -> u64 {
+    pair << RANK_BITS | u64::from(rank)
+}
+
+/// Up to [`WHOLE`] bytes and their length in one number.
+#[inline]
+pub(super) fn whole(piece: &[u8]) -> u128 {
+    let length = piece.len();
+    let bytes = if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
+        // The bytes that both chunks hold fall onto themselves.
+        u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (length - 8))
+    } else if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
+        u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (length - 4))
+    } else {
+        piece.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u128::from(byte))
+    };
+    bytes | (length as u128) << (8 * WHOLE)
+}
+
+#[inline]
+pub(super) fn hash_of_whole(whole: u128) -> u64 {
+    hashed::hash(whole as u64, (whole >> 64) as u64)
+}
