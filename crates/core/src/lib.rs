@@ -4,8 +4,8 @@
 //! it needs comes in as a value, and everything it decides goes out as a value. That is what makes a pack
 //! reproducible byte for byte.
 //!
-//! Inside the crate the import direction is tokens → content → {recall, recipe, document, trace} → pack → output; the
-//! leaf modules `hash`, `pointer` and `message` may be used by all.
+//! Inside the crate the import direction is tokens → content → {recall, recipe, document, trace} → pack → output, with
+//! policy over pack; the leaf modules `hash`, `pointer` and `message` may be used by all.
 #![deny(missing_docs)]
 
 pub mod content;
@@ -15,6 +15,7 @@ pub mod message;
 pub mod output;
 pub mod pack;
 pub mod pointer;
+pub mod policy;
 pub mod recall;
 pub mod recipe;
 pub mod tokens;

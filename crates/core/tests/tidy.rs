@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The modules of the core, and the modules that each may import besides itself. `hash`, `pointer` and `message` are
 /// the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document, trace} →
 /// pack → output.
-const MAY_IMPORT: [(&str, &[&str]); 11] = [
+const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("hash", &[]),
     ("message", &[]),
     ("pointer", &["hash"]),
@@ -26,6 +26,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("document", &["content", "hash", "message", "pointer", "tokens"]),
     ("trace", &["content", "hash", "message", "pointer", "tokens"]),
     ("pack", &["content", "document", "hash", "message", "pointer", "recipe", "tokens", "trace"]),
+    ("policy", &["content", "hash", "message", "pack", "pointer", "tokens"]),
     ("output", &["content", "document", "hash", "message", "pack", "pointer", "recipe", "tokens", "trace"]),
 ];
 

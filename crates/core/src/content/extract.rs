@@ -39,7 +39,7 @@ pub(super) fn extract(
     let scores = Scores::new(job.request.text, &ranges, job.request.query);
     let telling = job.telling();
     let mut needed = job.original_tokens;
-    for header in Header::LADDER {
+    for &header in Header::ladder(job) {
         let renderer = Renderer::new(job, header).in_manner(manner);
         let dear = job.request.counter.count(&renderer.header()) > target / header.share();
         if dear && header != Header::Bare {
@@ -113,7 +113,8 @@ impl Attempt<'_> {
     }
 
     fn pieces(&self, grain: Grain) -> Vec<Piece> {
-        refine(self.job.request.text, self.units, &self.job.required, self.first, grain)
+        let job = self.job;
+        refine(job.request.text, self.units, &job.required, self.first, job.view.above, grain)
     }
 
     fn selection<'s>(&'s self, pieces: &'s [Piece]) -> Selection<'s> {

@@ -15,7 +15,7 @@ use super::pins::{self, ErrorSense, Span, SpanKind};
 use super::render::Lines;
 use super::retold::Retold;
 use super::units::Piece;
-use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Probes};
+use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Probes};
 use crate::hash::ContentHash;
 use crate::pointer::{Pointer, PointerId};
 
@@ -121,6 +121,8 @@ pub(super) struct Job<'a> {
     pub(super) lines: Lines,
     /// Where the words of the request's text stand in the original, if it is not the original itself.
     pub(super) retold: Option<&'a Retold>,
+    /// What the reader sees and knows beside the condensed text.
+    pub(super) view: InView<'a>,
     tokens_per_byte: f32,
     /// Where pins, our own pointers and the marks of an earlier condensation stand, joined; all must be shown.
     pub(super) required: Vec<Range<usize>>,
@@ -151,6 +153,7 @@ impl<'a> Job<'a> {
             id: request.key.mint(ContentHash::of(text.as_bytes())),
             lines: Lines::of(text),
             retold: None,
+            view: InView::default(),
             tokens_per_byte: tokens_per_byte(original_tokens, text),
             required,
             marks,
@@ -158,6 +161,14 @@ impl<'a> Job<'a> {
             telling,
             whole,
         }
+    }
+
+    /// The same for a reader with this in view: values that stand there tell nothing here.
+    pub(super) fn in_view(mut self, view: InView<'a>) -> Self {
+        self.view = view;
+        let spans = &self.spans;
+        self.telling.retain(|&index| !within(view.above, &spans[index].range));
+        self
     }
 
     /// The same without the marks of an earlier condensation, which need not stand.
@@ -172,6 +183,7 @@ impl<'a> Job<'a> {
             id: self.id.clone(),
             lines: self.lines.clone(),
             retold: self.retold,
+            view: self.view,
             tokens_per_byte: self.tokens_per_byte,
             required,
             marks: Vec::new(),
@@ -191,6 +203,7 @@ impl<'a> Job<'a> {
             id: job.id.clone(),
             lines: job.lines.clone(),
             retold: Some(retold),
+            view: InView { above: &[], ..job.view },
             tokens_per_byte: tokens_per_byte(tokens, sample),
             ..own
         }
@@ -239,7 +252,8 @@ impl<'a> Job<'a> {
         self.whole.get(next).is_some_and(|range| range.start < at)
     }
 
-    /// What became of every distinct telling value and number: it stands in what is shown, or as a word of `text`.
+    /// What became of every distinct telling value and number: it stands in what is shown or above, or as a word of
+    /// `text`.
     pub(super) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
         let between = |c: char| c.is_whitespace() || "|,;:={}()[]\"".contains(c);
         let words: hashbrown::HashSet<&str> =
@@ -247,7 +261,8 @@ impl<'a> Job<'a> {
         let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans.len());
         for span in &self.spans {
             let value = &self.request.text[span.range.clone()];
-            let stands = within(shown, &span.range) || words.contains(value);
+            let range = &span.range;
+            let stands = within(shown, range) || within(self.view.above, range) || words.contains(value);
             *kept.entry((span.kind, value)).or_default() |= stands;
         }
         let total = kept.len();

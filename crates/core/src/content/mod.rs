@@ -2,6 +2,7 @@
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
+mod above;
 mod chat;
 pub mod chunk;
 mod code;
@@ -38,6 +39,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::above::Above;
 pub use self::detect::detect;
 pub use self::explain::{Explanation, Fate, Reason, Score, UnitReason};
 use self::frame::{Condenser, Extractive, Job};
@@ -100,6 +102,16 @@ pub struct CondenseRequest<'a> {
     pub counter: &'a Counter,
     /// Mints the pointer that leads back to the original.
     pub key: &'a PointerKey,
+}
+
+/// What the reader of a condensed text sees and knows beside it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InView<'a> {
+    /// Stretches of the text that stand in what the reader sees before it, sorted and apart: they are not shown again,
+    /// and the mark in their place says so.
+    pub above: &'a [Range<usize>],
+    /// The reader knows what marks mean and how to read on: a header only gives the pointer.
+    pub marks_known: bool,
 }
 
 /// What a gap leaves out, counted in which unit.
@@ -199,7 +211,16 @@ pub enum CondenseError {
 /// # Errors
 /// A pin that does not stand in the text; a target below what pins, pointers and marks need, with the needed number.
 pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
-    run(request, false).map(|(condensed, _)| condensed)
+    condense_in_view(request, InView::default())
+}
+
+/// As [`condense`], for a reader with something in view. Where part of the text stands above, the rest is shown as it
+/// is, whatever its type.
+///
+/// # Errors
+/// As [`condense`].
+pub fn condense_in_view(request: &CondenseRequest<'_>, view: InView<'_>) -> Result<Condensed, CondenseError> {
+    run(request, view, false).map(|(condensed, _)| condensed)
 }
 
 /// Condenses and says of every unit why it is shown or not, and what `more` tokens beyond the target would let in.
@@ -210,20 +231,24 @@ pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
 /// # Errors
 /// As [`condense`].
 pub fn explain(request: &CondenseRequest<'_>, more: usize) -> Result<Explanation, CondenseError> {
-    let (condensed, units) = run(request, true)?;
+    let (condensed, units) = run(request, InView::default(), true)?;
     let larger = CondenseRequest { target: request.target.saturating_add(more), ..*request };
     let further = explain::beyond(&condensed.gaps, &condense(&larger)?.gaps);
     Ok(Explanation { condensed, units, more, further })
 }
 
 /// The condensed text and, if asked for, the reasons.
-fn run(request: &CondenseRequest<'_>, reasons: bool) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
+fn run(
+    request: &CondenseRequest<'_>,
+    view: InView<'_>,
+    reasons: bool,
+) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
     if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
         return Err(CondenseError::PinAbsent { pin: pin.clone() });
     }
     let original_tokens = request.counter.count(request.text);
-    let job = Job::new(request, original_tokens);
-    if original_tokens <= request.target {
+    let job = Job::new(request, original_tokens).in_view(view);
+    if original_tokens <= request.target && view.above.is_empty() {
         let units = if reasons { explain::of_whole(&job) } else { Vec::new() };
         return Ok((whole(&job), units));
     }
@@ -241,13 +266,24 @@ fn shortened(job: &Job<'_>, reasons: bool) -> Result<(Condensed, Vec<UnitReason>
             if reasons { condenser.explain(job)? } else { (condenser.condense(job)?, Vec::new()) };
         Ok(frame::proved(job, condenser, draft).map(|condensed| (condensed, units)))
     };
-    if let Ok(proved) = attempt(condenser_for(job.request.content_type, job.request.text))? {
+    let condenser = if job.view.above.is_empty() {
+        condenser_for(job.request.content_type, job.request.text)
+    } else {
+        PLAIN
+    };
+    if let Ok(proved) = attempt(condenser)? {
         return Ok(proved);
     }
     attempt(PLAIN)?.map_err(|_| CondenseError::PinsExceedTarget {
         needed: job.original_tokens,
         target: job.request.target,
     })
+}
+
+/// The structure that a text has by its own bytes, if it has one: such a text is told in other words when it is
+/// condensed, any other is shown in parts.
+pub fn structure_of(text: &str) -> Option<ContentType> {
+    structure::of(text)
 }
 
 /// The smallest target at which one of every kind of thing in the text still stands: a line of each template of a log,

@@ -6,7 +6,10 @@
 //! [Condensed. Full text: P. "[… Lx-y]" = lines x to y left out here, "[… Bx-y]" = bytes; to read them, append #Lx-y or #Bx-y to the pointer.]
 //! [Condensed: P. "[… Lx-y]" = left out: append #Lx-y to read.]      where that would be too dear
 //! [… P]                                                             where that is too dear as well; gaps are `[…]`
+//! [Condensed: P]                                                    for a reader who has been told all this before
 //! ```
+//!
+//! `[… L3-9 as above]` stands for lines that the reader sees in an earlier text of the same prompt.
 //!
 //! A mark says where the gap lies, never how many items it holds: absence is no evidence. If the original already
 //! holds something like a mark (it was condensed before, or imitates us), the marks and the header carry a tag of
@@ -68,18 +71,22 @@ impl Lines {
 pub(super) enum Header {
     Full,
     Short,
+    /// For a reader who knows what marks mean.
+    Brief,
     Bare,
 }
 
 impl Header {
-    /// From the clearest to the cheapest.
-    pub(super) const LADDER: [Self; 3] = [Self::Full, Self::Short, Self::Bare];
+    /// The forms for the reader of this job, from the clearest to the cheapest.
+    pub(super) const fn ladder(job: &Job<'_>) -> &'static [Self] {
+        if job.view.marks_known { &[Self::Brief, Self::Bare] } else { &[Self::Full, Self::Short, Self::Bare] }
+    }
 
     /// The share of the target, as one part in so many, that this form may take.
     pub(super) const fn share(self) -> usize {
         match self {
             Self::Full => 8,
-            Self::Short => 3,
+            Self::Short | Self::Brief => 3,
             Self::Bare => 1,
         }
     }
@@ -95,13 +102,15 @@ pub(super) struct Renderer<'a> {
     header: Header,
     manner: Option<&'a Manner>,
     retold: Option<&'a Retold>,
+    above: &'a [Range<usize>],
 }
 
 impl<'a> Renderer<'a> {
     pub(super) fn new(job: &'a Job<'_>, header: Header) -> Self {
         let (text, digits) = (job.request.text, job.id.as_str());
         let tag = if text.contains(OPEN) { digits[digits.len() - 2..].to_owned() } else { String::new() };
-        Self { text, lines: &job.lines, id: &job.id, tag, header, manner: None, retold: job.retold }
+        let above = job.view.above;
+        Self { text, lines: &job.lines, id: &job.id, tag, header, manner: None, retold: job.retold, above }
     }
 
     /// The same with marks as this type of content has them.
@@ -136,6 +145,7 @@ impl<'a> Renderer<'a> {
             Header::Short => {
                 format!("[Condensed: {id}. \"[…{tag} Lx-y]\" = left out: append #Lx-y to read.]\n")
             }
+            Header::Brief => format!("[Condensed{made}: {id}]\n"),
             Header::Bare => format!("[…{tag} {id}]\n"),
         }
     }
@@ -239,10 +249,18 @@ impl<'a> Renderer<'a> {
             return format!("{OPEN}{tag}]");
         }
         let names = self.names(start..end);
+        let above = if self.is_above(start..end) { " as above" } else { "" };
         match self.line_range(start, end) {
-            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}]"),
-            None => format!("{OPEN}{tag} B{start}-{end}{names}]"),
+            Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}{above}]"),
+            None => format!("{OPEN}{tag} B{start}-{end}{names}{above}]"),
         }
+    }
+
+    /// Whether all that the stretch hides stands in what the reader sees before this text.
+    fn is_above(&self, hidden: Range<usize>) -> bool {
+        let first = self.above.partition_point(|range| range.end <= hidden.start);
+        let holds = |range: &Range<usize>| range.start <= hidden.start && hidden.end <= range.end;
+        self.above.get(first).is_some_and(holds)
     }
 
     /// Which named parts the stretch holds whole: `, messages 3-7`.

@@ -67,32 +67,46 @@ impl Grain {
     pub(super) const LADDER: [Self; 4] = [Self::Unit, Self::Clause, Self::Phrase, Self::Exact];
 }
 
-/// `units` with tiers set by what they hold and, for the finer grains, divided around it.
+/// `units` with tiers set by what they hold and, for the finer grains, divided around it. What is in `above` need not
+/// be shown.
 pub(super) fn refine(
     text: &str,
     units: &[Piece],
     required: &[Range<usize>],
     telling: &[&Span],
+    above: &[Range<usize>],
     grain: Grain,
 ) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(units.len());
     let mut first_piece = Vec::with_capacity(units.len());
     let (mut required, mut telling) = (Cursor::new(required), Cursor::new(telling));
+    let mut above = Cursor::new(above);
     for (index, unit) in units.iter().enumerate() {
         first_piece.push(pieces.len());
         let hard = required.overlapping(&unit.range, |range| (*range).clone());
         let soft = telling.overlapping(&unit.range, |span| span.range.clone());
-        let cuts = if hard.is_empty() && soft.is_empty() || !unit.divisible || unit.tier == Tier::Required {
+        let seen = above.overlapping(&unit.range, |range| (*range).clone());
+        let mut cuts = if hard.is_empty() && soft.is_empty() || !unit.divisible || unit.tier == Tier::Required
+        {
             vec![unit.range.start, unit.range.end]
         } else {
             cuts(text, &unit.range, &hard, &soft, grain)
         };
+        if unit.divisible && !seen.is_empty() {
+            let edges = seen.iter().flat_map(|range| [range.start, range.end]);
+            cuts.extend(edges.map(|edge| edge.clamp(unit.range.start, unit.range.end)));
+            cuts.sort_unstable();
+            cuts.dedup();
+        }
         for pair in cuts.windows(2) {
             let range = pair[0]..pair[1];
             let holds = |spans: &[Range<usize>]| spans.iter().any(|span| overlaps(span, &range));
             let tier = match unit.tier {
                 tier if holds(&hard) => tier.min(Tier::Required),
                 Tier::Never => Tier::Never,
+                _ if seen.iter().any(|seen| seen.start <= range.start && range.end <= seen.end) => {
+                    Tier::Never
+                }
                 tier if holds(&soft) => tier.min(Tier::Telling),
                 tier => tier,
             };

@@ -9,7 +9,10 @@ mod assemble;
 mod choose;
 mod choose_messages;
 mod compose;
+mod history;
 mod layout;
+mod making;
+mod memo;
 mod packing;
 mod part;
 mod plan;
@@ -20,7 +23,11 @@ mod slot;
 mod top_up;
 mod watermark;
 
+pub use history::{
+    Asked, Call, Entry, Fate, History, Limits, Means, Price, Replaced, Stands, decide_history,
+};
 pub use layout::layout;
+pub use memo::Memo;
 pub use packing::Packing;
 pub use part::{Frame, Part, Protection, Shell, Slice, Source};
 pub use receipt::{

@@ -63,7 +63,7 @@ impl<'a> Packing<'a> {
             let refuses = request.slots[slot].overflow == Overflow::REFUSE;
             critical.push(refuses || part.protection == Protection::Critical);
         }
-        let renderer = Renderer::new(counter, key, request.query.as_deref());
+        let renderer = Renderer::new(counter, key);
         let limit = request.budget.available();
         let mut framed = String::new();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();

@@ -11,15 +11,16 @@ use super::part::Protection;
 use super::receipt::{Epoch, Reason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
 use super::slot::{Cap, Form, Slot};
-use super::watermark;
+use super::watermark::{self, Marks, Measured, Ties};
 use crate::content::CondenseError;
 use crate::hash::ContentHash;
+use crate::message::Role;
 use crate::pointer::Pointer;
 
 /// Protected parts stand above every priority.
 const PROTECTED_TIER: u8 = 255;
 
-impl Packing<'_> {
+impl<'a> Packing<'a> {
     /// Chooses and makes every rendition within `available`, in the order of the request's parts.
     pub(super) fn plan(
         &mut self,
@@ -176,9 +177,14 @@ impl Packing<'_> {
         let mark = self.mark_cost(slot);
         if slot.shrink_to.is_some() {
             let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { allowed };
-            let high = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
-            let (choices, epoch) = watermark::decide(slot, &ladders, &groups, &settled, &hold, high);
-            return (choices, Some(epoch));
+            let hard = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
+            let low = (hard as f64 * slot.shrink_to.unwrap_or(1.0)) as usize;
+            let marks = Marks { soft: None, hard, low, drop_above: None, overflow: slot.overflow };
+            let ties =
+                Ties { groups: &groups, settled: &settled, hold: &hold, protect_last: slot.protect_last };
+            let mut parts = Measured { slot, ladders: &ladders, hold: &hold };
+            let decided = watermark::decide(&ties, &marks, &mut parts);
+            return (decided.choices, Some(decided.epoch));
         }
         let mut choices = choose_messages(&ladders, &groups, &hold, slot.overflow, allowed);
         if choices.contains(&Choice::Absent) {
@@ -195,6 +201,10 @@ impl Packing<'_> {
         let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, &part) in members.iter().enumerate() {
             let part = &self.request.parts[part];
+            // A call that the model goes on without has been given up.
+            if part.role == Role::Assistant {
+                waiting.clear();
+            }
             let mut group = at;
             for call in &part.shell.tool_calls {
                 waiting.insert(&call.id, at);
@@ -259,9 +269,10 @@ impl Packing<'_> {
     fn condense(&mut self, index: usize, target: usize, spare: usize, slot: &Slot) -> Rendered {
         let part = &self.request.parts[index];
         let frame = self.ladders[index].frame;
-        let made = match self.renderer.condensed(index, part, target) {
+        let query = self.query(index, slot);
+        let made = match self.renderer.condensed(index, part, target, query) {
             Err(CondenseError::PinsExceedTarget { needed, .. }) if needed + frame <= target + spare => {
-                self.renderer.condensed(index, part, needed + frame)
+                self.renderer.condensed(index, part, needed + frame, query)
             }
             made => made,
         };
@@ -276,6 +287,17 @@ impl Packing<'_> {
                 }
             }
         }
+    }
+
+    /// The question in view of a part. What is decided for a message must not change with what is asked later, so
+    /// there it is what the user said last before it.
+    fn query(&self, index: usize, slot: &Slot) -> Option<&'a str> {
+        if slot.form != Form::Messages || slot.shrink_to.is_none() {
+            return self.request.query.as_deref();
+        }
+        let before = self.request.parts[..index].iter().rev();
+        let mut asked = before.filter(|part| part.slot == slot.name && part.role == Role::User);
+        asked.next().map(|part| &*part.text)
     }
 
     fn reason(&self, part: usize, choice: Choice, rendition: Rendition, slot: &Slot, over: Reason) -> Reason {

@@ -120,6 +120,8 @@ pub enum Reason {
     PinsTooLarge,
     /// The call or result it belongs with could not stay.
     GroupDropped,
+    /// What is not shown of it stands above.
+    StandsAbove,
 }
 
 impl Reason {
@@ -134,6 +136,7 @@ impl Reason {
             Self::CallOverBudget => "call over budget",
             Self::PinsTooLarge => "pins too large",
             Self::GroupDropped => "group dropped",
+            Self::StandsAbove => "stands above",
         }
     }
 }
@@ -198,6 +201,9 @@ pub struct Epoch {
     pub number: usize,
     /// How many messages the conversation had when it was last crossed.
     pub at_message: usize,
+    /// The first message, from 0, that changed then.
+    #[serde(default)]
+    pub from_message: usize,
     /// Whether the newest message crossed it: only then does this prompt not extend the one before.
     pub moved_prefix: bool,
 }

@@ -37,15 +37,14 @@ impl Rendered {
 pub(super) struct Renderer<'a> {
     pub counter: &'a Counter,
     pub key: &'a PointerKey,
-    pub query: Option<&'a str>,
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
     /// What a model wrote, by part.
     written: BTreeMap<usize, Vec<Condensed>>,
 }
 
 impl<'a> Renderer<'a> {
-    pub fn new(counter: &'a Counter, key: &'a PointerKey, query: Option<&'a str>) -> Self {
-        Self { counter, key, query, made: BTreeMap::new(), written: BTreeMap::new() }
+    pub fn new(counter: &'a Counter, key: &'a PointerKey) -> Self {
+        Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new() }
     }
 
     /// Takes a rendition made by a model; it has been verified by the caller.
@@ -77,10 +76,17 @@ impl<'a> Renderer<'a> {
         self.counter.count_up_to(framed, limit)
     }
 
-    /// The part condensed to at most `target` tokens, its frame included.
-    pub fn condensed(&mut self, index: usize, part: &Part, target: usize) -> Result<Rendered, CondenseError> {
+    /// The part condensed to at most `target` tokens, its frame included; `query` is the question in view, always
+    /// the same for a part.
+    pub fn condensed(
+        &mut self,
+        index: usize,
+        part: &Part,
+        target: usize,
+        query: Option<&str>,
+    ) -> Result<Rendered, CondenseError> {
         let frame = self.frame_cost(part) + self.shell_cost(part);
-        let (counter, key, query) = (self.counter, self.key, self.query);
+        let (counter, key) = (self.counter, self.key);
         let inner = target.saturating_sub(frame);
         let condensed = match self.written(index, inner) {
             Some(written) => written.clone(),
@@ -129,8 +135,7 @@ impl<'a> Renderer<'a> {
     /// The part as a pointer with one line of display text.
     pub fn pointer(&self, part: &Part) -> Rendered {
         let pointer = self.pointer_to(part);
-        let text =
-            format!("[⋯ {}: {} — in full: {pointer}]\n", one_line(&part.source.name), excerpt(&part.text));
+        let text = pointer_text(&part.source.name, &part.text, &pointer) + "\n";
         let tokens = self.counter.count(&text);
         Rendered { text, tokens, pointer: Some(pointer), ..Rendered::nothing(Rendition::Pointer) }
     }
@@ -151,6 +156,11 @@ impl<'a> Renderer<'a> {
             None => Original { text: Arc::clone(&part.text), kind: "part", display: name },
         }
     }
+}
+
+/// What stands for a text of this name that is only pointed at: one line that says what it is.
+pub(super) fn pointer_text(name: &str, text: &str, pointer: &Pointer) -> String {
+    format!("[⋯ {}: {} — in full: {pointer}]", one_line(name), excerpt(text))
 }
 
 /// The mark that stands in a slot for everything it leaves out. It never counts: absence is no evidence.

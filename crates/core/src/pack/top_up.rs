@@ -141,9 +141,11 @@ impl Packing<'_> {
         planned: &mut Planned,
     ) -> Option<(usize, Before)> {
         let before = planned.standings[part];
+        // No slot whose decisions stay is topped up, so the question is that of the request.
+        let query = self.request.query.as_deref();
         let made = match self.ladders[part].whole {
             Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),
-            _ => self.renderer.condensed(part, &self.request.parts[part], target),
+            _ => self.renderer.condensed(part, &self.request.parts[part], target, query),
         };
         let fits = |tokens: usize| tokens > before.tokens && tokens <= before.tokens + room;
         let rendered = made.ok().filter(|made| fits(made.tokens))?;

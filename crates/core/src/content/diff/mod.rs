@@ -52,7 +52,7 @@ impl Condenser for Diffs {
         let whole = |header| Page::new(job, &diff, &plan, header).essential();
         // The header that a target of this size would be given, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, &diff, whole(header)).next() == Some(header);
-        Header::LADDER.into_iter().find(stable).map(whole)
+        Header::ladder(job).iter().copied().find(stable).map(whole)
     }
 }
 
@@ -60,7 +60,7 @@ impl Condenser for Diffs {
 fn headers(job: &Job<'_>, diff: &Diff, target: usize) -> impl Iterator<Item = Header> {
     let affordable =
         move |header: &Header| write::header_tokens(job, diff, *header) <= target / header.share();
-    Header::LADDER.into_iter().filter(affordable)
+    Header::ladder(job).iter().copied().filter(affordable)
 }
 
 /// Whether `text` reads like it, whatever its name: a file header followed by a hunk or by one of git's extended

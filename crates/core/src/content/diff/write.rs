@@ -62,6 +62,7 @@ fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &Diff, header: Header) -> 
         Header::Short => format!(
             "[Condensed diff, {count} files: {id}. \"[…{tag} Lx-y]\" = left out: append #Lx-y to read.]\n"
         ),
+        Header::Brief => format!("[Condensed diff, {count} files: {id}]\n"),
         Header::Bare => renderer.header(),
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn of_tree(job: &Job<'_>, tree: &Tree<'_>) -> Option<Draft> {
         let renderer = Renderer::new(job, *header);
         (job.request.counter.count(&renderer.header()) <= target / header.share()).then_some(renderer)
     };
-    let renderer = [Header::Full, Header::Short].iter().find_map(fits)?;
+    let renderer = Header::ladder(job).iter().filter(|&&header| header != Header::Bare).find_map(fits)?;
     let view = View::new(job, tree, &renderer);
     let head = view.count(&renderer.header());
     let (mut best, mut most) = (None, 0);

@@ -48,14 +48,14 @@ impl Condenser for Logs {
         let whole = |header| Page::new(job, &plan, header).essential();
         // The header that a target of this size would be given, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, whole(header)).next() == Some(header);
-        Header::LADDER.into_iter().find(stable).map(whole)
+        Header::ladder(job).iter().copied().find(stable).map(whole)
     }
 }
 
 /// The forms of header that are not too dear for `target`, the clearest first.
 fn headers(job: &Job<'_>, target: usize) -> impl Iterator<Item = Header> {
     let affordable = move |header: &Header| write::header_tokens(job, *header) <= target / header.share();
-    Header::LADDER.into_iter().filter(affordable)
+    Header::ladder(job).iter().copied().filter(affordable)
 }
 
 /// Whether `text` reads like it, whatever its name: most records begin with a time of day or a level, and the lines

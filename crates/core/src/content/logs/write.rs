@@ -39,6 +39,7 @@ fn head(job: &Job<'_>, renderer: &Renderer<'_>, header: Header) -> String {
         Header::Short => format!(
             "[Condensed: {id}. \"12×{tag}\" = 12 lines like it; \"[…{tag} Lx-y]\" = left out: append #Lx-y to read.]\n"
         ),
+        Header::Brief => format!("[Condensed: {id}. \"12×{tag}\" = 12 lines like it.]\n"),
         Header::Bare => renderer.header(),
     }
 }

@@ -1,0 +1,129 @@
+//! The settings of the policy and their defaults. Every default is safe: nothing is lost under any of them.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens kept for the reply when a request asks for no number (C15).
+const RESPONSE_RESERVE: usize = 2_000;
+/// Tokens that a tool result may have when it enters: what the first 600 characters and a pointer take, which is what
+/// the usual write-time offload keeps.
+const ENTRY_CAP: usize = 144;
+/// The least entry cap: below it a header and marks leave no room.
+const LEAST_ENTRY_CAP: usize = 96;
+/// The share of a watermark that an epoch comes down to (C52: 50 % to 80 %).
+const LOW_WATERMARK: f64 = 0.5;
+/// A cached input token beside an uncached one, at most providers.
+const CACHE_PRICE: f64 = 0.1;
+/// Tools whose results stand as they are (R3-5.10); `*` at the end stands for any further characters.
+const OPT_OUT_TOOLS: [&str; 4] = ["document_edit", "document_apply_patch", "search_replace", "validat*"];
+
+/// When the tool that gives originals back is offered to the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offer {
+    /// Only where pointers stand, so that a request that needs none leaves as it came. The first pointer of a
+    /// conversation then moves its cached prefix once, since definitions of tools stand at its beginning.
+    #[default]
+    WhenNeeded,
+    /// In every request that has tools of its own, from the first on: the definition is paid for in each, and the
+    /// prefix never moves.
+    WithTools,
+}
+
+impl Offer {
+    /// The value that settings call so.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "when_needed" => Some(Self::WhenNeeded),
+            "with_tools" => Some(Self::WithTools),
+            _ => None,
+        }
+    }
+}
+
+/// How the windows of conversations are kept. Sizes in tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (R3-4.7, C50).
+    pub enabled: bool,
+    /// Decides and reports, but changes nothing (R3-5.1).
+    pub dry_run: bool,
+    /// Most tokens of a prompt (R3-4.8). It can only lower what the model's window leaves.
+    pub prompt_budget_override: Option<usize>,
+    /// Kept for the reply when a request asks for no number (R3-4.9, C15).
+    pub response_reserve: usize,
+    /// Kept free whatever happens; none: a twentieth of the window (C38).
+    pub emergency_floor: Option<usize>,
+    /// Prompts above it have older tool results compacted when that pays (R3-4.32); none: 80 % of the budget (C38).
+    pub trace_threshold_tokens: Option<usize>,
+    /// The share of the threshold that compaction comes down to, so that the next one is far (C52).
+    pub low_watermark: f64,
+    /// Tokens that a tool result may have when it enters; errors may have four times as many.
+    pub entry_cap: usize,
+    /// Newest messages that compaction spares.
+    pub protect_last: usize,
+    /// Tools whose results always stand as they are (R3-4.28); `*` at the end of a name stands for anything.
+    pub opt_out_tools: BTreeSet<String>,
+    /// When the model is offered the tool that gives originals back.
+    pub offer_tool: Offer,
+    /// What a cached input token costs beside an uncached one, where the model table does not say.
+    pub cache_price: f64,
+    /// Further requests of a conversation to expect; none: as many as there were.
+    pub expected_turns: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            dry_run: false,
+            prompt_budget_override: None,
+            response_reserve: RESPONSE_RESERVE,
+            emergency_floor: None,
+            trace_threshold_tokens: None,
+            low_watermark: LOW_WATERMARK,
+            entry_cap: ENTRY_CAP,
+            protect_last: 4,
+            opt_out_tools: OPT_OUT_TOOLS.map(str::to_owned).into(),
+            offer_tool: Offer::default(),
+            cache_price: CACHE_PRICE,
+            expected_turns: None,
+        }
+    }
+}
+
+impl Settings {
+    /// What is wrong with the values, all at once, each with how to mend it.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let share = |value: f64, least: f64| value.is_finite() && (least..=1.0).contains(&value);
+        if !share(self.low_watermark, 0.05) {
+            problems.push(format!("low_watermark is {}; write a share from 0.05 to 1", self.low_watermark));
+        }
+        if !share(self.cache_price, 0.0) {
+            problems.push(format!("cache_price is {}; write a share from 0 to 1", self.cache_price));
+        }
+        if self.entry_cap < LEAST_ENTRY_CAP {
+            problems.push(format!(
+                "entry_cap is {}; write at least {LEAST_ENTRY_CAP}: less leaves no room beside a pointer and marks",
+                self.entry_cap
+            ));
+        }
+        if self.prompt_budget_override == Some(0) {
+            problems
+                .push("prompt_budget_override is 0; leave it out to use what the window leaves".to_owned());
+        }
+        problems
+    }
+
+    /// Whether results of this tool stand as they are.
+    pub(super) fn opts_out(&self, tool: &str) -> bool {
+        let covers = |name: &String| match name.strip_suffix('*') {
+            Some(start) => tool.starts_with(start),
+            None => tool == name,
+        };
+        self.opt_out_tools.iter().any(covers)
+    }
+}

@@ -1,0 +1,316 @@
+//! The guarantees of the context policy over generated histories: decisions stay while a history grows, pairs stay
+//! together, what must stand does, nothing is lost, nothing exceeds the budget, and the memo changes nothing.
+//!
+//! `PROPTEST_CASES` sets the number of cases.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
+
+use std::collections::BTreeMap;
+
+use larder_core::hash::ContentHash;
+use larder_core::message::Role;
+use larder_core::pointer::{Fragment, Pointer, PointerKey};
+use larder_core::policy::{
+    Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Settings, Stands,
+    Status, Verdict, Window,
+};
+use larder_core::tokens::Counter;
+use proptest::prelude::*;
+
+const FRAMING: usize = 4;
+
+fn counter() -> Counter {
+    thread_local!(static COUNTER: Counter = Counter::o200k());
+    COUNTER.with(Clone::clone)
+}
+
+fn key() -> PointerKey {
+    PointerKey::new([7; 32])
+}
+
+/// One message with everything it owns.
+#[derive(Debug, Clone)]
+struct Said {
+    role: Role,
+    text: String,
+    /// Id and tool.
+    calls: Vec<(String, &'static str)>,
+    result_of: Option<String>,
+    is_error: bool,
+    rehydrated: bool,
+}
+
+/// Numbers that follow from a seed: a text made of them is one value to proptest, which makes a case cheap.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    fn word(&mut self) -> String {
+        (0..2 + self.below(8)).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
+    }
+
+    fn line(&mut self) -> String {
+        (0..4 + self.below(12)).map(|_| self.word()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Lines of a file that earlier results may have shown, records, prose, or anything.
+    fn result(&mut self) -> String {
+        let lines = self.below(60);
+        match self.below(5) {
+            0 => String::new(),
+            1 => {
+                let start = self.below(200);
+                let line =
+                    |at: usize| format!("{at}: let value_{at} = compute({}, \"{}\");\n", at * 31, at % 7);
+                (start..start + lines).map(line).collect()
+            }
+            2 => {
+                let record = |at| {
+                    format!("{{\"id\": \"R{at}\", \"name\": \"{}\", \"price\": {}}}", self.word(), at * 3)
+                };
+                format!("[{}]", (0..lines).map(record).collect::<Vec<_>>().join(", "))
+            }
+            3 => (0..lines).map(|_| format!("{} ERROR {}\n", self.word(), self.line())).collect(),
+            _ => (0..lines).map(|_| self.line() + ".\n").collect(),
+        }
+    }
+
+    fn history(&mut self, steps: usize) -> Vec<Said> {
+        let plain = |role, text| Said {
+            role,
+            text,
+            calls: Vec::new(),
+            result_of: None,
+            is_error: false,
+            rehydrated: false,
+        };
+        let mut said = vec![plain(Role::System, self.line())];
+        for step in 0..steps {
+            if step == 0 || self.below(4) == 0 {
+                said.push(plain(Role::User, self.line()));
+            }
+            let calls = self.below(4);
+            if calls == 0 {
+                said.push(plain(Role::Assistant, self.line()));
+                continue;
+            }
+            let name = |call| format!("call_{step}_{call}");
+            // Some formats give every call a message of its own.
+            let apart = self.below(3) == 0;
+            let tools = ["read_file", "search", "document_edit"];
+            let calls: Vec<(String, &'static str)> =
+                (0..calls).map(|call| (name(call), tools[self.below(3)])).collect();
+            let groups: Vec<Vec<(String, &'static str)>> = if apart {
+                calls.iter().map(|call| vec![call.clone()]).collect()
+            } else {
+                vec![calls.clone()]
+            };
+            for calls in groups {
+                said.push(Said { calls, ..plain(Role::Assistant, self.line()) });
+            }
+            for (id, _) in calls {
+                let (is_error, rehydrated) = (self.below(8) == 0, self.below(12) == 0);
+                let text = self.result();
+                said.push(Said { result_of: Some(id), is_error, rehydrated, ..plain(Role::Tool, text) });
+            }
+        }
+        said
+    }
+}
+
+/// Decides the first messages of a history.
+fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> Window {
+    with_items(said, |conversation| {
+        let (counter, key) = (counter(), key());
+        policy.decide(conversation, Means { counter: &counter, key: &key, memo })
+    })
+}
+
+fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
+    let counter = counter();
+    let calls: Vec<Vec<Call<'_>>> = said
+        .iter()
+        .map(|said| said.calls.iter().map(|(id, name)| Call { id, name, arguments: "{}" }).collect())
+        .collect();
+    let items: Vec<Item<'_>> = said
+        .iter()
+        .zip(&calls)
+        .map(|(said, calls)| Item {
+            role: said.role,
+            text: &said.text,
+            hash: ContentHash::of(said.text.as_bytes()),
+            tokens: counter.count(&said.text),
+            opaque_tokens: FRAMING + 10 * calls.len(),
+            calls,
+            result_of: said.result_of.as_deref(),
+            is_error: said.is_error,
+            summarizable: true,
+            rehydrated: said.rehydrated,
+        })
+        .collect();
+    let fixed = Fixed { system: 0, tools: 50, framing: 3, rehydrate_tool: 70 };
+    run(&Conversation { fixed, items: &items, max_output: Some(100), can_offer: true })
+}
+
+fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> ContextBudgetPolicy {
+    let settings = Settings {
+        trace_threshold_tokens: threshold,
+        expected_turns: turns,
+        emergency_floor: Some(50),
+        ..Settings::default()
+    };
+    ContextBudgetPolicy::from_settings(
+        &settings,
+        &ModelProfile { window, max_output: None, cache_price: None },
+    )
+}
+
+/// What is sent in the place of each message.
+fn sent<'w>(said: &'w [Said], window: &'w Window) -> Vec<Option<&'w str>> {
+    let text = |(said, decided): (&'w Said, &'w larder_core::policy::Decided)| match &decided.stands {
+        Stands::Whole => Some(said.text.as_str()),
+        Stands::Replaced(made) | Stands::DroppedFor(made) => Some(made.text.as_str()),
+        Stands::Dropped => None,
+    };
+    said.iter().zip(&window.items).map(text).collect()
+}
+
+fn resolve(stored: &BTreeMap<String, String>, pointer: &Pointer) -> String {
+    let text = stored.get(pointer.id.as_str()).expect("every pointer leads to a stored original");
+    match pointer.fragment {
+        None => text.clone(),
+        Some(Fragment::Bytes { start, end }) => text[start..end].to_owned(),
+        Some(Fragment::Lines { first, last }) => {
+            text.split_inclusive('\n').skip(first - 1).take(last + 1 - first).collect()
+        }
+    }
+}
+
+fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), TestCaseError> {
+    prop_assert_eq!(window.verdict == Verdict::Refuse, window.decision.status == Status::Reject);
+    if window.verdict == Verdict::Refuse {
+        prop_assert!(window.decision.deficit > 0 && window.decision.largest.len() == 3);
+        return Ok(());
+    }
+    let (counter, key) = (counter(), key());
+    let texts = sent(said, window);
+    let recount: usize = said
+        .iter()
+        .zip(&texts)
+        .zip(&window.items)
+        .map(|((said, text), decided)| match decided.stands {
+            Stands::Dropped => 0,
+            // A message of the model, which has no calls.
+            Stands::DroppedFor(_) => counter.count(text.unwrap_or_default()) + FRAMING,
+            _ => counter.count(text.unwrap_or_default()) + FRAMING + 10 * said.calls.len(),
+        })
+        .sum();
+    let offered = if window.offer_tool { 70 } else { 0 };
+    prop_assert_eq!(recount + 50 + 3 + offered, window.tokens_after);
+    prop_assert!(window.tokens_after <= budget);
+    let stored: BTreeMap<String, String> = with_items(said, |conversation| {
+        let kept = window.originals(conversation.items);
+        kept.map(|kept| (key.mint(ContentHash::of(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
+            .collect()
+    });
+    let mut seen: Vec<&str> = Vec::new();
+    for ((said, decided), text) in said.iter().zip(&window.items).zip(&texts) {
+        let whole = decided.stands == Stands::Whole;
+        prop_assert!(whole || !matches!(said.role, Role::System | Role::User), "verbatim: {:?}", decided);
+        if said.rehydrated || said.role == Role::Assistant {
+            prop_assert!(whole || matches!(decided.stands, Stands::Dropped | Stands::DroppedFor(_)));
+        }
+        for (_, pointer) in key.find_in(text.unwrap_or_default()) {
+            resolve(&stored, &pointer);
+        }
+        if let Stands::Replaced(made) = &decided.stands {
+            prop_assert!(made.tokens < counter.count(&said.text));
+            prop_assert_eq!(&resolve(&stored, &made.pointer), &said.text);
+            for gap in &made.gaps {
+                let hidden = &said.text[gap.bytes.clone()];
+                prop_assert_eq!(&resolve(&stored, &gap.pointer), hidden);
+                let above = made.tells_all
+                    || made.text.contains(&format!("L{}-{} as above", gap.range.0, gap.range.1));
+                for part in hidden.split_inclusive(['\n', ',']).filter(|_| above) {
+                    prop_assert!(
+                        seen.iter().any(|seen| seen.contains(part)),
+                        "{part:?} does not stand above"
+                    );
+                }
+            }
+        }
+        match &decided.stands {
+            Stands::Replaced(made) if made.tells_all => seen.push(&said.text),
+            _ => seen.extend(text),
+        }
+    }
+    for (at, message) in said.iter().enumerate() {
+        let gone = |at: usize| matches!(window.items[at].stands, Stands::Dropped | Stands::DroppedFor(_));
+        for (id, _) in &message.calls {
+            let answer = said.iter().position(|said| said.result_of.as_ref() == Some(id));
+            prop_assert!(answer.is_none_or(|answer| gone(at) == gone(answer)), "the pair {id} is torn");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Everything that holds of a single window.
+    #[test]
+    fn windows_fit_and_lose_nothing(seed in any::<u64>(), steps in 1usize..14, room in 400usize..6000, soft in any::<bool>()) {
+        let said = Numbers(seed).history(steps);
+        let policy = policy(room, soft.then_some(room / 2), soft.then_some(50));
+        let window = decide(&said, &policy, &Memo::default());
+        check_window(&said, &window, policy.prompt_budget(Some(100)))?;
+    }
+
+    /// What was decided for a history stays decided while it grows, except where an epoch is declared.
+    #[test]
+    fn a_growing_history_keeps_its_prefix(seed in any::<u64>(), steps in 2usize..12, room in 900usize..6000, threshold in 400usize..4000) {
+        let said = Numbers(seed).history(steps);
+        let policy = policy(room, Some(threshold), Some(40));
+        let memo = Memo::default();
+        let mut before: Option<(usize, Window)> = None;
+        // A request ends where the model is to speak: nothing waits for its result.
+        let ends = (1..=said.len()).filter(|&until| {
+            let waits = |said: &Said| said.role == Role::Assistant;
+            !waits(&said[until - 1]) && said.get(until).is_none_or(waits)
+        });
+        for until in ends {
+            let window = decide(&said[..until], &policy, &memo);
+            prop_assert_eq!(window.epoch.moved_prefix, before.as_ref().is_some_and(|(length, _)| window.epoch.at_message > *length), "{:?}", window.epoch);
+            if let Some((length, last)) = before.filter(|(_, last)| last.verdict != Verdict::Refuse) {
+                let kept = if window.epoch.at_message > length { window.epoch.from_message.min(length) } else { length };
+                if window.epoch.number <= last.epoch.number + 1 && window.verdict != Verdict::Refuse {
+                    prop_assert_eq!(&sent(&said[..kept], &window)[..kept], &sent(&said[..kept], &last)[..kept]);
+                }
+            }
+            before = Some((until, window));
+        }
+    }
+
+    /// A memo that knows nothing, one that knows everything, and one that forgets at once decide the same.
+    #[test]
+    fn the_memo_changes_nothing(seed in any::<u64>(), steps in 1usize..10, room in 900usize..6000) {
+        let said = Numbers(seed).history(steps);
+        let policy = policy(room, Some(room / 2), Some(40));
+        let (memo, forgetful) = (Memo::default(), Memo::new(0));
+        let first = decide(&said, &policy, &memo);
+        for window in [decide(&said, &policy, &memo), decide(&said, &policy, &forgetful)] {
+            prop_assert_eq!(sent(&said, &first), sent(&said, &window));
+            prop_assert_eq!(&first.decision, &window.decision);
+        }
+    }
+}
