@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const MILLIS_PER_DAY: u64 = 86_400_000;
+pub(crate) const MILLIS_PER_DAY: u64 = 86_400_000;
 
 /// A moment in UTC, in whole milliseconds; written as ISO 8601, `2026-11-21T08:30:00.000Z` (R0-27.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

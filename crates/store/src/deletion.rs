@@ -16,10 +16,27 @@ use crate::user;
 /// How the names of folders that are being removed begin.
 const DELETED_PREFIX: &str = ".deleted-";
 /// Every table that holds rows of users.
-const TABLES: [&str; 6] = ["contents", "pointers", "runs", "run_pointers", "interventions", "compactions"];
+const TABLES: [&str; 16] = [
+    "contents",
+    "pointers",
+    "runs",
+    "run_pointers",
+    "interventions",
+    "compactions",
+    "keys",
+    "key_days",
+    "reservations",
+    "sign_ins",
+    "exchanges",
+    "transcript_lines",
+    "calibrations",
+    "usage_sums",
+    "session_calibrations",
+    "round_trips",
+];
 
 impl Store {
-    /// Removes everything of a user: rows, originals, receipts, caches. The files are gone when this returns.
+    /// Removes everything of a user: keys, rows, originals, receipts, transcripts, caches. The files are gone when this returns.
     pub fn delete_user(&self, user: &str) -> Result<(), StoreError> {
         user::check(user)?;
         self.index().write(|tx| {

@@ -98,6 +98,16 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A name cannot be used.
+    #[error("{what} {name:?}: {reason}; expected 1 to 256 bytes without control characters")]
+    InvalidName {
+        /// What it names.
+        what: &'static str,
+        /// The name, shortened.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A blob does not hold what its name says.
     #[error("{}: damaged blob ({reason}); put the original content again, or restore the file from a backup", path.display())]
     CorruptBlob {
@@ -155,6 +165,24 @@ pub enum StoreError {
     BeingDeleted {
         /// The id of the user.
         user: String,
+    },
+    /// No key has this id.
+    #[error("key {id}: no such key; `larder keys` shows those there are")]
+    UnknownKey {
+        /// The id.
+        id: String,
+    },
+    /// A key with this id is there already.
+    #[error("key {id}: this id is taken; make the key again, under a new id")]
+    KeyExists {
+        /// The id.
+        id: String,
+    },
+    /// The key opens nothing any more.
+    #[error("key {id}: revoked; make a new one with `larder keys create`")]
+    KeyRevoked {
+        /// The id.
+        id: String,
     },
     /// No intervention has this number.
     #[error("intervention {id}: no such intervention; `larder interventions` shows those there are")]

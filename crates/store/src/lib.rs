@@ -1,5 +1,6 @@
-//! Everything that persists under a home folder: originals behind pointers, receipts, run records, interventions
-//! and caches. Knows nothing of models, recipes or prompts; time and randomness are handed to it.
+//! Everything that persists under a home folder: originals behind pointers, receipts, run records, interventions,
+//! API keys with their budgets, exchanges, transcripts, calibrations and caches. Knows nothing of models, recipes or
+//! prompts; time and randomness are handed to it.
 //!
 //! # On disk
 //!
@@ -23,34 +24,48 @@
 //!   whole or not at all, whenever the process or the machine stops.
 //! - A content is checked against its hash on every read.
 //! - Everything a user owns is reached through [`UserStore`] only, keyed by the user throughout.
-//! - Any number of processes may use one home at once.
+//! - Any number of processes may use one home at once, and draw on one key's budget.
+//! - What is reserved and settled of a budget, and the lines of transcripts, outlast a killed process; a machine that
+//!   loses power may lose those of the last moments. Everything else is synced before it is reported as written.
 #![deny(missing_docs)]
 
 mod blobs;
+mod calibrations;
 mod clock;
 mod compactions;
 mod contents;
 mod deletion;
 mod error;
+mod exchanges;
 mod files;
 mod frame;
 mod home;
 mod index;
 mod interventions;
+mod keys;
 mod pointers;
+mod round_trips;
 mod runs;
 mod select;
 mod store;
+mod transcripts;
 mod user;
 mod verify;
 
+pub use calibrations::Calibration;
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
 pub use error::StoreError;
+pub use exchanges::{CostRow, ExchangeFilter, NewExchange, SessionSummary};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, NewIntervention};
+pub use keys::{
+    DaySpend, KeyId, KeyLimits, KeyRecord, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
+    Reserved, Shortage, Spend, StoredKey,
+};
 pub use pointers::{NewPointer, StoredPointer};
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
 pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
+pub use transcripts::{ForkPoint, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace};
 pub use verify::{Problem, VerifyReport};

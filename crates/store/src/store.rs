@@ -106,9 +106,14 @@ impl Store {
 
     /// A new id for a run, in the form of a UUID version 7: ids made later sort later.
     pub fn new_run_id(&self) -> Result<RunId, StoreError> {
-        let mut random = [0; 10];
+        Ok(RunId::new(self.now(), self.random()?))
+    }
+
+    /// Bytes from the store's source of randomness.
+    pub fn random<const N: usize>(&self) -> Result<[u8; N], StoreError> {
+        let mut random = [0; N];
         self.inner.options.entropy.fill(&mut random).map_err(|source| StoreError::Randomness { source })?;
-        Ok(RunId::new(self.now(), random))
+        Ok(random)
     }
 
     /// The store as `user` sees it: 1 to 256 bytes without control characters.
@@ -191,7 +196,7 @@ impl UserStore {
     }
 
     /// Refuses rows for a user whose blobs are about to go (see `deletion`).
-    fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+    pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         let mut leaving = tx.prepare_cached("SELECT 1 FROM deletions WHERE folder = ?1")?;
         if leaving.exists([&self.folder])? {
             return Err(StoreError::BeingDeleted { user: self.user.clone() });

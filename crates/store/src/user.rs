@@ -1,24 +1,39 @@
-//! User ids and the folder names they turn into. Knows nothing of what is kept there.
+//! User ids and the folder names they turn into, and what names of other things may be. Knows nothing of what is kept
+//! there.
 
 use crate::error::StoreError;
 
-/// The longest user id, in bytes.
-const MAX_USER_BYTES: usize = 256;
+/// The longest user id or other name, in bytes.
+const MAX_NAME_BYTES: usize = 256;
 /// Longer ids get a folder named by their hash, well under every file system's limit of a name.
 const MAX_PLAIN_BYTES: usize = 64;
 
 /// Refuses ids that are empty, longer than 256 bytes or hold control characters (NUL among them).
 pub(crate) fn check(user: &str) -> Result<(), StoreError> {
-    let reason = if user.is_empty() {
-        "empty"
-    } else if user.len() > MAX_USER_BYTES {
-        "too long"
-    } else if user.chars().any(char::is_control) {
-        "holds a control character"
+    let Some(reason) = fault(user) else { return Ok(()) };
+    Err(StoreError::InvalidUser { user: shortened(user), reason })
+}
+
+/// As [`check`], for the name of something else.
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), StoreError> {
+    let Some(reason) = fault(name) else { return Ok(()) };
+    Err(StoreError::InvalidName { what, name: shortened(name), reason })
+}
+
+fn fault(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("empty")
+    } else if name.len() > MAX_NAME_BYTES {
+        Some("too long")
+    } else if name.chars().any(char::is_control) {
+        Some("holds a control character")
     } else {
-        return Ok(());
-    };
-    Err(StoreError::InvalidUser { user: user.chars().take(40).collect(), reason })
+        None
+    }
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(40).collect()
 }
 
 /// The name of the folder that holds the user's blobs.

@@ -13,6 +13,7 @@ use crate::files::{self, Entry, TEMP_PREFIX};
 use crate::frame::FrameReader;
 use crate::runs::RunRecord;
 use crate::store::Store;
+use crate::transcripts::{self, PayloadRef};
 use crate::user;
 
 /// What a check found.
@@ -22,6 +23,8 @@ pub struct VerifyReport {
     pub pointers: u64,
     /// Runs checked.
     pub runs: u64,
+    /// Lines of transcripts checked.
+    pub transcript_lines: u64,
     /// Blobs, rows and files, that were read and checked against their hashes.
     pub blobs: u64,
     /// The bytes of their contents, uncompressed.
@@ -79,6 +82,7 @@ impl Store {
             let mut claims = self.check_pointers(tx, &mut report)?;
             claims.extend(check_runs(tx, &mut report)?);
             self.check_run_pointers(tx, &mut report)?;
+            claims.extend(self.check_transcripts(tx, &mut report)?);
             Ok((claims, self.check_contents(tx, &mut report)?))
         })?;
         for entry in files::entries(self.home())? {
@@ -138,6 +142,33 @@ impl Store {
         Ok(())
     }
 
+    /// Every pointer in a transcript must resolve, and every payload be there.
+    fn check_transcripts(
+        &self,
+        tx: &Transaction<'_>,
+        report: &mut VerifyReport,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut claims = Vec::new();
+        transcripts::each_line(tx, |user, what, line| {
+            report.transcript_lines += 1;
+            let checked = line.and_then(|line| {
+                let store = self.user(&user)?;
+                line.pointers.iter().try_for_each(|pointer| store.require_pointer(tx, pointer).map(drop))?;
+                let blob = |payload: PayloadRef| Claim {
+                    what: what.clone(),
+                    blob: (user::folder(&user), payload.hash),
+                    bytes: Some(payload.bytes),
+                };
+                claims.extend(std::iter::once(line.raw).chain(line.sent).map(blob));
+                Ok(())
+            });
+            if let Err(error) = checked {
+                report.problem(&what, error);
+            }
+        })?;
+        Ok(claims)
+    }
+
     /// Reads every content that is a row.
     fn check_contents(&self, tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Found, StoreError> {
         let (mut found, mut reader) = (Found::new(), FrameReader::new()?);
@@ -190,7 +221,7 @@ impl Store {
         };
         match (length, claim.bytes) {
             (Some(length), Some(bytes)) if length != bytes => {
-                let reason = format!("{length} bytes long, where its pointer says {bytes}");
+                let reason = format!("{length} bytes long, where its row says {bytes}");
                 Err(StoreError::CorruptBlob { path: self.blobs().path(folder, *hash), reason })
             }
             _ => Ok(()),

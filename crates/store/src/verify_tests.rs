@@ -87,6 +87,31 @@ fn rows_that_do_not_fit_are_found() {
 }
 
 #[test]
+fn lines_of_transcripts_that_do_not_fit_are_found() {
+    let told = |damage: &str| {
+        after(|store| {
+            let message = crate::TranscriptMessage {
+                identity: ContentHash::of(b"x"),
+                role: "user",
+                raw: &large(),
+                sent: Some(b"short"),
+                pointers: &[],
+            };
+            store.user("a").unwrap().append_transcript("s", &[message], None).unwrap();
+            assert_eq!(store.verify().unwrap().transcript_lines, 1);
+            sql(store, damage);
+        })
+    };
+    assert_eq!(told("DELETE FROM deletions"), "");
+    let gone = format!("DELETE FROM contents WHERE hash = x'{}'", ContentHash::of(b"short"));
+    let problems = told(&gone);
+    assert!(problems.contains("line 1 of the transcript") && problems.contains("no such blob"), "{problems}");
+    let length = "UPDATE transcript_lines SET document = replace(document, '70000', '7')";
+    assert!(told(length).contains("70000 bytes long"));
+    assert!(told("UPDATE transcript_lines SET document = '{}'").contains("not a valid record"));
+}
+
+#[test]
 fn unfinished_files_go_when_their_writer_is_dead_and_only_then() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();

@@ -10,14 +10,42 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::run;
+use common::{exchange, message, run};
 use larder_core::pointer::Pointer;
-use larder_store::{NewIntervention, NewPointer, RunFilter, RunId, Store, StoreOptions};
+use larder_store::{
+    Clock, ExchangeFilter, KeyId, KeyLimits, NewExchange, NewIntervention, NewKey, NewPointer,
+    RESERVATION_LIFETIME, Reserved, RunFilter, RunId, Spend, Store, StoreError, StoreOptions, Timestamp,
+    UserStore,
+};
 
 /// Rounds in an ordinary run of the tests; `LARDER_CRASH_ROUNDS` asks for more.
 const ROUNDS: u64 = 24;
 /// After so many rounds the next ones start from an empty folder, so that setting up is interrupted too.
 const ROUNDS_PER_HOME: u64 = 6;
+
+/// Exchanges that are recorded together.
+const BATCH: usize = 5;
+/// What each call takes from the budget of the one key.
+const CALL: Spend = Spend { tokens: 10, picos: 7 };
+/// Far more than the writers get to take.
+const LIMITS: KeyLimits = KeyLimits { tokens_per_day: Some(10_000_000), picos_per_day: None };
+
+/// When everything is written, so that no budget begins anew meanwhile: 2026-11-21T12:00:00Z.
+const NOON: u64 = 1_795_262_400_000;
+
+/// A clock that stands still.
+struct Still(u64);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0)
+    }
+}
+
+fn open(home: &Path, millis: u64) -> Store {
+    let clock = std::sync::Arc::new(Still(millis));
+    Store::open(home, StoreOptions { clock, ..StoreOptions::default() }).unwrap()
+}
 
 /// SplitMix64: the same moments in every run.
 struct Random(u64);
@@ -43,8 +71,9 @@ fn writer() {
         std::io::stdout().flush().unwrap();
     };
     say("began");
-    let store = Store::open(Path::new(&home), StoreOptions::default()).unwrap();
+    let store = open(Path::new(&home), NOON);
     say("opened");
+    let mut talk = Vec::new();
     loop {
         let user = store.user(["ada", "Eve"][random.below(2) as usize]).unwrap();
         let contents: Vec<_> = (0..1 + random.below(4))
@@ -60,6 +89,7 @@ fn writer() {
         let receipt = format!("{{\"parts\":{}}}", random.below(1_000_000));
         let recorded = user.record_run(run(&store, "r", receipt.as_bytes(), &pointers)).unwrap();
         say(&format!("run {} {}", user.user(), recorded.run_id));
+        gateway_call(&user, &mut talk, &say);
         match random.below(8) {
             0 => drop(user.raise(&NewIntervention::missing_recipe("r")).unwrap()),
             1 => {
@@ -77,6 +107,34 @@ fn writer() {
         }
         say("step");
     }
+}
+
+fn key() -> KeyId {
+    KeyId::new([7; 6])
+}
+
+/// What the gateway writes for one request, whose user says one thing more than in the one before.
+fn gateway_call(user: &UserStore, talk: &mut Vec<String>, say: &impl Fn(&str)) {
+    let store = user.store();
+    let new = NewKey { id: key(), user: "keeper", label: "", hash: "", limits: LIMITS };
+    match store.add_key(&new) {
+        Ok(_) | Err(StoreError::KeyExists { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+    let Reserved::Held(held) = store.reserve(&key(), CALL).unwrap() else { panic!("the budget is used up") };
+    say("held");
+    talk.push(format!("{} says {}", std::process::id(), talk.len()).repeat(1 + talk.len() % 3 * 2_000));
+    let history: Vec<_> = talk.iter().map(|text| message(text.as_bytes())).collect();
+    let session = std::process::id().to_string();
+    user.append_transcript(&session, &history, Some(b"a reply")).unwrap();
+    say("told");
+    let batch = store.new_run_id().unwrap();
+    let ids: Vec<String> = (0..BATCH).map(|n| format!("{batch}-{n}")).collect();
+    let batch = batch.to_string();
+    let rows = ids.iter().map(|id| (user, NewExchange { session: Some(&batch), ..exchange(id) }));
+    assert_eq!(store.record_exchanges(&rows.collect::<Vec<_>>()).unwrap(), BATCH);
+    say(&format!("batch {} {batch}", user.user()));
+    store.settle(&held, CALL).unwrap();
 }
 
 /// While another process deletes the user, refusal is the right answer.
@@ -100,8 +158,25 @@ fn start(home: &Path) -> Child {
         .unwrap()
 }
 
-/// Reads what the writer reports, kills it a little after line `lines`, and gives the runs it reported.
-fn kill_after(mut child: Child, lines: u64, pause: Duration) -> Vec<(String, RunId)> {
+/// What a writer reported as written: a run or a batch of exchanges, of a user.
+#[derive(Debug)]
+enum Written {
+    Run(String, RunId),
+    Batch(String, String),
+}
+
+fn written(line: &str) -> Option<Written> {
+    let (what, rest) = line.split_once(' ')?;
+    let (user, id) = rest.split_once(' ')?;
+    match what {
+        "run" => Some(Written::Run(user.to_owned(), id.parse().ok()?)),
+        "batch" => Some(Written::Batch(user.to_owned(), id.to_owned())),
+        _ => None,
+    }
+}
+
+/// Reads what the writer reports, kills it a little after line `lines`, and gives what it reported as written.
+fn kill_after(mut child: Child, lines: u64, pause: Duration) -> Vec<Written> {
     let mut reports = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut seen: Vec<_> = reports.by_ref().take(lines as usize).collect();
     let reached = Instant::now();
@@ -111,20 +186,22 @@ fn kill_after(mut child: Child, lines: u64, pause: Duration) -> Vec<(String, Run
     child.kill().unwrap();
     child.wait().unwrap();
     seen.extend(reports);
-    seen.iter()
-        .filter_map(|line| {
-            let (user, id) = line.strip_prefix("run ")?.split_once(' ')?;
-            Some((user.to_owned(), id.parse().ok()?))
-        })
-        .collect()
+    seen.iter().filter_map(|line| written(line)).collect()
 }
 
-fn check(home: &Path, reported: &[(String, RunId)]) {
-    let store = Store::open(home, StoreOptions::default()).unwrap();
+fn check(home: &Path, reported: &[Written]) {
+    let store = open(home, NOON);
     let report = store.verify().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
-    for (user, id) in reported {
-        let user = store.user(user).unwrap();
+    for written in reported {
+        let (user, id) = match written {
+            Written::Run(user, id) => (store.user(user).unwrap(), id),
+            Written::Batch(user, session) => {
+                let filter = ExchangeFilter { session: Some(session.clone()), ..ExchangeFilter::default() };
+                assert_eq!(store.user(user).unwrap().exchanges(&filter).unwrap().len(), BATCH);
+                continue;
+            }
+        };
         let record = user.run(id).unwrap();
         user.blob(record.receipt).unwrap();
         for pointer in user.run_pointers(id).unwrap() {
@@ -134,6 +211,27 @@ fn check(home: &Path, reported: &[(String, RunId)]) {
     let runs =
         ["ada", "Eve"].map(|user| store.user(user).unwrap().runs(&RunFilter::default()).unwrap().len());
     assert_eq!(runs.iter().sum::<usize>() as u64, report.runs);
+    check_gateway(home, &store);
+}
+
+fn check_gateway(home: &Path, store: &Store) {
+    let mut batches = 0;
+    for user in ["ada", "Eve"] {
+        let sessions = store.user(user).unwrap().sessions(u64::MAX).unwrap();
+        assert!(sessions.iter().all(|batch| batch.requests == BATCH as u64), "a batch is whole or not there");
+        batches += sessions.len() as u64;
+    }
+    let Some(stored) = store.key(&key()).unwrap() else { return assert_eq!(batches, 0) };
+    assert_eq!(stored.record.limits, LIMITS);
+    let today = store.key_day(&key()).unwrap();
+    let calls = |spend: Spend| {
+        assert_eq!(spend.tokens / CALL.tokens * CALL.picos, spend.picos, "nothing is half counted");
+        assert!(spend.tokens.is_multiple_of(CALL.tokens));
+        spend.tokens / CALL.tokens
+    };
+    assert!(calls(today.used) <= batches && batches <= calls(today.used) + calls(today.held));
+    let later = open(home, NOON + RESERVATION_LIFETIME.as_millis() as u64);
+    assert_eq!(later.key_day(&key()).unwrap().held, Spend::default(), "what the dead held is given back");
 }
 
 #[test]

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use larder_core::hash::ContentHash;
 use larder_core::pointer::Pointer;
 use larder_store::{
-    Clock, Entropy, NewRun, RunFacts, RunStatus, RunTokens, Store, StoreOptions, Timestamp, UserStore,
+    Clock, Entropy, NewExchange, NewRun, RunFacts, RunStatus, RunTokens, Store, StoreOptions, Timestamp,
+    TranscriptMessage, UserStore,
 };
 
 /// A clock that stands still until it is set.
@@ -97,4 +99,28 @@ pub fn run<'a>(store: &Store, recipe: &str, receipt: &'a [u8], pointers: &'a [Po
         output: Some(b"the answer"),
         pointers,
     }
+}
+
+/// An exchange of the moment the fixed clock begins with.
+pub fn exchange(id: &str) -> NewExchange<'_> {
+    NewExchange {
+        id,
+        session: None,
+        time: Timestamp::from_millis(1_795_219_200_000),
+        model: "gpt",
+        recipe: None,
+        status: 200,
+        tokens_in: 300,
+        tokens_out: 50,
+        tokens_before: 1_000,
+        tokens_after: 300,
+        cost_picos: Some(7),
+        without_picos: Some(20),
+        json: "{}",
+    }
+}
+
+/// A message that goes upstream as it came.
+pub fn message(raw: &[u8]) -> TranscriptMessage<'_> {
+    TranscriptMessage { identity: ContentHash::of(raw), role: "user", raw, sent: None, pointers: &[] }
 }

@@ -1,0 +1,272 @@
+//! The record of every request through the gateway: columns to list and sum by, and a JSON document of the caller's.
+//! Knows nothing of what the document says.
+
+use rusqlite::{OptionalExtension, Row};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{MILLIS_PER_DAY, Timestamp};
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::{Store, UserStore};
+
+/// Rows deleted in one transaction, so that deleting many does not keep writers waiting.
+const DELETED_AT_ONCE: i64 = 500;
+
+/// A request to be recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct NewExchange<'a> {
+    /// Its id, one of its own.
+    pub id: &'a str,
+    /// The conversation it belongs to.
+    pub session: Option<&'a str>,
+    /// When it came in.
+    pub time: Timestamp,
+    /// The model that answered, or was asked.
+    pub model: &'a str,
+    /// The recipe that it ran.
+    pub recipe: Option<&'a str>,
+    /// The HTTP status of the answer.
+    pub status: u16,
+    /// Prompt tokens as the provider reported them.
+    pub tokens_in: u64,
+    /// Reply tokens as the provider reported them.
+    pub tokens_out: u64,
+    /// Prompt tokens as counted before the policy.
+    pub tokens_before: u64,
+    /// Prompt tokens as counted after it.
+    pub tokens_after: u64,
+    /// What it cost, in picodollars; `None` without a price.
+    pub cost_picos: Option<u64>,
+    /// What it would have cost without Larder.
+    pub without_picos: Option<u64>,
+    /// Everything else, as JSON.
+    pub json: &'a str,
+}
+
+/// Which exchanges to list.
+#[derive(Debug, Clone, Default)]
+pub struct ExchangeFilter {
+    /// Only those of this conversation.
+    pub session: Option<String>,
+    /// Only those of this model.
+    pub model: Option<String>,
+    /// Only those that came in at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Only those that came before the one with this id; nothing if there is no such one.
+    pub before: Option<String>,
+    /// At most so many, the newest; `None` for all.
+    pub limit: Option<u64>,
+}
+
+/// A conversation in sums.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session: String,
+    /// When its first request came in.
+    pub first: Timestamp,
+    /// When its last request came in.
+    pub last: Timestamp,
+    /// How many there were.
+    pub requests: u64,
+    /// Prompt tokens before the policy.
+    pub tokens_before: u64,
+    /// Prompt tokens after it.
+    pub tokens_after: u64,
+    /// What it cost, in picodollars, as far as models have prices.
+    pub cost_picos: u64,
+    /// What it would have cost without Larder.
+    pub without_picos: u64,
+}
+
+/// What one model and recipe cost on one day (R4-8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostRow {
+    /// The day in UTC, such as `2026-11-22`.
+    pub day: String,
+    /// The model.
+    pub model: String,
+    /// The recipe; `None` for requests that ran none.
+    pub recipe: Option<String>,
+    /// How many requests there were.
+    pub requests: u64,
+    /// How many of them have no price.
+    pub unpriced: u64,
+    /// Prompt tokens as reported.
+    pub tokens_in: u64,
+    /// Reply tokens as reported.
+    pub tokens_out: u64,
+    /// The cost in picodollars.
+    pub cost_picos: u64,
+    /// The cost had there been no Larder.
+    pub without_picos: u64,
+}
+
+impl Store {
+    /// Records many requests, of any users, in one durable transaction, and says how many were added.
+    ///
+    /// One whose id is there already is left as it is, so a batch may be given again after a failure. Requests of a
+    /// user who is being deleted are left out.
+    pub fn record_exchanges(&self, batch: &[(&UserStore, NewExchange<'_>)]) -> Result<usize, StoreError> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        self.index().write(|tx| {
+            let mut insert = tx.prepare_cached(
+                "INSERT INTO exchanges
+                 (user, id, session, time, model, recipe, status, tokens_in, tokens_out, tokens_before,
+                  tokens_after, cost_picos, without_picos, document)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 ON CONFLICT (user, id) DO NOTHING",
+            )?;
+            let mut added = 0;
+            for (user, new) in batch {
+                match user.require_staying(tx) {
+                    Err(StoreError::BeingDeleted { .. }) => continue,
+                    staying => staying?,
+                }
+                added += insert.execute((
+                    user.user(),
+                    new.id,
+                    new.session,
+                    to_sql(new.time.as_millis()),
+                    new.model,
+                    new.recipe,
+                    new.status,
+                    to_sql(new.tokens_in),
+                    to_sql(new.tokens_out),
+                    to_sql(new.tokens_before),
+                    to_sql(new.tokens_after),
+                    new.cost_picos.map(to_sql),
+                    new.without_picos.map(to_sql),
+                    new.json,
+                ))?;
+            }
+            Ok(added)
+        })
+    }
+
+    /// Deletes the exchanges of all users that came in before `time`, and says how many.
+    pub fn delete_exchanges_before(&self, time: Timestamp) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        loop {
+            let some = self.index().write(|tx| {
+                Ok(tx.execute(
+                    "DELETE FROM exchanges WHERE seq IN (SELECT seq FROM exchanges WHERE time < ?1 LIMIT ?2)",
+                    (to_sql(time.as_millis()), DELETED_AT_ONCE),
+                )?)
+            })?;
+            if some == 0 {
+                return Ok(deleted);
+            }
+            deleted += some;
+        }
+    }
+}
+
+impl UserStore {
+    /// The document of one exchange; `None` if there is none of this id.
+    pub fn exchange(&self, id: &str) -> Result<Option<String>, StoreError> {
+        self.index().read(|tx| {
+            let mut query =
+                tx.prepare_cached("SELECT document FROM exchanges WHERE user = ?1 AND id = ?2")?;
+            Ok(query.query_row((self.user(), id), |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// The documents of this user's exchanges, newest first.
+    pub fn exchanges(&self, filter: &ExchangeFilter) -> Result<Vec<String>, StoreError> {
+        self.index().read(|tx| {
+            let start = match &filter.before {
+                None => Some((i64::MAX, i64::MAX)),
+                Some(id) => tx
+                    .prepare_cached("SELECT time, seq FROM exchanges WHERE user = ?1 AND id = ?2")?
+                    .query_row((self.user(), id), |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?,
+            };
+            let Some((time, seq)) = start else { return Ok(Vec::new()) };
+            // Said outright where a session is given, so that its index is used.
+            let session = if filter.session.is_some() { "session = ?2" } else { "?2 IS NULL" };
+            let mut query = tx.prepare_cached(&format!(
+                "SELECT document FROM exchanges
+                 WHERE user = ?1 AND {session} AND (?3 IS NULL OR model = ?3)
+                   AND time >= ?4 AND time <= ?5 AND (time < ?5 OR seq < ?6)
+                 ORDER BY time DESC, seq DESC LIMIT ?7"
+            ))?;
+            let since = filter.since.map_or(0, |since| to_sql(since.as_millis()));
+            let limit = filter.limit.map_or(i64::MAX, to_sql);
+            let given = (self.user(), &filter.session, &filter.model, since, time, seq, limit);
+            let rows = query.query_map(given, |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// This user's conversations, the one used last first.
+    pub fn sessions(&self, limit: u64) -> Result<Vec<SessionSummary>, StoreError> {
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT session, min(time), max(time), count(*), total(tokens_before), total(tokens_after),
+                        total(cost_picos), total(without_picos)
+                 FROM exchanges WHERE user = ?1 AND session IS NOT NULL
+                 GROUP BY session ORDER BY max(time) DESC, max(seq) DESC LIMIT ?2",
+            )?;
+            let rows = query.query_map((self.user(), to_sql(limit)), |row| {
+                Ok(SessionSummary {
+                    session: row.get(0)?,
+                    first: Timestamp::from_millis(row.get::<_, i64>(1)?.unsigned_abs()),
+                    last: Timestamp::from_millis(row.get::<_, i64>(2)?.unsigned_abs()),
+                    requests: row.get::<_, i64>(3)?.unsigned_abs(),
+                    tokens_before: total(row, 4)?,
+                    tokens_after: total(row, 5)?,
+                    cost_picos: total(row, 6)?,
+                    without_picos: total(row, 7)?,
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// What this user's requests since a moment cost, by day, model and recipe; the newest day first.
+    pub fn costs(&self, since: Timestamp) -> Result<Vec<CostRow>, StoreError> {
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT time / ?3, model, recipe, count(*), count(*) - count(cost_picos), total(tokens_in),
+                        total(tokens_out), total(cost_picos), total(without_picos)
+                 FROM exchanges WHERE user = ?1 AND time >= ?2
+                 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3",
+            )?;
+            let given = (self.user(), to_sql(since.as_millis()), to_sql(MILLIS_PER_DAY));
+            let rows = query.query_map(given, |row| {
+                let day = row.get::<_, i64>(0)?.unsigned_abs().saturating_mul(MILLIS_PER_DAY);
+                Ok(CostRow {
+                    day: Timestamp::from_millis(day)
+                        .to_string()
+                        .split('T')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    model: row.get(1)?,
+                    recipe: row.get(2)?,
+                    requests: row.get::<_, i64>(3)?.unsigned_abs(),
+                    unpriced: row.get::<_, i64>(4)?.unsigned_abs(),
+                    tokens_in: total(row, 5)?,
+                    tokens_out: total(row, 6)?,
+                    cost_picos: total(row, 7)?,
+                    without_picos: total(row, 8)?,
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+/// A total of SQLite. `sum` fails when it overflows, which a provider could bring about by reporting absurd numbers;
+/// `total` is exact up to 2^53 (9,007 dollars in picodollars) and rounded above.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a sum of what is not negative; saturates"
+)]
+fn total(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, f64>(at)? as u64)
+}

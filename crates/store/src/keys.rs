@@ -1,0 +1,219 @@
+//! API keys: who may call, as which user, and for how much a day. Knows a key by its public id and the hash of its
+//! text; never the text, nor how it is hashed. Keys belong to whoever runs the store, so they are reached through
+//! [`Store`]; what they open is one user's.
+
+mod budgets;
+mod sign_ins;
+
+use std::fmt;
+use std::str::FromStr;
+
+use rusqlite::{OptionalExtension, Row, Transaction};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::Store;
+use crate::user;
+
+pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, Reserved, Shortage, Spend};
+
+/// Random bytes of an id.
+const ID_BYTES: usize = 6;
+
+/// What a key is called and found by: 12 lower-case hexadecimal digits. Not a secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(String);
+
+impl KeyId {
+    /// The id made from random bytes.
+    pub fn new(random: [u8; ID_BYTES]) -> Self {
+        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The id as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The text is not the id of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of a key: expected 12 digits of 0-9 a-f, as `larder keys` shows them")]
+pub struct ParseKeyIdError;
+
+impl FromStr for KeyId {
+    type Err = ParseKeyIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (digits && text.len() == 2 * ID_BYTES).then(|| Self(text.to_owned())).ok_or(ParseKeyIdError)
+    }
+}
+
+impl Serialize for KeyId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a key may take on one day in UTC; `None` is as much as it likes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyLimits {
+    /// Tokens, prompt and reply together.
+    pub tokens_per_day: Option<u64>,
+    /// Picodollars.
+    pub picos_per_day: Option<u64>,
+}
+
+impl KeyLimits {
+    /// Whether there is nothing to keep to.
+    pub const fn is_unlimited(&self) -> bool {
+        self.tokens_per_day.is_none() && self.picos_per_day.is_none()
+    }
+}
+
+/// A key to be added.
+#[derive(Clone)]
+pub struct NewKey<'a> {
+    /// From [`KeyId::new`].
+    pub id: KeyId,
+    /// Whose documents it opens.
+    pub user: &'a str,
+    /// What it is for, for people: up to 256 bytes without control characters.
+    pub label: &'a str,
+    /// The slow hash of its text.
+    pub hash: &'a str,
+    /// What it may take.
+    pub limits: KeyLimits,
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// Its id.
+    pub id: KeyId,
+    /// Whose documents it opens.
+    pub user: String,
+    /// What it is for.
+    pub label: String,
+    /// What it may take.
+    pub limits: KeyLimits,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was revoked; `None` while it opens.
+    pub revoked: Option<Timestamp>,
+}
+
+/// A key with the hash its text is checked against.
+#[derive(Clone)]
+pub struct StoredKey {
+    /// What is known of it.
+    pub record: KeyRecord,
+    /// The slow hash of its text.
+    pub hash: String,
+}
+
+impl fmt::Debug for StoredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredKey").field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
+const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash";
+
+impl Store {
+    /// Adds a key. Fails if the id is taken.
+    pub fn add_key(&self, new: &NewKey<'_>) -> Result<KeyRecord, StoreError> {
+        if !new.label.is_empty() {
+            user::check_name("label", new.label)?;
+        }
+        let created = to_sql(self.now().as_millis());
+        self.user(new.user)?.write(|tx| {
+            let added = tx.execute(
+                "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
+                (
+                    new.id.as_str(),
+                    new.user,
+                    new.label,
+                    new.hash,
+                    new.limits.tokens_per_day.map(to_sql),
+                    new.limits.picos_per_day.map(to_sql),
+                    created,
+                ),
+            )?;
+            if added == 0 {
+                return Err(StoreError::KeyExists { id: new.id.to_string() });
+            }
+            Ok(require_key(tx, &new.id)?.record)
+        })
+    }
+
+    /// One key, revoked or not; `None` if there is none of this id.
+    pub fn key(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
+        self.index().read(|tx| find_key(tx, id))
+    }
+
+    /// Every key of every user, oldest first, revoked ones too.
+    pub fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(&format!("SELECT {COLUMNS} FROM keys ORDER BY created, id"))?;
+            let rows = query.query_map([], read)?.map(|row| Ok(row?.record));
+            rows.collect()
+        })
+    }
+
+    /// Whether a key was ever made for a user who is still here. A revoked one counts: it closed the door for good.
+    pub fn has_keys(&self) -> Result<bool, StoreError> {
+        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM keys LIMIT 1")?.exists([])?))
+    }
+
+    /// Ends a key and every sign-in made with it, at once and for every process. The first time stays.
+    pub fn revoke_key(&self, id: &KeyId) -> Result<KeyRecord, StoreError> {
+        let now = to_sql(self.now().as_millis());
+        self.index().write(|tx| {
+            tx.execute("UPDATE keys SET revoked = coalesce(revoked, ?2) WHERE id = ?1", (id.as_str(), now))?;
+            tx.execute("DELETE FROM sign_ins WHERE key = ?1", [id.as_str()])?;
+            Ok(require_key(tx, id)?.record)
+        })
+    }
+}
+
+fn find_key(tx: &Transaction<'_>, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
+    let mut query = tx.prepare_cached(&format!("SELECT {COLUMNS} FROM keys WHERE id = ?1"))?;
+    Ok(query.query_row([id.as_str()], read).optional()?)
+}
+
+fn require_key(tx: &Transaction<'_>, id: &KeyId) -> Result<StoredKey, StoreError> {
+    find_key(tx, id)?.ok_or_else(|| StoreError::UnknownKey { id: id.to_string() })
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
+    let number = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.map(i64::unsigned_abs));
+    Ok(StoredKey {
+        record: KeyRecord {
+            id: KeyId(row.get(0)?),
+            user: row.get(1)?,
+            label: row.get(2)?,
+            limits: KeyLimits { tokens_per_day: number(3)?, picos_per_day: number(4)? },
+            created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
+            revoked: number(6)?.map(Timestamp::from_millis),
+        },
+        hash: row.get(7)?,
+    })
+}

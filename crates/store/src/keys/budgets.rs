@@ -1,0 +1,184 @@
+//! What a key may take on a day: reserved before a call, settled after it. Any number of processes may take from one
+//! budget at once, since each step is one transaction. Knows neither calls nor prices.
+//!
+//! These writes are not synced one by one: a killed process loses none of them, a machine that loses power may lose
+//! the last moments.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Row, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::{KeyId, KeyLimits, require_key};
+use crate::clock::{MILLIS_PER_DAY, Timestamp};
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::Store;
+
+/// How long a reservation holds what nobody settles, as after a crash. Longer than any call should take.
+pub const RESERVATION_LIFETIME: Duration = Duration::from_mins(15);
+
+/// An amount of both things that a key may be limited in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spend {
+    /// Tokens, prompt and reply together.
+    pub tokens: u64,
+    /// Picodollars.
+    pub picos: u64,
+}
+
+impl Spend {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            picos: self.picos.saturating_add(other.picos),
+        }
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { tokens: row.get::<_, i64>(0)?.unsigned_abs(), picos: row.get::<_, i64>(1)?.unsigned_abs() })
+    }
+}
+
+/// What a key with limits has taken today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaySpend {
+    /// By calls that have ended.
+    pub used: Spend,
+    /// Reserved for calls under way.
+    pub held: Spend,
+    /// When the next day begins.
+    pub resets: Timestamp,
+}
+
+/// What is held for one call; to be given to [`Store::settle`].
+#[derive(Debug)]
+#[must_use = "what is held and never settled is given back when it expires"]
+pub struct Reservation {
+    id: i64,
+    key: KeyId,
+    /// The day it counts for, even if the call ends on the next.
+    day: i64,
+    /// What is held.
+    pub asked: Spend,
+}
+
+/// Why nothing was held: less is left than was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortage {
+    /// Whose budget it is.
+    pub key: KeyId,
+    /// What was asked for.
+    pub asked: Spend,
+    /// What the key may take a day.
+    pub limits: KeyLimits,
+    /// What it has taken today, and what calls under way hold.
+    pub taken: Spend,
+    /// When the next day begins.
+    pub resets: Timestamp,
+}
+
+impl Shortage {
+    /// Tokens left today; `None` if they are not limited.
+    pub fn left_tokens(&self) -> Option<u64> {
+        self.limits.tokens_per_day.map(|limit| limit.saturating_sub(self.taken.tokens))
+    }
+
+    /// Picodollars left today; `None` if they are not limited.
+    pub fn left_picos(&self) -> Option<u64> {
+        self.limits.picos_per_day.map(|limit| limit.saturating_sub(self.taken.picos))
+    }
+
+    fn is_one(&self) -> bool {
+        self.left_tokens().is_some_and(|left| self.asked.tokens > left)
+            || self.left_picos().is_some_and(|left| self.asked.picos > left)
+    }
+}
+
+/// What came of asking for a reservation.
+#[derive(Debug)]
+pub enum Reserved {
+    /// It is held.
+    Held(Reservation),
+    /// It would go over a limit.
+    Refused(Box<Shortage>),
+}
+
+impl Store {
+    /// Takes `asked` from what a key may spend today, all of it or nothing.
+    ///
+    /// Fails if the key is unknown or revoked.
+    pub fn reserve(&self, key: &KeyId, asked: Spend) -> Result<Reserved, StoreError> {
+        let now = self.now();
+        let (day, resets) = day(now);
+        let lifetime = u64::try_from(RESERVATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
+        self.index().write_unsynced(|tx| {
+            let record = require_key(tx, key)?.record;
+            if record.revoked.is_some() {
+                return Err(StoreError::KeyRevoked { id: key.to_string() });
+            }
+            tx.prepare_cached("DELETE FROM reservations WHERE key = ?1 AND expires <= ?2")?
+                .execute((key.as_str(), to_sql(now.as_millis())))?;
+            let taken = used(tx, key, day)?.plus(held(tx, key, day, now)?);
+            let shortage = Shortage { key: key.clone(), asked, limits: record.limits, taken, resets };
+            if shortage.is_one() {
+                return Ok(Reserved::Refused(Box::new(shortage)));
+            }
+            let mut insert = tx.prepare_cached(
+                "INSERT INTO reservations (user, key, day, tokens, picos, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?;
+            let expires = to_sql(now.as_millis().saturating_add(lifetime));
+            let (tokens, picos) = (to_sql(asked.tokens), to_sql(asked.picos));
+            let id = insert.insert((&record.user, key.as_str(), day, tokens, picos, expires))?;
+            Ok(Reserved::Held(Reservation { id, key: key.clone(), day, asked }))
+        })
+    }
+
+    /// Counts what a call used in place of what was held for it, even if that has expired meanwhile. To be done once: what
+    /// is settled twice counts twice. When it fails nothing was counted.
+    pub fn settle(&self, reservation: &Reservation, used_up: Spend) -> Result<(), StoreError> {
+        let Reservation { id, key, day, .. } = reservation;
+        self.index().write_unsynced(|tx| {
+            tx.prepare_cached("DELETE FROM reservations WHERE id = ?1")?.execute([id])?;
+            let sum = used(tx, key, *day)?.plus(used_up);
+            // Of a user who was deleted meanwhile nothing is counted: there is no such key any more.
+            tx.prepare_cached(
+                "INSERT INTO key_days (key, day, user, tokens, picos)
+                 SELECT id, ?2, user, ?3, ?4 FROM keys WHERE id = ?1
+                 ON CONFLICT (key, day) DO UPDATE SET tokens = excluded.tokens, picos = excluded.picos",
+            )?
+            .execute((key.as_str(), day, to_sql(sum.tokens), to_sql(sum.picos)))?;
+            Ok(())
+        })
+    }
+
+    /// What a key has taken today. Calls of keys without limits reserve nothing and are not counted here.
+    pub fn key_day(&self, key: &KeyId) -> Result<DaySpend, StoreError> {
+        let now = self.now();
+        let (day, resets) = day(now);
+        self.index().read(|tx| {
+            require_key(tx, key)?;
+            Ok(DaySpend { used: used(tx, key, day)?, held: held(tx, key, day, now)?, resets })
+        })
+    }
+}
+
+/// The day of a moment, and when the next one begins.
+fn day(now: Timestamp) -> (i64, Timestamp) {
+    let day = now.as_millis() / MILLIS_PER_DAY;
+    (to_sql(day), Timestamp::from_millis((day + 1).saturating_mul(MILLIS_PER_DAY)))
+}
+
+fn used(tx: &Transaction<'_>, key: &KeyId, day: i64) -> Result<Spend, StoreError> {
+    let mut query = tx.prepare_cached("SELECT tokens, picos FROM key_days WHERE key = ?1 AND day = ?2")?;
+    Ok(query.query_row((key.as_str(), day), Spend::read).optional()?.unwrap_or_default())
+}
+
+/// Summed here, not in SQL, whose sums fail when they overflow.
+fn held(tx: &Transaction<'_>, key: &KeyId, day: i64, now: Timestamp) -> Result<Spend, StoreError> {
+    let mut query = tx.prepare_cached(
+        "SELECT tokens, picos FROM reservations WHERE key = ?1 AND day = ?2 AND expires > ?3",
+    )?;
+    let rows = query.query_map((key.as_str(), day, to_sql(now.as_millis())), Spend::read)?;
+    rows.into_iter().try_fold(Spend::default(), |sum, row| Ok(sum.plus(row?)))
+}

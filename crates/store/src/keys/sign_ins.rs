@@ -1,0 +1,53 @@
+//! Who is signed in to the pages. A sign-in is known by the digest of its token, so that a copy of the index opens
+//! nothing. Knows nothing of cookies.
+
+use larder_core::hash::ContentHash;
+use rusqlite::OptionalExtension;
+
+use super::{COLUMNS, KeyId, KeyRecord, read};
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::Store;
+
+impl Store {
+    /// Signs in with a key until `expires`, and clears out the sign-ins that have expired.
+    ///
+    /// Fails if the key is unknown or revoked.
+    pub fn add_sign_in(&self, token: ContentHash, key: &KeyId, expires: Timestamp) -> Result<(), StoreError> {
+        let now = to_sql(self.now().as_millis());
+        self.index().write(|tx| {
+            tx.execute("DELETE FROM sign_ins WHERE expires <= ?1", [now])?;
+            let added = tx.execute(
+                "INSERT INTO sign_ins (token, user, key, expires)
+                 SELECT ?1, user, id, ?3 FROM keys WHERE id = ?2 AND revoked IS NULL",
+                (token.as_bytes(), key.as_str(), to_sql(expires.as_millis())),
+            )?;
+            if added == 0 {
+                return Err(StoreError::UnknownKey { id: key.to_string() });
+            }
+            Ok(())
+        })
+    }
+
+    /// The key that this token is signed in with; `None` once it has expired, ended, or lost its key.
+    pub fn sign_in(&self, token: ContentHash) -> Result<Option<KeyRecord>, StoreError> {
+        let now = to_sql(self.now().as_millis());
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM keys WHERE revoked IS NULL
+                 AND id = (SELECT key FROM sign_ins WHERE token = ?1 AND expires > ?2)"
+            ))?;
+            let found = query.query_row((token.as_bytes(), now), read).optional()?;
+            Ok(found.map(|key| key.record))
+        })
+    }
+
+    /// Ends a sign-in; one that is not there is ended already.
+    pub fn remove_sign_in(&self, token: ContentHash) -> Result<(), StoreError> {
+        self.index().write(|tx| {
+            tx.execute("DELETE FROM sign_ins WHERE token = ?1", [token.as_bytes()])?;
+            Ok(())
+        })
+    }
+}

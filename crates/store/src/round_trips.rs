@@ -1,0 +1,41 @@
+//! Round trips between model and gateway that a client does not see, by the keys under which they are found in the
+//! history that it sends later. Knows nothing of what the documents say.
+
+use crate::error::StoreError;
+use crate::store::UserStore;
+use crate::user;
+
+/// Round trips that a conversation may have; of a larger one, not all are read.
+const MAX_READ: i64 = 10_000;
+
+impl UserStore {
+    /// Keeps documents of a conversation, each under all of its keys; the newest under a key holds. When this returns
+    /// they survive a crash of the machine.
+    pub fn keep_round_trips(&self, session: &str, trips: &[(Vec<String>, String)]) -> Result<(), StoreError> {
+        user::check_name("session id", session)?;
+        self.write(|tx| {
+            let mut insert = tx.prepare_cached(
+                "INSERT INTO round_trips (user, session, key, document) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (user, session, key) DO UPDATE SET document = excluded.document",
+            )?;
+            for (keys, document) in trips {
+                for key in keys {
+                    insert.execute((self.user(), session, key, document))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Every document of a conversation with its key.
+    pub fn round_trips(&self, session: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT key, document FROM round_trips WHERE user = ?1 AND session = ?2 LIMIT ?3",
+            )?;
+            let rows =
+                query.query_map((self.user(), session, MAX_READ), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Transcripts: of every message of a session the original, byte for byte, and how it went to the model (R3-4.35,
+//! C104). Append-only: a line that was written stays. Knows no wire format; what makes two messages the same is said by
+//! the caller.
+//!
+//! A history that goes on adds the lines of its new messages. One that differs from what is known adds a branch, which
+//! shares what came before. A message that goes upstream in another form than before, as after a compaction, adds a
+//! line that says so. So the lines in their order are also the map of what was compacted when (R3-4.33).
+
+mod append;
+
+use std::collections::BTreeMap;
+
+use larder_core::hash::ContentHash;
+use larder_core::pointer::Pointer;
+use rusqlite::Transaction;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::store::UserStore;
+
+/// A message of the history that a request carries.
+#[derive(Debug, Clone, Copy)]
+pub struct TranscriptMessage<'a> {
+    /// What makes it the same message in the next request: the hash of what of it stays. Leave out what clients move
+    /// from message to message, such as cache breakpoints.
+    pub identity: ContentHash,
+    /// Who says it.
+    pub role: &'a str,
+    /// The message as the client sent it.
+    pub raw: &'a [u8],
+    /// The message as it went upstream, where that differs.
+    pub sent: Option<&'a [u8]>,
+    /// The pointers that stand in it then; each must resolve.
+    pub pointers: &'a [Pointer],
+}
+
+/// Where a history ended up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TranscriptPlace {
+    /// The branch that it is, from 1.
+    pub branch: u32,
+    /// How many messages it has.
+    pub messages: u32,
+    /// How many lines were added.
+    pub added: u32,
+}
+
+/// What a line records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineKind {
+    /// A message that was not known before.
+    Message,
+    /// A message of before that now goes upstream in another form.
+    Rendition,
+    /// A reply to the history that ends with this message. It becomes part of a history when a client sends it back.
+    Reply,
+}
+
+/// Stored bytes: [`UserStore::blob`] gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadRef {
+    /// Their address.
+    pub hash: ContentHash,
+    /// Their length.
+    pub bytes: u64,
+}
+
+impl PayloadRef {
+    fn of(content: &[u8]) -> Self {
+        Self { hash: ContentHash::of(content), bytes: content.len() as u64 }
+    }
+}
+
+/// The last message that a branch shares with the one it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkPoint {
+    /// The branch it left.
+    pub branch: u32,
+    /// The message.
+    pub message: u32,
+}
+
+/// One line of a transcript; as JSON, one line of the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptLine {
+    /// Its number in the session, from 1, in the order written.
+    pub line: u64,
+    /// When it was written.
+    pub time: Timestamp,
+    /// The branch.
+    pub branch: u32,
+    /// Where the branch began, in its first line; none if it shares nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub forked_from: Option<ForkPoint>,
+    /// The number of the message in its history, from 1.
+    pub message: u32,
+    /// What it records.
+    pub kind: LineKind,
+    /// Who says it.
+    pub role: String,
+    /// The original.
+    pub raw: PayloadRef,
+    /// What went upstream instead.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sent: Option<PayloadRef>,
+    /// The pointers in it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pointers: Vec<Pointer>,
+}
+
+impl UserStore {
+    /// The whole transcript of a session, in the order written; nothing for a session that has none.
+    pub fn transcript(&self, session: &str) -> Result<Vec<TranscriptLine>, StoreError> {
+        let lines: Vec<(i64, String)> = self.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT line, document FROM transcript_lines WHERE user = ?1 AND session = ?2 ORDER BY line",
+            )?;
+            let rows = query.query_map((self.user(), session), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        lines.iter().map(|(line, json)| parse(session, *line, json)).collect()
+    }
+
+    /// The history of one branch, what it shares with others included: of each message the line that says how it went
+    /// upstream last.
+    pub fn transcript_branch(&self, session: &str, branch: u32) -> Result<Vec<TranscriptLine>, StoreError> {
+        let lines = self.transcript(session)?;
+        let forks =
+            lines.iter().filter_map(|line| Some((line.branch, (line.line, line.forked_from?)))).collect();
+        let mut history = BTreeMap::new();
+        for stretch in path(&forks, branch, u32::MAX) {
+            let on_it = |line: &&TranscriptLine| stretch.holds(line.line, line.branch, line.message);
+            for line in lines.iter().filter(|line| line.kind != LineKind::Reply).filter(on_it) {
+                history.insert(line.message, line.clone());
+            }
+        }
+        Ok(history.into_values().collect())
+    }
+}
+
+fn parse(session: &str, line: i64, json: &str) -> Result<TranscriptLine, StoreError> {
+    serde_json::from_str(json).map_err(|source| StoreError::Record {
+        what: format!("line {line} of the transcript of session {session:?}"),
+        source,
+    })
+}
+
+/// The first lines of branches that share something, and what they share.
+type Forks = BTreeMap<u32, (u64, ForkPoint)>;
+
+/// A part of a branch that another one shares.
+struct Stretch {
+    branch: u32,
+    /// The last message that is shared.
+    until: u32,
+    /// What was written from this line on is not shared.
+    before: u64,
+}
+
+impl Stretch {
+    fn holds(&self, line: u64, branch: u32, message: u32) -> bool {
+        branch == self.branch && message <= self.until && line < self.before
+    }
+}
+
+/// What makes up the history of `branch` until message `until`, the oldest stretch first.
+fn path(forks: &Forks, branch: u32, until: u32) -> Vec<Stretch> {
+    let mut stretches = vec![Stretch { branch, until, before: u64::MAX }];
+    let (mut branch, mut until) = (branch, until);
+    while let Some((line, from)) = forks.get(&branch) {
+        // A branch leaves an older one, so this ends; a damaged index must not make it go round.
+        if from.branch >= branch {
+            break;
+        }
+        (branch, until) = (from.branch, until.min(from.message));
+        stretches.push(Stretch { branch, until, before: *line });
+    }
+    stretches.reverse();
+    stretches
+}
+
+/// A line's claims for a check of the store: whose, what it is called, and the line.
+pub(crate) fn each_line(
+    tx: &Transaction<'_>,
+    mut visit: impl FnMut(String, String, Result<TranscriptLine, StoreError>),
+) -> Result<(), StoreError> {
+    let mut query = tx.prepare("SELECT user, session, line, document FROM transcript_lines")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, session, line): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let json: String = row.get(3)?;
+        let what = format!("line {line} of the transcript of session {session:?} of user {user:?}");
+        visit(user, what, parse(&session, line, &json));
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! How a history is found in what is known of its session, and what has to be added. Everything is decided from the
+//! index, so processes that serve one session agree.
+
+use std::collections::BTreeMap;
+
+use larder_core::pointer::Pointer;
+use rusqlite::{OptionalExtension, Transaction};
+
+use super::{
+    ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, path,
+};
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::UserStore;
+use crate::user;
+
+/// Stands for a history, or for the form in which a message went upstream.
+type Digest = [u8; 32];
+
+/// Who says a reply.
+const REPLY_ROLE: &str = "assistant";
+
+/// What is given, and what it is known by.
+struct History<'a> {
+    messages: &'a [TranscriptMessage<'a>],
+    reply: Option<&'a [u8]>,
+    /// For each message what stands for the history up to it.
+    chains: Vec<Digest>,
+    /// For each message what stands for the form in which it goes upstream; none where it goes as it came.
+    views: Vec<Option<Digest>>,
+}
+
+/// What a history adds to its session.
+#[derive(PartialEq, Eq)]
+struct Plan {
+    branch: u32,
+    /// Where the branch leaves another, if it is new.
+    fork: Option<ForkPoint>,
+    /// Indexes of known messages whose form changed.
+    changed: Vec<usize>,
+    /// How many messages are known.
+    known: usize,
+}
+
+impl UserStore {
+    /// Records a history, of which only what is new is stored, and the reply to it; all in one transaction.
+    ///
+    /// A history that is known whole adds nothing but its reply. The lines survive the end of the process; they
+    /// are synced with the next durable write, such as [`crate::Store::record_exchanges`]. A history without messages is
+    /// not recorded.
+    pub fn append_transcript(
+        &self,
+        session: &str,
+        messages: &[TranscriptMessage<'_>],
+        reply: Option<&[u8]>,
+    ) -> Result<TranscriptPlace, StoreError> {
+        user::check_name("session id", session)?;
+        if messages.is_empty() {
+            return Ok(TranscriptPlace { branch: 0, messages: 0, added: 0 });
+        }
+        let history =
+            History { messages, reply, chains: chains(messages), views: messages.iter().map(view).collect() };
+        loop {
+            let plan = self.index().read(|tx| self.plan(tx, session, &history))?;
+            let placed = self.place(&plan.payloads(&history))?;
+            let done = self.write_unsynced(|tx| {
+                // Another process may have gone ahead meanwhile.
+                if self.plan(tx, session, &history)? != plan {
+                    return Ok(None);
+                }
+                self.insert_contents(tx, &placed)?;
+                let added = self.insert_plan(tx, session, &history, &plan)?;
+                Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
+            })?;
+            if let Some(place) = done {
+                return Ok(place);
+            }
+        }
+    }
+
+    fn plan(&self, tx: &Transaction<'_>, session: &str, history: &History<'_>) -> Result<Plan, StoreError> {
+        let (known, on) = self.known(tx, session, &history.chains)?;
+        let Some(on) = on else {
+            return Ok(Plan {
+                branch: self.next_branch(tx, session)?,
+                fork: None,
+                changed: Vec::new(),
+                known,
+            });
+        };
+        let at_end = self.length(tx, session, on)? == count(known);
+        if !at_end && known == history.messages.len() {
+            // A request of before, asked again: the branch has gone on since, and what it holds stays.
+            return Ok(Plan { branch: on, fork: None, changed: Vec::new(), known });
+        }
+        let held = self.held_views(tx, session, on, count(known))?;
+        let stands = |at: usize| held.get(&count(at + 1)).copied().unwrap_or(whole());
+        let given = history.views.iter().take(known).enumerate();
+        let changed =
+            given.filter(|(at, view)| view.unwrap_or(whole()) != stands(*at)).map(|(at, _)| at).collect();
+        if at_end {
+            return Ok(Plan { branch: on, fork: None, changed, known });
+        }
+        let fork = Some(ForkPoint { branch: on, message: count(known) });
+        Ok(Plan { branch: self.next_branch(tx, session)?, fork, changed, known })
+    }
+
+    /// How many messages from the beginning are known, and the branch that holds the last of them. What is known of a
+    /// history is its beginning, so halving finds it.
+    fn known(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        chains: &[Digest],
+    ) -> Result<(usize, Option<u32>), StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT branch FROM transcript_lines WHERE user = ?1 AND session = ?2 AND chain = ?3",
+        )?;
+        let (mut low, mut high, mut on) = (0, chains.len(), None);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let Some(chain) = chains.get(middle - 1) else { break };
+            match query.query_row((self.user(), session, chain), |row| row.get(0)).optional()? {
+                Some(branch) => (low, on) = (middle, Some(branch)),
+                None => high = middle - 1,
+            }
+        }
+        Ok((low, on))
+    }
+
+    fn next_branch(&self, tx: &Transaction<'_>, session: &str) -> Result<u32, StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT 1 + coalesce(max(branch), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
+        )?;
+        Ok(query.query_row((self.user(), session), |row| row.get(0))?)
+    }
+
+    /// The number of messages of a branch.
+    fn length(&self, tx: &Transaction<'_>, session: &str, branch: u32) -> Result<u32, StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT max(message) FROM transcript_lines WHERE user = ?1 AND session = ?2 AND branch = ?3",
+        )?;
+        Ok(query.query_row((self.user(), session, branch), |row| row.get(0))?)
+    }
+
+    /// How the first `until` messages of a branch went upstream last; those that are not named went as they came.
+    fn held_views(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        branch: u32,
+        until: u32,
+    ) -> Result<BTreeMap<u32, Digest>, StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT line, branch, message, view, parent, fork FROM transcript_lines
+             WHERE user = ?1 AND session = ?2 AND view IS NOT NULL ORDER BY line",
+        )?;
+        let (mut rows, mut forks) = (Vec::new(), Forks::new());
+        let mut found = query.query((self.user(), session))?;
+        while let Some(row) = found.next()? {
+            let line = row.get::<_, i64>(0)?.unsigned_abs();
+            let branch = row.get(1)?;
+            if let (Some(parent), Some(message)) = (row.get(4)?, row.get(5)?) {
+                forks.insert(branch, (line, ForkPoint { branch: parent, message }));
+            }
+            rows.push((line, branch, row.get::<_, u32>(2)?, row.get::<_, Digest>(3)?));
+        }
+        let mut held = BTreeMap::new();
+        for stretch in path(&forks, branch, until) {
+            let on_it =
+                rows.iter().filter(|(line, branch, message, _)| stretch.holds(*line, *branch, *message));
+            held.extend(on_it.map(|(.., message, view)| (*message, *view)));
+        }
+        Ok(held)
+    }
+
+    fn insert_plan(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        history: &History<'_>,
+        plan: &Plan,
+    ) -> Result<u32, StoreError> {
+        let History { messages, reply, chains, views } = history;
+        let time = self.now();
+        let mut query = tx.prepare_cached(
+            "SELECT coalesce(max(line), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
+        )?;
+        let last = query.query_row((self.user(), session), |row| row.get::<_, i64>(0))?.unsigned_abs();
+        let mut fork = plan.fork;
+        let mut added = 0;
+        let mut add = |at: usize, kind, role: &str, raw: &[u8], sent: Option<&[u8]>, pointers: &[Pointer]| {
+            added += 1;
+            let line = TranscriptLine {
+                line: last + u64::from(added),
+                time,
+                branch: plan.branch,
+                forked_from: fork.take(),
+                message: count(at + 1),
+                kind,
+                role: role.to_owned(),
+                raw: PayloadRef::of(raw),
+                sent: sent.map(PayloadRef::of),
+                pointers: pointers.to_vec(),
+            };
+            let chain = chains.get(at).filter(|_| kind == LineKind::Message);
+            let view = views.get(at).copied().flatten().filter(|_| kind != LineKind::Reply);
+            // A line that changes a form, or begins a branch, says the form even if it is the message as it came.
+            let said = kind == LineKind::Rendition || line.forked_from.is_some();
+            self.insert_line(tx, session, &line, chain, view.or_else(|| said.then(whole)))
+        };
+        let new = plan.known..messages.len();
+        let known = plan.changed.iter().map(|at| (*at, LineKind::Rendition));
+        for (at, kind) in known.chain(new.map(|at| (at, LineKind::Message))) {
+            let Some(message) = messages.get(at) else { continue };
+            add(at, kind, message.role, message.raw, message.sent, message.pointers)?;
+        }
+        if let Some(reply) = reply {
+            add(messages.len() - 1, LineKind::Reply, REPLY_ROLE, reply, None, &[])?;
+        }
+        Ok(added)
+    }
+
+    fn insert_line(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        line: &TranscriptLine,
+        chain: Option<&Digest>,
+        view: Option<Digest>,
+    ) -> Result<(), StoreError> {
+        for payload in std::iter::once(line.raw).chain(line.sent) {
+            self.require_blob(tx, payload.hash)?;
+        }
+        for pointer in &line.pointers {
+            self.require_pointer(tx, pointer)?;
+        }
+        let json = serde_json::to_string(line)
+            .map_err(|source| StoreError::Record { what: "a line of a transcript".to_owned(), source })?;
+        let mut insert = tx.prepare_cached(
+            "INSERT INTO transcript_lines (user, session, line, branch, message, chain, view, parent, fork, document)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?;
+        insert.execute((
+            self.user(),
+            session,
+            to_sql(line.line),
+            line.branch,
+            line.message,
+            chain,
+            view,
+            line.forked_from.map(|from| from.branch),
+            line.forked_from.map(|from| from.message),
+            json,
+        ))?;
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The contents that its lines name.
+    fn payloads<'a>(&self, history: &History<'a>) -> Vec<&'a [u8]> {
+        let changed = self.changed.iter().filter_map(|at| history.messages.get(*at));
+        let named = changed.chain(history.messages.iter().skip(self.known));
+        named
+            .flat_map(|message| std::iter::once(message.raw).chain(message.sent))
+            .chain(history.reply)
+            .collect()
+    }
+}
+
+fn chains(messages: &[TranscriptMessage<'_>]) -> Vec<Digest> {
+    let mut history = blake3::Hasher::new();
+    let extended = messages.iter().map(|message| {
+        history.update(message.identity.as_bytes());
+        *history.finalize().as_bytes()
+    });
+    extended.collect()
+}
+
+fn view(message: &TranscriptMessage<'_>) -> Option<Digest> {
+    if message.sent.is_none() && message.pointers.is_empty() {
+        return None;
+    }
+    let mut form = blake3::Hasher::new();
+    form.update(blake3::hash(message.sent.unwrap_or_default()).as_bytes());
+    for pointer in message.pointers {
+        form.update(pointer.to_string().as_bytes()).update(b"\n");
+    }
+    Some(*form.finalize().as_bytes())
+}
+
+/// Stands for a message that goes upstream as it came.
+fn whole() -> Digest {
+    *blake3::hash(b"").as_bytes()
+}
+
+/// A number of messages. No body within any limit has more than 2^32.
+fn count(messages: usize) -> u32 {
+    u32::try_from(messages).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,615 @@
+//! What every store must do for the gateway: keys and budgets, exchanges, transcripts, calibrations. One suite over a
+//! factory of stores, like `contract.rs`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod common;
+
+use common::{Home, exchange, message};
+use larder_core::hash::ContentHash;
+use larder_core::pointer::{Pointer, PointerKey};
+use larder_store::{
+    ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, RESERVATION_LIFETIME,
+    Reservation, Reserved, Shortage, Spend, Store, StoreError, Timestamp, TranscriptMessage, UserStore,
+};
+use proptest::prelude::*;
+
+/// Opens the store of a home that may or may not have one.
+type Factory = fn(&Home) -> UserStore;
+
+const DAY: u64 = 86_400_000;
+
+fn contract(open: Factory) {
+    keys_open_until_they_are_revoked(open);
+    budgets_hold_to_the_last_token(open);
+    what_nobody_settles_expires(open);
+    a_budget_is_whole_again_at_midnight(open);
+    sign_ins_end_with_their_time_or_their_key(open);
+    exchanges_are_listed_newest_first_and_filtered(open);
+    costs_are_summed_by_day_model_and_recipe(open);
+    old_exchanges_go(open);
+    a_transcript_gives_every_original(open);
+    only_what_is_new_is_added(open);
+    a_changed_history_is_a_branch(open);
+    compactions_are_lines_of_their_own(open);
+    a_transcript_names_nothing_that_is_not_there(open);
+    factors_are_learned_and_kept_by_sessions(open);
+    round_trips_come_back_by_session(open);
+    users_are_walls(open);
+    a_deleted_user_leaves_nothing(open);
+}
+
+fn round_trips_come_back_by_session(open: Factory) {
+    let home = Home::new();
+    let trip = |keys: &[&str], text: &str| {
+        (keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), text.to_owned())
+    };
+    open(&home).keep_round_trips("s", &[trip(&["a", "b"], "1"), trip(&["c"], "2")]).unwrap();
+    open(&home).keep_round_trips("s", &[trip(&["b"], "3")]).unwrap();
+    open(&home).keep_round_trips("t", &[trip(&["a"], "4")]).unwrap();
+    let pairs = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(open(&home).round_trips("s").unwrap(), pairs(&[("a", "1"), ("b", "3"), ("c", "2")]));
+    assert_eq!(open(&home).round_trips("t").unwrap(), pairs(&[("a", "4")]));
+    assert_eq!(open(&home).round_trips("u").unwrap(), []);
+}
+
+#[test]
+fn one_handle_kept_open() {
+    contract(|home| home.user("ada"));
+}
+
+#[test]
+fn a_new_handle_for_every_use() {
+    contract(|home| {
+        drop(home.reopen());
+        home.reopen().user("ada").unwrap()
+    });
+}
+
+#[test]
+fn a_user_whose_id_needs_encoding() {
+    contract(|home| home.user("../../Ada Lovelace/ユーザー"));
+}
+
+fn add_key(user: &UserStore, limits: KeyLimits) -> KeyId {
+    let id = KeyId::new(user.store().random().unwrap());
+    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits };
+    assert_eq!(user.store().add_key(&new).unwrap().limits, limits);
+    id
+}
+
+fn tokens(limit: u64) -> KeyLimits {
+    KeyLimits { tokens_per_day: Some(limit), picos_per_day: None }
+}
+
+fn spend(tokens: u64, picos: u64) -> Spend {
+    Spend { tokens, picos }
+}
+
+fn hold(store: &Store, key: &KeyId, asked: Spend) -> Reservation {
+    match store.reserve(key, asked).unwrap() {
+        Reserved::Held(reservation) => reservation,
+        Reserved::Refused(shortage) => panic!("{shortage:?}"),
+    }
+}
+
+fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
+    match store.reserve(key, asked).unwrap() {
+        Reserved::Held(reservation) => panic!("{reservation:?}"),
+        Reserved::Refused(shortage) => *shortage,
+    }
+}
+
+fn keys_open_until_they_are_revoked(open: Factory) {
+    let home = Home::new();
+    assert!(!open(&home).store().has_keys().unwrap());
+    let id = add_key(&open(&home), tokens(10));
+    let (user, other) = (open(&home), home.user("eve"));
+    let found = user.store().key(&id).unwrap().unwrap();
+    assert_eq!((found.record.user.as_str(), found.record.label.as_str()), (user.user(), "laptop"));
+    assert_eq!(found.hash, "$h$");
+    assert!(!format!("{found:?}").contains("$h$"), "hashes stay out of logs");
+    let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits: KeyLimits::default() };
+    assert!(matches!(user.store().add_key(&twice), Err(StoreError::KeyExists { .. })));
+    let bad = NewKey { label: "a\nb", ..twice };
+    assert!(matches!(user.store().add_key(&bad), Err(StoreError::InvalidName { what: "label", .. })));
+    let second = add_key(&other, KeyLimits::default());
+    let listed: Vec<_> = user.store().keys().unwrap().into_iter().map(|key| key.id).collect();
+    assert!(listed.len() == 2 && listed.contains(&id) && listed.contains(&second));
+    let revoked = user.store().revoke_key(&id).unwrap();
+    home.clock.set(1);
+    assert_eq!(open(&home).store().revoke_key(&id).unwrap(), revoked, "the first time stays");
+    assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
+    assert!(open(&home).store().has_keys().unwrap(), "a revoked key still closes the door");
+    let nobody = KeyId::new([0xff; 6]);
+    assert!(user.store().key(&nobody).unwrap().is_none());
+    assert!(matches!(user.store().revoke_key(&nobody), Err(StoreError::UnknownKey { .. })));
+    assert!(matches!(user.store().reserve(&nobody, spend(1, 0)), Err(StoreError::UnknownKey { .. })));
+}
+
+fn budgets_hold_to_the_last_token(open: Factory) {
+    let home = Home::new();
+    let key = add_key(&open(&home), KeyLimits { tokens_per_day: Some(100), picos_per_day: Some(1_000) });
+    let first = hold(open(&home).store(), &key, spend(60, 100));
+    let short = refuse(open(&home).store(), &key, spend(41, 0));
+    assert_eq!((short.left_tokens(), short.left_picos()), (Some(40), Some(900)));
+    assert_eq!(short.resets.as_millis(), home.store.now().as_millis() / DAY * DAY + DAY);
+    let second = hold(open(&home).store(), &key, spend(40, 900));
+    refuse(open(&home).store(), &key, spend(0, 1));
+    open(&home).store().settle(&first, spend(10, 5)).unwrap();
+    let today = open(&home).store().key_day(&key).unwrap();
+    assert_eq!((today.used, today.held), (spend(10, 5), spend(40, 900)));
+    open(&home).store().settle(&second, spend(500, u64::MAX)).unwrap();
+    let short = refuse(open(&home).store(), &key, spend(1, 0));
+    assert_eq!(
+        (short.left_tokens(), short.left_picos()),
+        (Some(0), Some(0)),
+        "absurd numbers of a provider saturate"
+    );
+    let nothing = add_key(&open(&home), tokens(0));
+    refuse(open(&home).store(), &nothing, spend(1, 0));
+    let all =
+        hold(open(&home).store(), &add_key(&open(&home), KeyLimits::default()), spend(u64::MAX, u64::MAX));
+    assert_eq!(all.asked, spend(u64::MAX, u64::MAX));
+}
+
+fn what_nobody_settles_expires(open: Factory) {
+    let home = Home::new();
+    let key = add_key(&open(&home), tokens(100));
+    let (start, lifetime) = (home.store.now().as_millis(), RESERVATION_LIFETIME.as_millis() as u64);
+    let lost = hold(open(&home).store(), &key, spend(100, 0));
+    home.clock.set(start + lifetime - 1);
+    refuse(open(&home).store(), &key, spend(1, 0));
+    home.clock.set(start + lifetime);
+    assert_eq!(open(&home).store().key_day(&key).unwrap().held, Spend::default());
+    let next = hold(open(&home).store(), &key, spend(70, 0));
+    // The call was alive after all: what it used counts, and the reservation of another stays.
+    open(&home).store().settle(&lost, spend(30, 0)).unwrap();
+    let today = open(&home).store().key_day(&key).unwrap();
+    assert_eq!((today.used.tokens, today.held.tokens), (30, 70));
+    open(&home).store().settle(&next, Spend::default()).unwrap();
+    drop(hold(open(&home).store(), &key, spend(70, 0)));
+}
+
+fn a_budget_is_whole_again_at_midnight(open: Factory) {
+    let home = Home::new();
+    let key = add_key(&open(&home), tokens(100));
+    let midnight = home.store.now().as_millis() / DAY * DAY + DAY;
+    home.clock.set(midnight - 1);
+    let late = hold(open(&home).store(), &key, spend(100, 0));
+    assert_eq!(refuse(open(&home).store(), &key, spend(1, 0)).resets.as_millis(), midnight);
+    home.clock.set(midnight);
+    let early = hold(open(&home).store(), &key, spend(100, 0));
+    open(&home).store().settle(&late, spend(90, 0)).unwrap();
+    open(&home).store().settle(&early, spend(80, 0)).unwrap();
+    assert_eq!(
+        open(&home).store().key_day(&key).unwrap().used.tokens,
+        80,
+        "a call counts for the day it began"
+    );
+    home.clock.set(midnight - 1);
+    assert_eq!(
+        open(&home).store().key_day(&key).unwrap().used.tokens,
+        90,
+        "a clock set back finds the old day"
+    );
+}
+
+fn sign_ins_end_with_their_time_or_their_key(open: Factory) {
+    let home = Home::new();
+    let store = open(&home).store().clone();
+    let (key, other) = (add_key(&open(&home), tokens(1)), add_key(&home.user("eve"), tokens(2)));
+    let tokens = [b"1", b"2", b"3"].map(|token| ContentHash::of(token));
+    let now = home.store.now().as_millis();
+    let soon = Timestamp::from_millis(now + 10);
+    store.add_sign_in(tokens[0], &key, soon).unwrap();
+    store.add_sign_in(tokens[1], &other, soon).unwrap();
+    let who = |at: usize| open(&home).store().sign_in(tokens[at]).unwrap().map(|key| key.id);
+    assert_eq!((who(0), who(1), who(2)), (Some(key.clone()), Some(other.clone()), None));
+    store.remove_sign_in(tokens[0]).unwrap();
+    store.remove_sign_in(tokens[2]).unwrap();
+    assert_eq!((who(0), who(1)), (None, Some(other.clone())));
+    store.revoke_key(&other).unwrap();
+    assert_eq!(who(1), None);
+    assert!(matches!(store.add_sign_in(tokens[1], &other, soon), Err(StoreError::UnknownKey { .. })));
+    store.add_sign_in(tokens[2], &key, soon).unwrap();
+    home.clock.set(now + 9);
+    assert_eq!(who(2), Some(key));
+    home.clock.set(now + 10);
+    assert_eq!(who(2), None);
+}
+
+fn record(user: &UserStore, new: &[NewExchange<'_>]) -> usize {
+    let batch: Vec<_> = new.iter().map(|new| (user, *new)).collect();
+    user.store().record_exchanges(&batch).unwrap()
+}
+
+fn exchanges_are_listed_newest_first_and_filtered(open: Factory) {
+    let home = Home::new();
+    let (user, eve) = (open(&home), home.user("eve"));
+    let at = |millis| Timestamp::from_millis(millis);
+    let batch = [
+        NewExchange { session: Some("s"), time: at(1_000), json: "a", ..exchange("a") },
+        NewExchange { session: Some("t"), time: at(3_000), json: "b", ..exchange("b") },
+        NewExchange { model: "other", time: at(2_000), json: "c", ..exchange("c") },
+        NewExchange { session: Some("s"), time: at(3_000), json: "d", ..exchange("d") },
+    ];
+    assert_eq!(user.store().record_exchanges(&[]).unwrap(), 0);
+    assert_eq!(record(&user, &batch), 4);
+    let again = NewExchange { json: "changed", ..exchange("a") };
+    assert_eq!(record(&user, &[again, NewExchange { json: "e", ..exchange("e") }]), 1, "what is there stays");
+    assert_eq!(record(&eve, &[NewExchange { json: "eve's", ..exchange("a") }]), 1, "ids are a user's own");
+    let list = |filter: ExchangeFilter| open(&home).exchanges(&filter).unwrap().concat();
+    let all = ExchangeFilter::default;
+    assert_eq!(list(all()), "edbca");
+    assert_eq!(list(ExchangeFilter { limit: Some(2), ..all() }), "ed");
+    assert_eq!(list(ExchangeFilter { session: Some("s".into()), ..all() }), "da");
+    assert_eq!(list(ExchangeFilter { model: Some("other".into()), ..all() }), "c");
+    assert_eq!(list(ExchangeFilter { since: Some(at(3_000)), ..all() }), "edb");
+    assert_eq!(list(ExchangeFilter { before: Some("d".into()), limit: Some(2), ..all() }), "bc");
+    assert_eq!(list(ExchangeFilter { before: Some("a".into()), ..all() }), "");
+    assert_eq!(list(ExchangeFilter { before: Some("none".into()), ..all() }), "");
+    assert_eq!(open(&home).exchange("a").unwrap().as_deref(), Some("a"));
+    assert_eq!(open(&home).exchange("none").unwrap(), None);
+    let sessions = open(&home).sessions(9).unwrap();
+    let named: Vec<_> = sessions.iter().map(|session| session.session.as_str()).collect();
+    assert_eq!(named, ["s", "t"], "of two last used at the same time the one recorded later");
+    let s = &sessions[0];
+    assert_eq!((s.requests, s.first, s.last), (2, at(1_000), at(3_000)));
+    assert_eq!((s.tokens_before, s.tokens_after, s.cost_picos, s.without_picos), (2_000, 600, 14, 40));
+    assert_eq!(open(&home).sessions(1).unwrap().len(), 1);
+}
+
+fn costs_are_summed_by_day_model_and_recipe(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let day = |n: u64| Timestamp::from_millis(20_000 * DAY + n * DAY + 5);
+    record(
+        &user,
+        &[
+            NewExchange { time: day(0), ..exchange("a") },
+            NewExchange { time: day(0), cost_picos: None, without_picos: None, ..exchange("b") },
+            NewExchange { time: day(0), recipe: Some("ask/answer"), ..exchange("c") },
+            NewExchange { time: day(1), tokens_in: u64::MAX, ..exchange("d") },
+            NewExchange { time: day(1), tokens_in: u64::MAX, cost_picos: Some(u64::MAX), ..exchange("e") },
+        ],
+    );
+    let costs = open(&home).costs(day(0)).unwrap();
+    assert_eq!(costs.len(), 3);
+    assert_eq!((costs[0].day.as_str(), costs[0].requests), ("2024-10-05", 2));
+    assert!(
+        costs[0].tokens_in > u64::MAX / 3 && costs[0].cost_picos > u64::MAX / 3,
+        "absurd numbers do not fail"
+    );
+    let plain = &costs[1];
+    assert_eq!((plain.day.as_str(), plain.model.as_str(), &plain.recipe), ("2024-10-04", "gpt", &None));
+    assert_eq!((plain.requests, plain.unpriced, plain.tokens_in, plain.tokens_out), (2, 1, 600, 100));
+    assert_eq!((plain.cost_picos, plain.without_picos), (7, 20));
+    assert_eq!(costs[2].recipe.as_deref(), Some("ask/answer"));
+    assert_eq!(open(&home).costs(day(1)).unwrap().len(), 1);
+}
+
+fn old_exchanges_go(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let ids: Vec<String> = (0..1_200).map(|n| n.to_string()).collect();
+    let at = |n: usize| Timestamp::from_millis(n as u64);
+    let all: Vec<_> =
+        ids.iter().enumerate().map(|(n, id)| NewExchange { time: at(n), ..exchange(id) }).collect();
+    assert_eq!(record(&user, &all), 1_200);
+    record(&home.user("eve"), &[NewExchange { time: at(1), ..exchange("x") }]);
+    assert_eq!(open(&home).store().delete_exchanges_before(at(1_100)).unwrap(), 1_101);
+    assert_eq!(open(&home).exchanges(&ExchangeFilter::default()).unwrap().len(), 100);
+    assert_eq!(open(&home).exchange("1099").unwrap(), None);
+    assert!(open(&home).exchange("1100").unwrap().is_some());
+}
+
+/// Branch, message, kind and role of every line.
+fn lines(user: &UserStore, session: &str) -> Vec<(u32, u32, LineKind, String)> {
+    let lines = user.transcript(session).unwrap();
+    assert!(lines.iter().enumerate().all(|(at, line)| line.line == at as u64 + 1));
+    lines.into_iter().map(|line| (line.branch, line.message, line.kind, line.role)).collect()
+}
+
+/// The originals of a branch.
+fn originals(user: &UserStore, session: &str, branch: u32) -> Vec<Vec<u8>> {
+    let lines = user.transcript_branch(session, branch).unwrap();
+    lines.iter().map(|line| user.blob(line.raw.hash).unwrap()).collect()
+}
+
+fn a_transcript_gives_every_original(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let large = vec![b'z'; 100_000];
+    let pointer = [user.put(&large, "tool_result", "z").unwrap().pointer_id];
+    let tool = TranscriptMessage {
+        sent: Some(b"{\"content\":\"short\"}"),
+        pointers: &pointer,
+        role: "tool",
+        ..message(&large)
+    };
+    let history = [message(b"{ \"role\":\t\"user\"}\r\n"), message(b"\0\xff"), tool];
+    let place = user.append_transcript("s", &history, Some(b"data: reply\n\n")).unwrap();
+    assert_eq!((place.branch, place.messages, place.added), (1, 3, 4));
+    let kept = open(&home);
+    assert_eq!(originals(&kept, "s", 1), [&b"{ \"role\":\t\"user\"}\r\n"[..], b"\0\xff", &large]);
+    let lines = kept.transcript("s").unwrap();
+    assert_eq!((lines[2].raw.bytes, lines[2].pointers.as_slice()), (100_000, &pointer[..]));
+    assert_eq!(kept.blob(lines[2].sent.unwrap().hash).unwrap(), b"{\"content\":\"short\"}");
+    assert_eq!(kept.resolve(&lines[2].pointers[0]).unwrap(), large, "pointer and payload (R3-4.35)");
+    assert_eq!((lines[3].kind, lines[3].message, lines[3].role.as_str()), (LineKind::Reply, 3, "assistant"));
+    assert_eq!(kept.blob(lines[3].raw.hash).unwrap(), b"data: reply\n\n");
+    let json = serde_json::to_string(&lines[0]).unwrap();
+    assert!(
+        !json.contains('\n') && json.contains("\"kind\":\"message\"") && !json.contains("sent"),
+        "{json}"
+    );
+    assert!(kept.transcript("other").unwrap().is_empty());
+    let report = home.store.verify().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_eq!((report.transcript_lines, report.unreferenced), (4, 0));
+    let nameless = user.append_transcript("", &history, None);
+    assert!(matches!(nameless, Err(StoreError::InvalidName { what: "session id", .. })));
+    assert_eq!(user.append_transcript("s", &[], Some(b"x")).unwrap().added, 0);
+}
+
+fn only_what_is_new_is_added(open: Factory) {
+    let home = Home::new();
+    let texts: Vec<String> = (0..40).map(|n| format!("message {n}")).collect();
+    let all: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
+    for length in [1, 2, 5, 5, 3, 40] {
+        open(&home).append_transcript("s", &all[..length], None).unwrap();
+    }
+    let user = open(&home);
+    assert_eq!(lines(&user, "s").len(), 40);
+    assert_eq!(
+        originals(&user, "s", 1),
+        texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>()
+    );
+    // A cache breakpoint that moved on: other bytes, the same message.
+    let mut moved = all.clone();
+    moved[39].raw = b"message 39 without its breakpoint";
+    let last = user.append_transcript("s", &moved, Some(b"reply")).unwrap();
+    assert_eq!((last.branch, last.added), (1, 1), "the reply only");
+    assert_eq!(user.append_transcript("t", &all[..3], None).unwrap().added, 3, "another session");
+}
+
+fn a_changed_history_is_a_branch(open: Factory) {
+    let home = Home::new();
+    let [a, b, c, d, x, y] = [b"a", b"b", b"c", b"d", b"x", b"y"].map(|text| message(text));
+    let append = |history: &[TranscriptMessage<'_>]| {
+        let place = open(&home).append_transcript("s", history, None).unwrap();
+        (place.branch, place.added)
+    };
+    assert_eq!(append(&[a, b, c]), (1, 3));
+    assert_eq!(append(&[a, x]), (2, 1), "edited after the first message");
+    assert_eq!(append(&[a, x, y]), (2, 1), "the branch goes on");
+    assert_eq!(append(&[a, b, c, d]), (1, 1), "so does the first");
+    assert_eq!(append(&[a, x, c]), (3, 1), "a branch of a branch");
+    assert_eq!(append(&[y]), (4, 1), "nothing shared");
+    assert_eq!(append(&[a, b]), (1, 0), "a known beginning");
+    let user = open(&home);
+    let text = |branch| String::from_utf8(originals(&user, "s", branch).concat()).unwrap();
+    assert_eq!([1, 2, 3, 4, 5].map(text), ["abcd", "axy", "axc", "y", ""]);
+    let forks: Vec<_> =
+        user.transcript("s").unwrap().into_iter().filter_map(|line| line.forked_from).collect();
+    assert_eq!(forks, [ForkPoint { branch: 1, message: 1 }, ForkPoint { branch: 2, message: 2 }]);
+}
+
+fn compactions_are_lines_of_their_own(open: Factory) {
+    let home = Home::new();
+    let pointers = ["b", "c"].map(|text| [open(&home).put(text.as_bytes(), "text", "").unwrap().pointer_id]);
+    let [a, b, c, d, e] = [b"a", b"b", b"c", b"d", b"e"].map(|text| message(text));
+    let short = |whole, at: usize| TranscriptMessage {
+        sent: Some(if at == 0 { b"sb" } else { b"sc" }),
+        pointers: &pointers[at],
+        ..whole
+    };
+    let append =
+        |history: &[TranscriptMessage<'_>]| open(&home).append_transcript("s", history, None).unwrap().added;
+    let view = |branch| -> Vec<bool> {
+        let lines = open(&home).transcript_branch("s", branch).unwrap();
+        lines.iter().map(|line| line.sent.is_some()).collect()
+    };
+    assert_eq!(append(&[a, short(b, 0)]), 2);
+    assert_eq!(append(&[a, short(b, 0), c]), 1);
+    assert_eq!(append(&[a, short(b, 0), short(c, 1), d]), 2, "an epoch: c is condensed, d is new");
+    assert_eq!(append(&[a, short(b, 0), short(c, 1), d]), 0);
+    assert_eq!(append(&[a, short(b, 0), c]), 0, "a beginning asked again changes nothing");
+    assert_eq!(view(1), [false, true, true, false]);
+    // The branch goes its own way: b whole again, while the first one keeps it condensed.
+    assert_eq!(append(&[a, b, short(c, 1), e]), 2);
+    assert_eq!((view(1), view(2)), (vec![false, true, true, false], vec![false, false, true, false]));
+    assert_eq!(append(&[a, b, c, e]), 1, "whole again, in the branch only");
+    assert_eq!(append(&[a, b, c, e]), 0);
+    assert_eq!((view(1), view(2)), (vec![false, true, true, false], vec![false; 4]));
+    assert_eq!(append(&[a, short(b, 0), short(c, 1), d, e]), 1, "the first branch as it was");
+    let renditions = lines(&open(&home), "s").into_iter().filter(|line| line.2 == LineKind::Rendition);
+    assert_eq!(renditions.map(|line| (line.0, line.1)).collect::<Vec<_>>(), [(1, 3), (2, 2), (2, 3)]);
+    assert!(home.store.verify().unwrap().is_clean());
+}
+
+fn a_transcript_names_nothing_that_is_not_there(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let foreign = [Pointer::whole(PointerKey::new([9; 32]).mint(ContentHash::of(b"x")))];
+    let wrong = TranscriptMessage { sent: Some(b"short"), pointers: &foreign, ..message(b"b") };
+    let refused = user.append_transcript("s", &[message(b"a"), wrong], None);
+    assert!(matches!(refused, Err(StoreError::NotOurs { .. })));
+    assert!(user.transcript("s").unwrap().is_empty(), "all or nothing");
+}
+
+fn factors_are_learned_and_kept_by_sessions(open: Factory) {
+    let home = Home::new();
+    let observe = |reported| open(&home).observe_usage("m", 1_000, reported).unwrap();
+    let early = open(&home).session_calibration("early", "m").unwrap();
+    assert_eq!((early.version, early.apply(1_001)), (0, 1_001));
+    assert!((0..7).all(|_| observe(1_300).is_none()), "too few to go by");
+    let first = observe(1_300).unwrap();
+    assert_eq!((first.version, first.factor_ppm, first.samples), (1, 1_300_000, 8));
+    assert_eq!((first.apply(1_000), first.apply(1), first.apply(u64::MAX)), (1_300, 2, u64::MAX));
+    assert_eq!(open(&home).session_calibration("s", "m").unwrap(), first);
+    assert_eq!(observe(1_301), None, "a little further is no new version");
+    assert_eq!((observe(0), observe(20), observe(900_000)), (None, None, None), "implausible");
+    let moved: Vec<_> = (0..40).filter_map(|_| observe(1_600)).collect();
+    assert!(!moved.is_empty() && moved[0].version == 2 && moved[0].factor_ppm > 1_365_000, "{moved:?}");
+    assert_eq!(
+        open(&home).session_calibration("s", "m").unwrap(),
+        first,
+        "a session keeps what it began with"
+    );
+    assert_eq!(open(&home).session_calibration("early", "m").unwrap(), early);
+    assert_eq!(open(&home).session_calibration("new", "m").unwrap(), *moved.last().unwrap());
+    assert_eq!(open(&home).session_calibration("s", "other").unwrap().version, 0);
+    let versions: Vec<_> = open(&home).calibrations().unwrap().into_iter().map(|one| one.version).collect();
+    assert_eq!(versions, (1..=1 + moved.len() as u32).collect::<Vec<_>>(), "every version is kept");
+    assert_eq!(open(&home).observe_usage("m", 0, 5).unwrap(), None);
+    assert_eq!(open(&home).observe_usage("huge", u64::MAX, u64::MAX).unwrap(), None);
+    assert_eq!(open(&home).observe_usage("huge", u64::MAX, u64::MAX).unwrap(), None, "sums saturate");
+}
+
+fn users_are_walls(open: Factory) {
+    let home = Home::new();
+    let (ada, eve) = (open(&home), home.user("eve"));
+    record(&ada, &[NewExchange { session: Some("s"), ..exchange("a") }]);
+    ada.append_transcript("s", &[message(b"a secret")], None).unwrap();
+    (0..8).for_each(|_| drop(ada.observe_usage("m", 10, 20).unwrap()));
+    assert_eq!(eve.exchange("a").unwrap(), None);
+    assert!(eve.exchanges(&ExchangeFilter::default()).unwrap().is_empty());
+    let before = ExchangeFilter { before: Some("a".into()), ..ExchangeFilter::default() };
+    assert!(eve.exchanges(&before).unwrap().is_empty());
+    assert!(eve.sessions(9).unwrap().is_empty() && eve.costs(Timestamp::from_millis(0)).unwrap().is_empty());
+    assert!(eve.transcript("s").unwrap().is_empty() && eve.transcript_branch("s", 1).unwrap().is_empty());
+    assert!(matches!(eve.blob(ContentHash::of(b"a secret")), Err(StoreError::MissingBlob { .. })));
+    assert!(eve.calibrations().unwrap().is_empty());
+    assert_eq!(eve.session_calibration("s", "m").unwrap().version, 0);
+    assert_eq!(
+        eve.append_transcript("s", &[message(b"a secret")], None).unwrap().added,
+        1,
+        "a session of her own"
+    );
+    assert_eq!(eve.observe_usage("m", 10, 20).unwrap(), None, "she learns for herself");
+}
+
+fn a_deleted_user_leaves_nothing(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let key = add_key(&user, tokens(10));
+    let held = hold(user.store(), &key, spend(5, 0));
+    drop(hold(user.store(), &key, spend(5, 0)));
+    let token = ContentHash::of(b"t");
+    user.store().add_sign_in(token, &key, Timestamp::from_millis(u64::MAX)).unwrap();
+    record(&user, &[NewExchange { session: Some("MARK-7"), json: "MARK-7", ..exchange("MARK-7") }]);
+    user.append_transcript("MARK-7", &[TranscriptMessage { role: "MARK-7", ..message(b"x") }], None).unwrap();
+    (0..8).for_each(|_| drop(user.observe_usage("MARK-7", 10, 20).unwrap()));
+    user.session_calibration("MARK-7", "MARK-7").unwrap();
+    home.store.delete_user(user.user()).unwrap();
+    assert!(user.store().key(&key).unwrap().is_none() && user.store().sign_in(token).unwrap().is_none());
+    user.store().settle(&held, spend(5, 0)).unwrap();
+    assert_eq!(user.exchange("MARK-7").unwrap(), None);
+    assert!(user.transcript("MARK-7").unwrap().is_empty() && user.calibrations().unwrap().is_empty());
+    for file in ["index.sqlite", "index.sqlite-wal"] {
+        let bytes = std::fs::read(home.path().join(file)).unwrap_or_default();
+        assert!(!bytes.windows(6).any(|window| window == b"MARK-7"), "{file}");
+    }
+    assert!(home.store.verify().unwrap().is_clean());
+}
+
+#[test]
+fn two_processes_together_never_go_over_a_budget() {
+    let home = Home::new();
+    let key = add_key(&home.user("ada"), tokens(1_000));
+    let takers: Vec<_> = (0..4)
+        .map(|_| {
+            // Each with its own connection to the index, as another process has.
+            let (store, key) = (home.reopen(), key.clone());
+            std::thread::spawn(move || {
+                let taken = (0..60).map(|_| match store.reserve(&key, spend(10, 0)).unwrap() {
+                    Reserved::Held(held) => {
+                        store.settle(&held, spend(7, 0)).unwrap();
+                        7
+                    }
+                    Reserved::Refused(short) => {
+                        assert!(short.left_tokens().unwrap() < 10);
+                        0
+                    }
+                });
+                taken.sum::<u64>()
+            })
+        })
+        .collect();
+    let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+    let today = home.store.key_day(&key).unwrap();
+    assert_eq!((today.used.tokens, today.held.tokens), (taken, 0));
+    assert!((960..=1_000).contains(&taken), "{taken}");
+}
+
+#[test]
+fn two_processes_write_one_transcript() {
+    let home = Home::new();
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let user = home.reopen().user("ada").unwrap();
+            std::thread::spawn(move || {
+                let texts: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+                let all: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
+                for n in 1..=30 {
+                    user.append_transcript("s", &all[..n], None).unwrap();
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let user = home.user("ada");
+    assert_eq!(lines(&user, "s").len(), 30);
+    assert_eq!(originals(&user, "s", 1).len(), 30);
+}
+
+#[test]
+fn a_record_of_a_user_who_is_going_is_left_out() {
+    let home = Home::new();
+    let (ada, eve) = (home.user("ada"), home.user("eve"));
+    let batch = [(&ada, exchange("a")), (&eve, exchange("b"))];
+    let raw = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
+    raw.execute("INSERT INTO deletions VALUES ('u-ada')", []).unwrap();
+    assert_eq!(home.store.record_exchanges(&batch).unwrap(), 1);
+    assert!(ada.exchange("a").unwrap().is_none() && eve.exchange("b").unwrap().is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(16), ..ProptestConfig::default() })]
+
+    /// Whatever histories a session sees, each can be read back whole, in the form in which it went upstream last.
+    #[test]
+    fn any_histories_are_read_back(
+        histories in prop::collection::vec(prop::collection::vec((0u8..3, any::<bool>()), 1..7), 1..14),
+    ) {
+        let home = Home::new();
+        let user = home.user("ada");
+        for history in &histories {
+            let texts: Vec<([u8; 1], [u8; 2])> = history.iter().map(|(text, _)| ([*text], [*text, 0])).collect();
+            let messages: Vec<_> = history.iter().zip(&texts).map(|((_, short), (raw, sent))| {
+                TranscriptMessage { sent: short.then_some(&sent[..]), ..message(raw) }
+            }).collect();
+            let place = user.append_transcript("s", &messages, None).unwrap();
+            let branch = user.transcript_branch("s", place.branch).unwrap();
+            prop_assert!(branch.len() >= history.len());
+            for (line, (text, _)) in branch.iter().zip(history) {
+                prop_assert_eq!(line.raw.hash, ContentHash::of(&[*text]));
+            }
+            if branch.len() == history.len() {
+                let forms: Vec<_> = branch.iter().map(|line| line.sent.is_some()).collect();
+                let given: Vec<_> = history.iter().map(|(_, short)| *short).collect();
+                prop_assert_eq!(&forms, &given);
+            }
+        }
+        let lines = user.transcript("s").unwrap();
+        let messages = lines.iter().filter(|line| line.kind == LineKind::Message).count();
+        let distinct: std::collections::BTreeSet<Vec<u8>> = histories.iter().flat_map(|history| {
+            (1..=history.len()).map(|n| history[..n].iter().map(|(text, _)| *text).collect())
+        }).collect();
+        prop_assert_eq!(messages, distinct.len(), "each beginning stands once");
+        prop_assert!(home.store.verify().unwrap().is_clean());
+    }
+}
