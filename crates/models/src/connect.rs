@@ -14,6 +14,7 @@ use crate::resilient::{Jitter, Policy, Resilient, random_jitter};
 use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::table::{Capability, ModelSpec, ModelTable, Provider};
+use crate::upstream::{KeySource, Target, Upstream};
 
 /// How models inside this process are opened.
 pub trait EmbeddedModels: Send + Sync {
@@ -79,6 +80,17 @@ impl Models {
         self
     }
 
+    /// The same models, with servers for those that the table does not have; reads the variables of their keys.
+    #[must_use]
+    pub fn with_upstreams(mut self, upstreams: &[Upstream], env: &dyn Fn(&str) -> Option<String>) -> Self {
+        for upstream in upstreams {
+            if let Some(KeySource::Environment(name)) = &upstream.key {
+                self.variables.entry(name.clone()).or_insert_with(|| env(name));
+            }
+        }
+        self
+    }
+
     /// The same models, asked again by `policy` with pauses from `jitter`. The number of retries is each model's own,
     /// from the table.
     #[must_use]
@@ -118,6 +130,46 @@ impl Models {
         let model = self.open_embedding(name)?;
         open.insert(name.to_owned(), Arc::clone(&model));
         Ok(model)
+    }
+
+    /// The server behind the model called `name` in the table, for requests that pass as they are.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when there is no such model, it has no server, or its key file gives no key.
+    pub fn target(&self, name: &str) -> Result<Target, ModelError> {
+        let spec = self.spec(name)?;
+        if !spec.provider.is_remote() {
+            return Err(unset(name, "the model has no server that a request could pass to"));
+        }
+        let header = spec.key_header.as_deref().unwrap_or(key_header(spec.provider));
+        // A variable that is not set leaves it to the client to bring a key of its own.
+        let key = match &spec.api_key_file {
+            Some(_) => self.key(name, spec)?,
+            None => self.key(name, spec).ok().flatten(),
+        };
+        let base_url = self.expand(name, base_url(spec))?;
+        let key = key.map(|key| (header, key));
+        Ok(Target::new(Endpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?, spec.provider))
+    }
+
+    /// The server for models that the table does not have; `upstream` is one of those given to
+    /// [`Models::with_upstreams`].
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when its address or its key cannot be used.
+    pub fn upstream(&self, upstream: &Upstream) -> Result<Target, ModelError> {
+        let Upstream { provider, base_url, key } = upstream;
+        let name = provider.as_str();
+        let key = match key {
+            None => None,
+            Some(KeySource::File(file)) => Some(
+                Secret::from_file(&self.folder.join(file))
+                    .map_err(|error| unset(name, &error.to_string()))?,
+            ),
+            Some(KeySource::Environment(variable)) => Some(self.required(name, variable)?),
+        };
+        let key = key.map(|key| (key_header(*provider), key));
+        Ok(Target::new(Endpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?, *provider))
     }
 
     fn open_chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
@@ -173,15 +225,12 @@ impl Models {
     }
 
     fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<Endpoint, ModelError> {
-        let (header, extra) = match spec.provider {
-            Provider::Anthropic => {
-                (anthropic::DEFAULT_KEY_HEADER, std::slice::from_ref(&anthropic::VERSION_HEADER))
-            }
-            Provider::Bedrock => (bedrock::DEFAULT_KEY_HEADER, &[][..]),
-            Provider::OpenAi | Provider::Embedded | Provider::Replay => (openai::DEFAULT_KEY_HEADER, &[][..]),
+        let extra = match spec.provider {
+            Provider::Anthropic => std::slice::from_ref(&anthropic::VERSION_HEADER),
+            _ => &[],
         };
         let base_url = self.expand(name, base_url(spec))?;
-        let header = spec.key_header.as_deref().unwrap_or(header);
+        let header = spec.key_header.as_deref().unwrap_or(key_header(spec.provider));
         let key = self.key(name, spec)?.map(|key| (header, key));
         Endpoint::new(Arc::clone(&self.http), name, &base_url, key, extra)
     }
@@ -195,11 +244,14 @@ impl Models {
         let Some(variable) = spec.api_key_env.as_deref().or_else(|| default_key(spec)) else {
             return Ok(None);
         };
-        let key = self.variable(variable).and_then(Secret::new);
-        key.map(Some).ok_or_else(|| {
+        self.required(name, variable).map(Some)
+    }
+
+    fn required(&self, name: &str, variable: &str) -> Result<Secret, ModelError> {
+        self.variable(variable).and_then(Secret::new).ok_or_else(|| {
             unset(
                 name,
-                &format!("no key: set the environment variable {variable}, or `api_key_file` in larder.toml"),
+                &format!("no key: set the environment variable {variable}, or a key file in larder.toml"),
             )
         })
     }
@@ -238,6 +290,15 @@ fn base_url(spec: &ModelSpec) -> &str {
         Provider::Embedded | Provider::Replay => "",
     };
     spec.base_url.as_deref().unwrap_or(own)
+}
+
+/// The header that carries the key of a provider's servers.
+const fn key_header(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => anthropic::DEFAULT_KEY_HEADER,
+        Provider::Bedrock => bedrock::DEFAULT_KEY_HEADER,
+        Provider::OpenAi | Provider::Embedded | Provider::Replay => openai::DEFAULT_KEY_HEADER,
+    }
 }
 
 /// The variable that holds the key of the provider's own servers. Never sent to any other address.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 
 use crate::chat::ModelError;
@@ -139,6 +139,38 @@ impl Endpoint {
         Err(Failure::from_body(status, &body, retry_after, self.secret.as_ref()).into_error(&self.name))
     }
 
+    /// Whether requests carry a key of the endpoint's own.
+    pub fn has_key(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Sends bytes to `path` under the base address and waits for the head of the reply, whatever its status. The
+    /// endpoint's own headers replace those of the same name.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when
+    /// nothing was sent; [`ModelError::Protocol`] when the connection broke.
+    pub async fn forward(
+        &self,
+        method: Method,
+        path: &str,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, ModelError> {
+        let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
+        // Joining would let a path such as `//host/` name another server, and `..` a place outside.
+        let url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| unset(error.to_string()))?;
+        if !url.path().starts_with(self.base.path()) {
+            return Err(unset("the path leads out of the address of the server".to_owned()));
+        }
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        let client = self.http.client(&url).map_err(unset)?;
+        let sent = client.request(method, url).headers(headers).body(body).send().await;
+        sent.map_err(|error| self.broken(&error))
+    }
+
     /// The reply did not keep to the protocol.
     pub fn protocol(&self, detail: impl AsRef<str>) -> ModelError {
         ModelError::Protocol {
@@ -152,7 +184,8 @@ impl Endpoint {
         Failure::from_event(error, self.secret.as_ref()).into_error(&self.name)
     }
 
-    fn broken(&self, error: &reqwest::Error) -> ModelError {
+    /// What a failure to send or to read means.
+    pub fn broken(&self, error: &reqwest::Error) -> ModelError {
         let detail = printable(&chain(error), self.secret.as_ref());
         let provider = self.name.clone();
         if error.is_connect() {
@@ -228,7 +261,7 @@ impl<'a> Reply<'a> {
 }
 
 /// `retry-after-ms`, else `retry-after` in seconds. The date form is ignored: it would need a clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     number("retry-after-ms")
         .map(|ms| ms / 1_000.0)

@@ -124,6 +124,12 @@ pub struct Cost {
 }
 
 impl Prices {
+    /// What a prompt token from the provider's cache costs beside one that is not; `None` where prompts cost nothing.
+    pub fn cached_share(&self) -> Option<f64> {
+        let (cached, input) = (self.cached_input.0.0, self.input.0.0);
+        (input > 0).then(|| cached as f64 / input as f64)
+    }
+
     /// What a call with this usage costs.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let uncached = usage.input.saturating_sub(usage.cached_input).saturating_sub(usage.cache_write);

@@ -9,6 +9,7 @@ mod claims;
 mod library;
 mod passages;
 mod plan;
+mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -214,6 +215,9 @@ pub enum AskError {
     /// What is cited could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The observer said that nobody waits any more.
+    #[error("given up while reading, since nobody waits for it any more")]
+    Unwanted,
 }
 
 /// A text that is in the store already: its pointer and itself.
@@ -226,7 +230,7 @@ impl Engine {
     /// # Errors
     /// When nothing can be read, the limits are too small, or the recipe gives no answer.
     pub async fn ask(&self, question: &Question<'_>, observer: &dyn Observer) -> Result<Answer, AskError> {
-        let recipe = self.project.recipe(question.recipe)?;
+        let recipe = self.own_or_shipped(question.recipe)?;
         if recipe.budget.total as u64 > question.limits.tokens || question.limits.calls == 0 {
             return Err(AskError::Tokens {
                 recipe: recipe.id(),

@@ -3,6 +3,8 @@
 //! Precedence: flag, environment, file, default (C86). Unknown keys are errors with a suggestion; all problems of a
 //! file are reported at once. The `[models]` table belongs to `larder-models`.
 
+mod gateway;
+mod known;
 mod places;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,8 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
+pub use self::gateway::Gateway;
+use self::known::{KNOWN, Known, nearest};
 use self::places::Places;
 use crate::ask::{Limits, Planner};
 use crate::engine::{DEFAULT_SUMMARIZER_TIMEOUT, Policy};
@@ -72,83 +76,6 @@ pub struct Setting {
     pub help: &'static str,
 }
 
-/// A setting that can be set by file and environment.
-struct Known {
-    key: &'static str,
-    env: &'static [&'static str],
-    help: &'static str,
-    default: &'static str,
-    check: fn(&str) -> bool,
-}
-
-fn boolean(text: &str) -> bool {
-    matches!(text, "true" | "false")
-}
-
-fn whole(text: &str) -> bool {
-    text.parse::<u64>().is_ok()
-}
-
-/// The one settings schema (C86). Environment names with the prefix come first, then the older ones.
-const KNOWN: [Known; 8] = [
-    Known {
-        key: "policy.compression_enabled",
-        env: &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
-        help: "condense what does not fit; when false, prompts that do not fit are refused (R0-30.4, C50)",
-        default: "true",
-        check: boolean,
-    },
-    Known {
-        key: "policy.use_llm_summarizer",
-        env: &["LARDER_USE_LLM_SUMMARIZER"],
-        help: "let the model of layer NERVES write condensed renditions (R3-4.20)",
-        default: "false",
-        check: boolean,
-    },
-    Known {
-        key: "policy.summarizer_timeout_s",
-        env: &["LARDER_SUMMARIZER_TIMEOUT"],
-        help: "seconds that a model may condense for one run; what is not done then is condensed by rule",
-        default: "120",
-        check: whole,
-    },
-    Known {
-        key: "policy.compression_cache_ttl_s",
-        env: &["LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL"],
-        help: "seconds that condensed forms are cached (R0-30.5)",
-        default: "300",
-        check: whole,
-    },
-    Known {
-        key: "ask.planner",
-        env: &["LARDER_ASK_PLANNER"],
-        help: "who decides what `larder ask` reads: auto, rules or model",
-        default: "auto",
-        check: |text| Planner::named(text).is_some(),
-    },
-    Known {
-        key: "ask.max_depth",
-        env: &["LARDER_ASK_MAX_DEPTH"],
-        help: "how deep sub-questions of `larder ask` may nest",
-        default: "1",
-        check: whole,
-    },
-    Known {
-        key: "ask.max_calls",
-        env: &["LARDER_ASK_MAX_CALLS"],
-        help: "calls of recipes that `larder ask` may make for one question",
-        default: "10",
-        check: whole,
-    },
-    Known {
-        key: "ask.max_tokens",
-        env: &["LARDER_ASK_MAX_TOKENS"],
-        help: "tokens that these calls may take, prompts and replies",
-        default: "60000",
-        check: whole,
-    },
-];
-
 /// The stable code of problems in settings, beside those of recipes.
 const CODE: &str = "L070";
 
@@ -192,6 +119,14 @@ pub enum ConfigError {
     /// The file has problems; all of them.
     #[error("{}", list(.0))]
     Problems(Vec<Problem>),
+    /// The command line gives a setting what it cannot be.
+    #[error("{key} cannot be {value:?}; see `larder config`")]
+    Flag {
+        /// The setting.
+        key: &'static str,
+        /// The value.
+        value: String,
+    },
     /// An environment variable holds what its setting cannot be.
     #[error("${name} is {value:?}, which {key} cannot be; unset it or give a value like {like}")]
     Environment {
@@ -265,7 +200,7 @@ impl Config {
             return Err(ConfigError::Problems(problems));
         };
         let mut settings = Vec::new();
-        for known in &KNOWN {
+        for known in KNOWN {
             settings.push(resolve_one(known, &file, path, env)?);
         }
         let home = match (home, env("LARDER_HOME")) {
@@ -278,6 +213,20 @@ impl Config {
             }
         };
         Ok(Self { home, settings, models, path: path.to_owned(), places })
+    }
+
+    /// The same settings with one from the command line.
+    ///
+    /// # Errors
+    /// When there is no such setting, or it cannot be this.
+    pub fn with_flag(mut self, key: &'static str, value: &str) -> Result<Self, ConfigError> {
+        let known = KNOWN.iter().find(|known| known.key == key && (known.check)(value));
+        let place = self.settings.iter_mut().find(|setting| setting.key == key);
+        let (Some(known), Some(place)) = (known, place) else {
+            return Err(ConfigError::Flag { key, value: value.to_owned() });
+        };
+        *place = setting(known.key, value, Origin::Flag, known.help);
+        Ok(self)
     }
 
     /// Where the store is.
@@ -293,8 +242,8 @@ impl Config {
     /// The policy that holds for every run.
     pub fn policy(&self) -> Policy {
         Policy {
-            compression_enabled: self.value("policy.compression_enabled") != Some("false"),
-            use_llm_summarizer: self.value("policy.use_llm_summarizer") == Some("true"),
+            compression_enabled: self.is_on("policy.compression_enabled"),
+            use_llm_summarizer: self.is_on("policy.use_llm_summarizer"),
             summarizer_timeout: self
                 .seconds("policy.summarizer_timeout_s")
                 .unwrap_or(DEFAULT_SUMMARIZER_TIMEOUT),
@@ -402,7 +351,7 @@ fn resolve_one(
                     name: (*name).to_owned(),
                     value,
                     key: known.key,
-                    like: known.default,
+                    like: known.example(),
                 });
             }
             return Ok(setting(
@@ -422,7 +371,7 @@ fn resolve_one(
     })
 }
 
-/// The `[policy]` and `[ask]` tables as key, value and line; problems of the rest of the file too.
+/// The tables of settings as key, value and line; problems of the rest of the file too.
 fn read_tables(
     text: &str,
     path: &str,
@@ -437,37 +386,38 @@ fn read_tables(
         let file = path.to_owned();
         problems.push(Problem { code: CODE, severity: "error", file, line, column, message, help });
     };
-    for (name, value) in &table {
-        match (name.as_str(), value) {
-            ("models", _) => {}
-            ("policy" | "ask", toml::Value::Table(table)) => {
-                for (key, value) in table {
-                    let full = format!("{name}.{key}");
-                    let text = match value {
-                        toml::Value::String(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    match KNOWN.iter().find(|known| known.key == full) {
-                        None => report(&full, format!("unknown setting {full}"), nearest(&full)),
-                        Some(known) if !(known.check)(&text) => report(
-                            &full,
-                            format!("{full} cannot be {text}"),
-                            format!("give a value like {}", known.default),
-                        ),
-                        Some(_) => {
-                            let (line, _) = places.get(&full);
-                            found.push((full, text, line));
-                        }
-                    }
-                }
-            }
+    let mut stated = Vec::new();
+    for (name, value) in table.iter().filter(|(name, _)| *name != "models") {
+        match value {
+            toml::Value::Table(table) if known::is_table(name) => flatten(name, table, &mut stated),
             _ => report(name, format!("unknown table or key {name}"), nearest(name)),
+        }
+    }
+    for (full, text) in stated {
+        match KNOWN.iter().find(|known| known.is_called(&full)) {
+            None => report(&full, format!("unknown setting {full}"), nearest(&full)),
+            Some(known) if !(known.check)(&text) => report(
+                &full,
+                format!("{full} cannot be {text}"),
+                format!("give a value like {}", known.example()),
+            ),
+            Some(known) => {
+                let (line, _) = places.get(&full);
+                found.push((known.key.to_owned(), text, line));
+            }
         }
     }
     found
 }
 
-fn nearest(key: &str) -> String {
-    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy", "ask"]);
-    larder_core::recipe::suggest(key, known)
+/// Every value of a table by its dotted key.
+fn flatten(path: &str, table: &toml::Table, stated: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        let full = format!("{path}.{key}");
+        match value {
+            toml::Value::Table(inner) => flatten(&full, inner, stated),
+            toml::Value::String(text) => stated.push((full, text.clone())),
+            other => stated.push((full, other.to_string())),
+        }
+    }
 }

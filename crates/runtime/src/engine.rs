@@ -1,12 +1,12 @@
 //! The engine: one project, its models and one user's store, put together. Everything above it calls only this.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use larder_core::output::Schemas;
 use larder_core::recipe::{Recipe, RecipeError};
-use larder_core::tokens::{Counter, Registry};
+use larder_core::tokens::{Counter, Label, Registry};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
@@ -17,19 +17,25 @@ use crate::project::Project;
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
 pub type LoadCounter = dyn Fn(&str) -> Option<Counter> + Send + Sync;
 
-/// A project with its models and one user's store.
+/// A project with its models and one user's store. Clones share all but the store.
+#[derive(Clone)]
 pub struct Engine {
     /// Recipes and prompts.
-    pub project: Project,
+    pub project: Arc<Project>,
     /// Models by layer.
-    pub models: Models,
+    pub models: Arc<Models>,
     /// What persists.
     pub store: UserStore,
     /// Policy settings.
     pub policy: Policy,
-    pub(crate) schemas: Schemas,
+    pub(crate) schemas: Arc<Schemas>,
     /// The recipes that ship, for what a project does not bring itself.
-    pub(crate) cookbook: OnceLock<Project>,
+    pub(crate) cookbook: Arc<OnceLock<Project>>,
+    tokenizers: Arc<Tokenizers>,
+}
+
+/// Counters by name, found once.
+struct Tokenizers {
     registry: Registry,
     load: Box<LoadCounter>,
     counters: Mutex<BTreeMap<String, Counter>>,
@@ -72,16 +78,15 @@ impl Engine {
         policy: Policy,
         load: Box<LoadCounter>,
     ) -> Result<Self, MissingRecipe> {
+        let tokenizers = Tokenizers { registry: Registry::builtin(), load, counters: Mutex::default() };
         let engine = Self {
-            project,
-            models,
+            project: Arc::new(project),
+            models: Arc::new(models),
             store,
             policy,
-            schemas: Schemas::default(),
-            registry: Registry::builtin(),
-            load,
-            counters: Mutex::default(),
-            cookbook: OnceLock::new(),
+            schemas: Arc::default(),
+            cookbook: Arc::default(),
+            tokenizers: Arc::new(tokenizers),
         };
         if engine.policy.use_llm_summarizer {
             condensing::check(|name| engine.own_or_shipped(name))?;
@@ -89,8 +94,17 @@ impl Engine {
         Ok(engine)
     }
 
+    /// The same project, models and policy over the store of another user.
+    #[must_use]
+    pub fn for_user(&self, store: UserStore) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// A recipe of the project, or of the cookbook where the project has none of that name.
-    pub(crate) fn own_or_shipped(&self, name: &str) -> Result<&Recipe, RecipeError> {
+    ///
+    /// # Errors
+    /// When there is none, or it has errors.
+    pub fn own_or_shipped(&self, name: &str) -> Result<&Recipe, RecipeError> {
         match self.project.recipe(name) {
             Err(RecipeError::NotFound { .. }) => {
                 self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k())).recipe(name)
@@ -101,7 +115,20 @@ impl Engine {
 
     /// The counter of a model: the tokenizer its table entry names, else the one registered for its id.
     pub fn counter(&self, spec: &ModelSpec) -> Counter {
-        let Some(name) = &spec.tokenizer else { return self.registry.for_model(&spec.id) };
+        self.tokenizers.of(spec.tokenizer.as_deref(), &spec.id)
+    }
+
+    /// The counter of a model that the table does not know, by its provider's id: its window is a guess, so where its
+    /// vocabulary is not known either, an estimate serves better than a bound.
+    pub fn counter_of_id(&self, id: &str) -> Counter {
+        let counter = self.tokenizers.registry.for_model(id);
+        if counter.label() == Label::Bounded { Counter::unknown() } else { counter }
+    }
+}
+
+impl Tokenizers {
+    fn of(&self, name: Option<&str>, id: &str) -> Counter {
+        let Some(name) = name else { return self.registry.for_model(id) };
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = counters.get(name) {
             return counter.clone();
@@ -109,7 +136,7 @@ impl Engine {
         let found = self.registry.by_name(name).ok().or_else(|| (self.load)(name));
         // A tokenizer that cannot be had is replaced by the bound that holds for every byte-level vocabulary.
         let counter = found.unwrap_or_else(Counter::bytes);
-        counters.insert(name.clone(), counter.clone());
+        counters.insert(name.to_owned(), counter.clone());
         counter
     }
 }

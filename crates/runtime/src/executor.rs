@@ -6,6 +6,7 @@
 
 mod error;
 mod evidence;
+mod explain;
 mod outcome;
 mod record;
 
@@ -29,7 +30,6 @@ use self::record::Uncounted;
 use crate::condensing::Allowance;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
-use crate::packer;
 use crate::prepare::{ModelLimits, Prepared, prepare};
 
 /// Tokens of a note about a refused answer.
@@ -132,23 +132,6 @@ impl Engine {
         };
         let outcome = self.attempts(&mut progress, input, observer).await;
         self.finish(progress, input, outcome)
-    }
-
-    /// Packs what a run would send, without sending it.
-    pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        self.explain_with(name, input, 0)
-    }
-
-    /// Packs with more tokens than the recipe allows, to show what they would let in.
-    pub fn explain_with(&self, name: &str, input: &RunInput, extra: usize) -> Result<RunReceipt, RunError> {
-        let recipe = self.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
-        let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
-        let counter = self.counter(&candidate.spec);
-        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
-        prepared.request.budget.total += extra;
-        prepared.request.budget.window += extra;
-        let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
-        Ok(self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt)))
     }
 
     fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {

@@ -66,6 +66,11 @@ impl Provider {
         ("replay", Self::Replay),
     ];
 
+    /// The word in `larder.toml`.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, provider)| *provider == self).map_or("", |(name, _)| name)
+    }
+
     /// Whether the provider is reached over HTTP.
     pub const fn is_remote(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic | Self::Bedrock)

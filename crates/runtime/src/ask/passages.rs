@@ -23,7 +23,7 @@ const NEIGHBOURS: usize = 1;
 /// What a passage's own score counts for beside the score it has together with its neighbours.
 const OWN_SHARE: f64 = 0.5;
 /// Bytes between two reports of progress.
-const REPORT_BYTES: u64 = 1 << 20;
+pub(super) const REPORT_BYTES: u64 = 1 << 20;
 
 /// A stretch of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +89,9 @@ impl Passages {
         }
         let (mut done, mut reported) = (0_u64, 0_u64);
         for (path, size) in found.paths {
+            if !observer.is_wanted() {
+                return Err(AskError::Unwanted);
+            }
             done = done.saturating_add(size);
             let Some((file, text)) = library.add(path) else { continue };
             divide(file, &text)?;

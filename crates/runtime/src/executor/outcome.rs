@@ -88,7 +88,7 @@ pub struct RunOutcome {
     pub latency_ms: u64,
 }
 
-/// Told what a run is doing, for progress on a terminal.
+/// Told what a run is doing, for whoever waits for it.
 pub trait Observer: Send + Sync {
     /// A stage begins.
     fn stage(&self, text: &str);
@@ -96,6 +96,10 @@ pub trait Observer: Send + Sync {
     fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to leave.
     fn packed(&self, receipt: &RunReceipt);
+    /// Whether somebody still waits. Reading many files ends soon after nobody does.
+    fn is_wanted(&self) -> bool {
+        true
+    }
 }
 
 /// Says nothing.

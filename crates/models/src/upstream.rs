@@ -1,0 +1,304 @@
+//! Raw pass-through: bytes and headers to the server behind a model, bytes back as they come. Owns which headers pass
+//! on, what is sent again, and how long was waited; knows no wire format.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+
+use crate::chat::ModelError;
+use crate::http::{Endpoint, retry_after};
+use crate::table::Provider;
+
+/// Headers that belong to one connection (RFC 9110 §7.6.1), not to the message.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+/// Headers of a request that this client writes itself, or that concern only who stands before it. Replies come
+/// without compression, since they are read on their way.
+const OWN: [HeaderName; 5] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::ACCEPT_ENCODING,
+    header::PROXY_AUTHORIZATION,
+    header::COOKIE,
+];
+/// Beginning of the names of headers that are Larder's own.
+const LARDER: &str = "x-larder-";
+/// Pause before a connection is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A server for models that the table does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// What it speaks.
+    pub provider: Provider,
+    /// Its address.
+    pub base_url: String,
+    /// Where its key comes from; clients bring their own where it is `None`.
+    pub key: Option<KeySource>,
+}
+
+/// Where a key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// An environment variable.
+    Environment(String),
+    /// A file, relative to `larder.toml`.
+    File(PathBuf),
+}
+
+/// A server that requests pass to.
+#[derive(Debug)]
+pub struct Target {
+    endpoint: Endpoint,
+    provider: Provider,
+}
+
+/// A request as it leaves.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Its method.
+    pub method: Method,
+    /// What follows the server's base address, query included; without a leading slash.
+    pub path: String,
+    /// Its headers, of which [`passing`] made a selection.
+    pub headers: HeaderMap,
+    /// Its bytes.
+    pub body: Bytes,
+}
+
+/// How long to wait, and what is sent again. Only what the server has surely not worked on is: a connection that was
+/// never made, and a refusal that names the time to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Times a request is sent again.
+    pub retries: u32,
+    /// The longest `retry-after` that is waited for; zero hands every refusal to the client.
+    pub longest_pause: Duration,
+    /// Time for the head of a reply, and between two pieces of its body.
+    pub silence: Duration,
+}
+
+/// A reply, as it comes.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers, without those of the connection.
+    pub headers: HeaderMap,
+    target: Arc<Target>,
+    response: Response,
+    silence: Duration,
+    waited: Duration,
+}
+
+impl Target {
+    pub(crate) const fn new(endpoint: Endpoint, provider: Provider) -> Self {
+        Self { endpoint, provider }
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        self.endpoint.name()
+    }
+
+    /// What it speaks.
+    pub const fn provider(&self) -> Provider {
+        self.provider
+    }
+
+    /// What follows the server's address for a path of the gateway: addresses of OpenAI's kind end in `/v1`, those of
+    /// Anthropic's kind do not.
+    pub fn path(&self, path: &str) -> String {
+        let path = path.trim_start_matches('/');
+        match self.provider {
+            Provider::OpenAi => path.strip_prefix("v1/").unwrap_or(path).to_owned(),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Whether requests carry a key of ours. Where they do not, clients bring their own.
+    pub fn has_key(&self) -> bool {
+        self.endpoint.has_key()
+    }
+
+    /// Sends a request and waits for the head of the reply, whatever its status.
+    ///
+    /// # Errors
+    /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when nothing
+    /// was sent; [`ModelError::Protocol`] when the connection broke;
+    /// [`ModelError::Timeout`] when the server stays silent.
+    pub async fn send(
+        self: &Arc<Self>,
+        outgoing: &Outgoing,
+        patience: Patience,
+    ) -> Result<Incoming, ModelError> {
+        let started = Instant::now();
+        let mut left = patience.retries;
+        loop {
+            let Outgoing { method, path, headers, body } = outgoing.clone();
+            let sent = self.endpoint.forward(method, &path, headers, body);
+            let sent = tokio::time::timeout(patience.silence, sent).await;
+            let sent = sent.unwrap_or_else(|_| Err(self.silent(patience.silence)));
+            let pause = match &sent {
+                Ok(response) => refusal_pause(response, patience.longest_pause),
+                Err(ModelError::Unreachable { .. }) => Some(PAUSE),
+                Err(_) => None,
+            };
+            match pause.filter(|_| left > 0) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return sent.map(|response| self.incoming(response, patience.silence, started)),
+            }
+            left -= 1;
+        }
+    }
+
+    fn incoming(self: &Arc<Self>, mut response: Response, silence: Duration, started: Instant) -> Incoming {
+        let mut headers = std::mem::take(response.headers_mut());
+        remove_hop_by_hop(&mut headers);
+        let (status, waited) = (response.status(), started.elapsed());
+        Incoming { status, headers, target: Arc::clone(self), response, silence, waited }
+    }
+
+    fn silent(&self, after: Duration) -> ModelError {
+        ModelError::Timeout { provider: self.name().to_owned(), after }
+    }
+}
+
+/// How long to wait before a refused request is sent again; `None` where it is not.
+fn refusal_pause(response: &Response, longest: Duration) -> Option<Duration> {
+    let refused =
+        matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    retry_after(response.headers()).filter(|pause| refused && *pause <= longest)
+}
+
+impl Incoming {
+    /// The next bytes of the body, `None` at its end.
+    ///
+    /// # Errors
+    /// [`ModelError::Protocol`] when the connection breaks, [`ModelError::Timeout`] when the server stays silent.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        let started = Instant::now();
+        let chunk = tokio::time::timeout(self.silence, self.response.chunk()).await;
+        self.waited += started.elapsed();
+        match chunk {
+            Ok(chunk) => chunk.map_err(|error| self.target.endpoint.broken(&error)),
+            Err(_) => Err(self.target.silent(self.silence)),
+        }
+    }
+
+    /// The whole body, if it has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`Incoming::chunk`]; [`ModelError::Protocol`] when the body is larger.
+    pub async fn body(&mut self, limit: usize) -> Result<Bytes, ModelError> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut body = Vec::from(first);
+        let mut next = Some(second);
+        while let Some(bytes) = next {
+            if body.len().saturating_add(bytes.len()) > limit {
+                let words = format!("the reply has more than {limit} bytes");
+                return Err(self.target.endpoint.protocol(words));
+            }
+            body.extend_from_slice(&bytes);
+            next = self.chunk().await?;
+        }
+        Ok(body.into())
+    }
+
+    /// Time spent waiting for the server so far, pauses before another try included.
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// The headers of a client's request that pass on: all but those of the connection, those that this client writes
+/// itself and Larder's own. `keeps_key` says whether the client's credentials pass too.
+pub fn passing(headers: &HeaderMap, keeps_key: impl Fn(&HeaderName, &HeaderValue) -> bool) -> HeaderMap {
+    let mut passing = headers.clone();
+    remove_hop_by_hop(&mut passing);
+    for name in &OWN {
+        passing.remove(name);
+    }
+    let drop_key = |name: &HeaderName| passing.get(name).is_some_and(|value| !keeps_key(name, value));
+    let dropped: Vec<HeaderName> = passing
+        .keys()
+        .filter(|name| name.as_str().starts_with(LARDER) || is_credential(name) && drop_key(name))
+        .cloned()
+        .collect();
+    for name in dropped {
+        passing.remove(name);
+    }
+    passing
+}
+
+/// Whether a header carries a key.
+pub fn is_credential(name: &HeaderName) -> bool {
+    *name == header::AUTHORIZATION || matches!(name.as_str(), "x-api-key" | "api-key")
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_the_connection_and_ours_stay_behind() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, x-hop"),
+            ("x-hop", "1"),
+            ("keep-alive", "1"),
+            ("transfer-encoding", "chunked"),
+            ("host", "gateway"),
+            ("content-length", "3"),
+            ("accept-encoding", "gzip"),
+            ("cookie", "a=b"),
+            ("x-larder-session", "s"),
+            ("authorization", "Bearer lk-1"),
+            ("x-api-key", "sk-2"),
+            ("anthropic-beta", "a"),
+            ("anthropic-version", "2026-10-21"),
+            ("content-type", "application/json"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers.append("anthropic-beta", HeaderValue::from_static("b"));
+        let kept = passing(&headers, |_, value| !value.as_bytes().starts_with(b"Bearer lk-"));
+        let mut names: Vec<_> =
+            kept.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        names.sort_unstable();
+        let expected = [
+            ("anthropic-beta", "a"),
+            ("anthropic-beta", "b"),
+            ("anthropic-version", "2026-10-21"),
+            ("content-type", "application/json"),
+            ("x-api-key", "sk-2"),
+        ];
+        assert_eq!(names, expected);
+    }
+}

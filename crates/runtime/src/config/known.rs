@@ -1,0 +1,470 @@
+//! The one settings schema (C86): every key with its environment names, help, default and what it may be. Knows no file.
+
+use larder_core::policy::Offer;
+
+use crate::ask::Planner;
+
+/// A setting that can be set by file and environment.
+pub(super) struct Known {
+    pub key: &'static str,
+    /// Older names of the key in files.
+    pub aliases: &'static [&'static str],
+    /// Names with the prefix come first, then the older ones.
+    pub env: &'static [&'static str],
+    pub help: &'static str,
+    /// Empty where nothing is set unless somebody sets it.
+    pub default: &'static str,
+    pub check: fn(&str) -> bool,
+    /// A legal value where the default is none.
+    like: &'static str,
+}
+
+impl Known {
+    const fn new(
+        key: &'static str,
+        env: &'static [&'static str],
+        default: &'static str,
+        check: fn(&str) -> bool,
+        help: &'static str,
+    ) -> Self {
+        Self { key, aliases: &[], env, help, default, check, like: "1000" }
+    }
+
+    const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn like(self, like: &'static str) -> Self {
+        Self { like, ..self }
+    }
+
+    /// Whether a file may call it so.
+    pub(super) fn is_called(&self, key: &str) -> bool {
+        self.key == key || self.aliases.contains(&key)
+    }
+
+    /// A legal value, for messages.
+    pub(super) const fn example(&self) -> &'static str {
+        if self.default.is_empty() { self.like } else { self.default }
+    }
+}
+
+fn boolean(text: &str) -> bool {
+    matches!(text, "true" | "false")
+}
+
+fn whole(text: &str) -> bool {
+    text.parse::<u32>().is_ok()
+}
+
+fn positive(text: &str) -> bool {
+    text.parse::<u32>().is_ok_and(|number| number > 0)
+}
+
+fn optional(text: &str) -> bool {
+    text.is_empty() || positive(text)
+}
+
+fn share(text: &str) -> bool {
+    text.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number))
+}
+
+fn text(_: &str) -> bool {
+    true
+}
+
+fn address(text: &str) -> bool {
+    text.is_empty() || text.starts_with("http://") || text.starts_with("https://")
+}
+
+fn socket(text: &str) -> bool {
+    text.parse::<std::net::SocketAddr>().is_ok()
+}
+
+fn names(text: &str) -> bool {
+    list(text).is_some()
+}
+
+/// A list as a file (`["a", "b"]`) or an environment variable (`a,b`) has it.
+pub(super) fn list(text: &str) -> Option<Vec<String>> {
+    if !text.trim_start().starts_with('[') {
+        return Some(
+            text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        );
+    }
+    let table: toml::Table = format!("list = {text}").parse().ok()?;
+    let values = table.get("list")?.as_array()?;
+    values.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+/// Every setting outside `[models]`.
+pub(super) const KNOWN: &[Known] = &[
+    Known::new(
+        "policy.compression_enabled",
+        &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
+        "true",
+        boolean,
+        // R0-30.4, C50
+        "condense what does not fit; when false, prompts that do not fit are refused",
+    ),
+    Known::new(
+        "policy.use_llm_summarizer",
+        &["LARDER_USE_LLM_SUMMARIZER"],
+        "false",
+        boolean,
+        // R3-4.20
+        "let the model of layer NERVES write condensed renditions in recipes",
+    ),
+    Known::new(
+        "policy.summarizer_timeout_s",
+        &["LARDER_SUMMARIZER_TIMEOUT"],
+        "120",
+        whole,
+        "seconds that a model may condense for one run; what is not done then is condensed by rule",
+    ),
+    Known::new(
+        "policy.compression_cache_ttl_s",
+        &["LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL"],
+        "300",
+        whole,
+        // R0-30.5
+        "seconds that condensed forms are cached",
+    ),
+    Known::new(
+        "policy.enabled",
+        &["LARDER_CONTEXT_POLICY_ENABLED"],
+        "true",
+        boolean,
+        // R3-4.7, C50
+        "let the gateway make conversations fit; when false it still counts, and refuses what cannot fit",
+    )
+    .also(&["ai.context_policy.enabled", "context_policy.enabled"]),
+    Known::new(
+        "policy.dry_run",
+        &["LARDER_CONTEXT_POLICY_DRY_RUN"],
+        "false",
+        boolean,
+        // R3-5.1
+        "decide and report, and send requests as they came",
+    )
+    .also(&["ai.context_policy.dry_run", "context_policy.dry_run"]),
+    Known::new(
+        "policy.prompt_budget_override",
+        &["LARDER_PROMPT_BUDGET_OVERRIDE"],
+        "",
+        optional,
+        // R3-4.8
+        "tokens that a prompt through the gateway may have, where that is less than its model's window leaves",
+    )
+    .also(&["ai.context_policy.prompt_budget_override", "context_policy.prompt_budget_override"]),
+    Known::new(
+        "policy.response_reserve",
+        &["LARDER_RESPONSE_RESERVE", "RESPONSE_TOKEN_RESERVE"],
+        "2000",
+        whole,
+        // R3-4.9, R0-30.2
+        "tokens kept free for the reply where a request does not say how many it may have",
+    )
+    .also(&["ai.context_policy.response_reserve", "context_policy.response_reserve"]),
+    Known::new(
+        "policy.emergency_floor",
+        &["LARDER_EMERGENCY_FLOOR"],
+        "",
+        optional,
+        // R3-4.1
+        "tokens that a prompt must leave free in any case; unset: a twentieth of the window",
+    )
+    .also(&["ai.context_policy.emergency_floor", "context_policy.emergency_floor"]),
+    Known::new(
+        "policy.trace_threshold_tokens",
+        &["LARDER_TRACE_THRESHOLD_TOKENS"],
+        "",
+        optional,
+        // R3-4.32
+        "tokens of a conversation from which its oldest tool results are compacted; unset: four fifths of the budget",
+    )
+    .also(&["ai.context_policy.trace_threshold_tokens", "context_policy.trace_threshold_tokens"]),
+    Known::new(
+        "policy.low_watermark",
+        &["LARDER_LOW_WATERMARK"],
+        "0.5",
+        share,
+        "the share of that threshold which a compaction comes down to",
+    ),
+    Known::new(
+        "policy.entry_cap",
+        &["LARDER_ENTRY_CAP"],
+        "144",
+        positive,
+        "tokens that a tool result may have when it enters; more is condensed, with a pointer to all of it",
+    ),
+    Known::new(
+        "policy.protect_last",
+        &["LARDER_PROTECT_LAST"],
+        "4",
+        whole,
+        "newest messages that a compaction leaves as they are",
+    ),
+    Known::new(
+        "policy.offer_tool",
+        &["LARDER_OFFER_TOOL"],
+        "when_needed",
+        |text| Offer::named(text).is_some(),
+        "when the model is offered the tool that reads originals back: when_needed (only where pointers stand) or \
+         with_tools (in every request that has tools, which keeps the provider's cached prefix in place)",
+    ),
+    Known::new(
+        "policy.cache_price",
+        &["LARDER_CACHE_PRICE"],
+        "0.1",
+        share,
+        "what a cached token of a prompt costs beside one that is not, for models whose prices are not known",
+    ),
+    Known::new(
+        "policy.expected_turns",
+        &["LARDER_EXPECTED_TURNS"],
+        "",
+        optional,
+        "calls of the model that a conversation is expected to have yet; unset: as many as it had",
+    ),
+    Known::new(
+        "policy.opt_out_tools",
+        &["LARDER_OPT_OUT_TOOLS"],
+        "document_edit,document_apply_patch,search_replace,validat*",
+        names,
+        // R3-4.28, R3-5.10
+        "tools whose results are never condensed",
+    )
+    .also(&["ai.context_policy.opt_out_tools", "context_policy.opt_out_tools"]),
+    Known::new(
+        "ask.planner",
+        &["LARDER_ASK_PLANNER"],
+        "auto",
+        |text| Planner::named(text).is_some(),
+        "who decides what `larder ask` reads: auto, rules or model",
+    ),
+    Known::new(
+        "ask.max_depth",
+        &["LARDER_ASK_MAX_DEPTH"],
+        "1",
+        whole,
+        "how deep sub-questions of `larder ask` may nest",
+    ),
+    Known::new(
+        "ask.max_calls",
+        &["LARDER_ASK_MAX_CALLS"],
+        "10",
+        whole,
+        "calls of recipes that `larder ask` may make for one question",
+    ),
+    Known::new(
+        "ask.max_tokens",
+        &["LARDER_ASK_MAX_TOKENS"],
+        "60000",
+        whole,
+        "tokens that these calls may take, prompts and replies",
+    ),
+    Known::new(
+        "gateway.listen",
+        &["LARDER_LISTEN"],
+        "127.0.0.1:8787",
+        socket,
+        "the address that `larder serve` listens on",
+    ),
+    Known::new(
+        "gateway.require_keys",
+        &["LARDER_REQUIRE_KEYS"],
+        "false",
+        boolean,
+        "refuse requests without a key even while none has been made; otherwise this machine needs none until then",
+    ),
+    Known::new(
+        "gateway.openai",
+        &["LARDER_OPENAI_UPSTREAM"],
+        "",
+        address,
+        "where requests in OpenAI's formats go whose model is not in the table, such as https://api.openai.com/v1",
+    )
+    .like("https://api.openai.com/v1"),
+    Known::new(
+        "gateway.openai_key_env",
+        &[],
+        "",
+        text,
+        "the environment variable with the key for it; without one, clients bring their own",
+    ),
+    Known::new("gateway.openai_key_file", &[], "", text, "or the file with that key, relative to larder.toml"),
+    Known::new(
+        "gateway.anthropic",
+        &["LARDER_ANTHROPIC_UPSTREAM"],
+        "",
+        address,
+        "where requests in Anthropic's format go whose model is not in the table, such as https://api.anthropic.com",
+    )
+    .like("https://api.anthropic.com"),
+    Known::new(
+        "gateway.anthropic_key_env",
+        &[],
+        "",
+        text,
+        "the environment variable with the key for it; without one, clients bring their own",
+    ),
+    Known::new("gateway.anthropic_key_file", &[], "", text, "or the file with that key, relative to larder.toml"),
+    Known::new(
+        "gateway.bedrock",
+        &["LARDER_BEDROCK_UPSTREAM"],
+        "",
+        address,
+        "where requests in Amazon Bedrock's own format pass to as they are, signed by the client for that address",
+    ),
+    Known::new(
+        "gateway.default_window",
+        &["LARDER_DEFAULT_WINDOW"],
+        "128000",
+        positive,
+        "tokens of prompt and reply that a model takes which is not in the table",
+    ),
+    Known::new(
+        "gateway.default_max_output",
+        &["LARDER_DEFAULT_MAX_OUTPUT"],
+        "16384",
+        positive,
+        "tokens that a reply of such a model may have",
+    ),
+    Known::new(
+        "gateway.max_body_bytes",
+        &["LARDER_MAX_BODY_BYTES"],
+        "33554432",
+        positive,
+        "bytes that the body of a request may have",
+    ),
+    Known::new(
+        "gateway.max_messages",
+        &["LARDER_MAX_MESSAGES"],
+        "20000",
+        positive,
+        "messages that a request may hold",
+    ),
+    Known::new(
+        "gateway.max_requests",
+        &["LARDER_MAX_REQUESTS"],
+        "512",
+        positive,
+        "requests at once; more are asked to come again",
+    ),
+    Known::new(
+        "gateway.header_timeout_s",
+        &["LARDER_HEADER_TIMEOUT"],
+        "30",
+        positive,
+        "seconds that a client may take to send the head of a request, and stay connected without one",
+    ),
+    Known::new(
+        "gateway.body_timeout_s",
+        &["LARDER_BODY_TIMEOUT"],
+        "120",
+        positive,
+        "seconds that a client may take to send the body of a request",
+    ),
+    Known::new(
+        "gateway.upstream_timeout_s",
+        &["LARDER_UPSTREAM_TIMEOUT"],
+        "600",
+        positive,
+        "seconds that an upstream may stay silent",
+    ),
+    Known::new(
+        "gateway.drain_s",
+        &["LARDER_DRAIN"],
+        "30",
+        whole,
+        "seconds that requests under way may take to end after SIGTERM",
+    ),
+    Known::new(
+        "gateway.retries",
+        &["LARDER_RETRIES"],
+        "2",
+        whole,
+        "times a request is sent again that surely was not worked on: no connection, or a refusal with retry-after",
+    ),
+    Known::new(
+        "gateway.retry_after_max_s",
+        &["LARDER_RETRY_AFTER_MAX"],
+        "0",
+        whole,
+        "the longest retry-after of a 429 or 503 that is waited for; 0 hands them all to the client",
+    ),
+    Known::new(
+        "gateway.rehydrate_rounds",
+        &["LARDER_REHYDRATE_ROUNDS"],
+        "4",
+        whole,
+        "times within one request that a model may ask originals back; 0 offers it no way to",
+    ),
+    Known::new(
+        "gateway.rehydrate_tokens",
+        &["LARDER_REHYDRATE_TOKENS"],
+        "4000",
+        positive,
+        "tokens that one answer to such a call may have",
+    ),
+    Known::new(
+        "gateway.transcripts",
+        &["LARDER_TRANSCRIPTS"],
+        "true",
+        boolean,
+        // R3-4.35
+        "keep each message of a conversation as it came and as it was sent",
+    ),
+    Known::new(
+        "gateway.otlp_endpoint",
+        &["LARDER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"],
+        "",
+        address,
+        "where traces are sent by OTLP over HTTP; nothing is sent anywhere without it",
+    )
+    .like("http://127.0.0.1:4318"),
+];
+
+/// Whether settings stand in a table of this name.
+pub(super) fn is_table(name: &str) -> bool {
+    let is_of = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    KNOWN.iter().any(|known| is_of(known.key) || known.aliases.iter().any(|alias| is_of(alias)))
+}
+
+/// What somebody who wrote `key` may have meant.
+pub(super) fn nearest(key: &str) -> String {
+    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy", "ask", "gateway"]);
+    larder_core::recipe::suggest(key, known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_legal_and_every_key_is_named_once() {
+        let mut names: Vec<&str> = Vec::new();
+        for known in KNOWN {
+            assert!((known.check)(known.default), "{}", known.key);
+            names.push(known.key);
+            names.extend(known.aliases);
+            names.extend(known.env);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_list_is_read_as_files_and_variables_write_it() {
+        for text in ["a, b", "[\"a\", \"b\"]", "[ 'a', 'b', ]"] {
+            assert_eq!(list(text), Some(vec!["a".to_owned(), "b".to_owned()]), "{text}");
+        }
+        assert_eq!(list(""), Some(Vec::new()));
+        for wrong in ["[1]", "[\"a\"", "[[]]"] {
+            assert_eq!(list(wrong), None, "{wrong}");
+        }
+    }
+}
