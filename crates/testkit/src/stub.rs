@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
 /// Longest wait for something that a test expects to happen; only a failing test waits for it.
@@ -23,6 +24,8 @@ pub enum End {
     Break,
     /// Nothing more is sent, and the connection stays open until the client leaves.
     Hang,
+    /// The sending side closes in the middle of the body, and the connection stays open until the client leaves.
+    HalfClose,
 }
 
 /// One answer.
@@ -31,14 +34,28 @@ pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     chunks: Vec<Vec<u8>>,
+    /// More of the body, as the test sends it.
+    pushed: Option<Arc<AsyncMutex<UnboundedReceiver<Vec<u8>>>>>,
     end: End,
+}
+
+/// The test's end of a body that it sends piece by piece; the body ends when this is dropped.
+#[derive(Debug)]
+pub struct Pusher(UnboundedSender<Vec<u8>>);
+
+impl Pusher {
+    /// Sends a piece.
+    pub fn push(&self, piece: impl Into<Vec<u8>>) {
+        // A server whose client has left takes no more.
+        let _ = self.0.send(piece.into());
+    }
 }
 
 impl Answer {
     /// An answer whose body is sent at once.
     pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-        Self { status, headers, chunks: vec![body.into()], end: End::Clean }
+        Self { status, headers, chunks: vec![body.into()], pushed: None, end: End::Clean }
     }
 
     /// A JSON answer.
@@ -49,6 +66,14 @@ impl Answer {
     /// An event stream.
     pub fn events(body: impl Into<Vec<u8>>) -> Self {
         Self::new(200, "text/event-stream", body)
+    }
+
+    /// With a body that goes on as the test sends it.
+    #[must_use]
+    pub fn pushed(mut self) -> (Self, Pusher) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.pushed = Some(Arc::new(AsyncMutex::new(receiver)));
+        (self, Pusher(sender))
     }
 
     /// With one more header.
@@ -108,14 +133,15 @@ impl Seen {
     }
 }
 
-#[derive(Debug, Default)]
+/// What answers requests: the rest of a script, or a function of the request.
+type Responder = dyn Fn(&Seen) -> Answer + Send + Sync;
+
 struct Shared {
-    answers: Mutex<VecDeque<Answer>>,
+    respond: Box<Responder>,
     seen: Mutex<Vec<Seen>>,
 }
 
 /// The server. It stops when dropped.
-#[derive(Debug)]
 pub struct StubServer {
     address: String,
     shared: Arc<Shared>,
@@ -131,10 +157,23 @@ impl StubServer {
 
     /// The same on a port of the caller's choice.
     pub async fn start_on(port: u16, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let script: Mutex<VecDeque<Answer>> = Mutex::new(answers.into_iter().collect());
+        let next = move |_: &Seen| {
+            let answer = script.lock().expect("no other test thread has panicked").pop_front();
+            answer.unwrap_or_else(|| Answer::new(599, "text/plain", "the script has no more answers"))
+        };
+        Self::respond_on(port, next).await
+    }
+
+    /// Starts a server that answers each request by what it says.
+    pub async fn responding(respond: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        Self::respond_on(0, respond).await
+    }
+
+    async fn respond_on(port: u16, respond: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the loopback port is free");
         let address = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
-        let shared =
-            Arc::new(Shared { answers: Mutex::new(answers.into_iter().collect()), seen: Mutex::default() });
+        let shared = Arc::new(Shared { respond: Box::new(respond), seen: Mutex::default() });
         let (tell_left, left) = watch::channel(0);
         let state = Arc::clone(&shared);
         let task = tokio::spawn(async move {
@@ -155,7 +194,7 @@ impl StubServer {
         self.shared.seen.lock().expect("no other test thread has panicked").clone()
     }
 
-    /// Waits until a client has closed its connection during an answer that hangs.
+    /// Waits until a client has closed its connection during an answer that hangs or is being pushed.
     pub async fn client_left(&self) {
         let mut left = self.left.clone();
         let waited = tokio::time::timeout(PATIENCE, left.wait_for(|count| *count > 0)).await;
@@ -173,17 +212,21 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, left: watch::Sender<u
     stream.set_nodelay(true).expect("a TCP socket takes options");
     let mut buffer = Vec::new();
     while let Some(seen) = read_request(&mut stream, &mut buffer).await {
+        let answer = (shared.respond)(&seen);
         shared.seen.lock().expect("no other test thread has panicked").push(seen);
-        let answer = shared.answers.lock().expect("no other test thread has panicked").pop_front();
-        let answer =
-            answer.unwrap_or_else(|| Answer::new(599, "text/plain", "the script has no more answers"));
         if write_answer(&mut stream, &answer).await.is_err() {
+            if answer.pushed.is_some() {
+                left.send_modify(|count| *count += 1);
+            }
             return;
         }
         match answer.end {
             End::Clean => {}
             End::Break => return,
-            End::Hang => {
+            End::Hang | End::HalfClose => {
+                if answer.end == End::HalfClose {
+                    let _ = stream.shutdown().await;
+                }
                 let mut rest = [0; 64];
                 while matches!(stream.read(&mut rest).await, Ok(count) if count > 0) {}
                 left.send_modify(|count| *count += 1);
@@ -231,12 +274,29 @@ async fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Resul
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
     for chunk in answer.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
-        stream.write_all(&framed).await?;
+        write_chunk(stream, chunk).await?;
         tokio::task::yield_now().await;
+    }
+    if let Some(pushed) = &answer.pushed {
+        let mut pushed = pushed.lock().await;
+        let mut gone = [0; 1];
+        loop {
+            tokio::select! {
+                piece = pushed.recv() => match piece {
+                    Some(piece) => write_chunk(stream, &piece).await?,
+                    None => break,
+                },
+                // The client sends nothing while it is answered, so this ends only when it leaves.
+                _ = stream.read(&mut gone) => return Err(std::io::ErrorKind::BrokenPipe.into()),
+            }
+        }
     }
     if answer.end == End::Clean {
         stream.write_all(b"0\r\n\r\n").await?;
     }
     stream.flush().await
+}
+
+async fn write_chunk(stream: &mut TcpStream, chunk: &[u8]) -> std::io::Result<()> {
+    stream.write_all(&[format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat()).await
 }

@@ -1,0 +1,117 @@
+//! What went wrong, as RFC 9457 has it. One table turns errors of the store into statuses. Never tells paths of this
+//! machine or anything of another user.
+
+use axum::Json;
+use axum::extract::rejection::{
+    FormRejection, JsonRejection, PathRejection, QueryRejection, StringRejection,
+};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use larder_store::{SelectError, StoreError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The content type of problems.
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
+/// Why a request of the API failed, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong and how to mend it.
+    pub detail: String,
+}
+
+impl Problem {
+    /// A problem with this status.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            kind: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Nothing is there.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// Ours; the log says what.
+    pub fn internal(error: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%error, "a request of the API failed");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "something failed here; the log of the gateway says what",
+        )
+    }
+
+    /// The status as a type.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status(), Json(self)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::NotOurs { .. }
+            | StoreError::UnknownPointer { .. }
+            | StoreError::UnknownRun { .. }
+            | StoreError::UnknownIntervention { .. } => Self::not_found(error.to_string()),
+            StoreError::InterventionResolved { .. } | StoreError::BeingDeleted { .. } => {
+                Self::new(StatusCode::CONFLICT, error.to_string())
+            }
+            StoreError::Select(select) => select.clone().into(),
+            StoreError::DiskFull { .. } | StoreError::ReadOnly { .. } | StoreError::Locked { .. } => {
+                tracing::error!(%error, "the store cannot be used");
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the store cannot be used just now: its disk is full or read-only, or another process holds it; \
+                     the log of the gateway says which",
+                )
+            }
+            _ => Self::internal(&error),
+        }
+    }
+}
+
+impl From<SelectError> for Problem {
+    fn from(error: SelectError) -> Self {
+        let status = match error {
+            SelectError::LinesOutOfRange { .. } | SelectError::BytesOutOfRange { .. } => {
+                StatusCode::RANGE_NOT_SATISFIABLE
+            }
+            SelectError::NothingThere { .. } => StatusCode::NOT_FOUND,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// Each rejection of axum's as a problem of the same status and words.
+macro_rules! from_rejections {
+    ($($rejection:ty),*) => {$(
+        impl From<$rejection> for Problem {
+            fn from(rejection: $rejection) -> Self {
+                Self::new(rejection.status(), rejection.body_text())
+            }
+        }
+    )*};
+}
+from_rejections!(FormRejection, JsonRejection, PathRejection, QueryRejection, StringRejection);

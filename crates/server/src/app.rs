@@ -1,0 +1,200 @@
+//! The state behind every route: what holds for the life of the process, and what a reload replaces whole. Knows no
+//! wire format.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use larder::config::{Config, Gateway, Setting};
+use larder::engine::Engine;
+use larder::project::Project;
+use larder_store::{Store, UserStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Auth;
+use crate::desk::{Desk, ModelBudget};
+use crate::exchange::{Exchange, Wire};
+use crate::gateway::recorder::Recorder;
+use crate::gateway::route::Routes;
+use crate::gateway::{Shelf, inspect};
+use crate::limits::Places;
+use crate::telemetry::Telemetry;
+
+/// Settings and the engine over them, as they were read.
+pub struct Loaded {
+    /// All settings.
+    pub config: Config,
+    /// Recipes and models, over the store of any user.
+    pub engine: Engine,
+}
+
+/// Reads settings, recipes and models. What is wrong comes back in words, all of it.
+pub type Load = dyn Fn() -> Result<Loaded, String> + Send + Sync;
+
+/// Everything that a reload replaces, whole. A request takes one and keeps it to its end.
+pub struct Snapshot {
+    /// All settings.
+    pub config: Config,
+    /// Those of the gateway.
+    pub gateway: Gateway,
+    /// Where requests go.
+    pub routes: Routes,
+    engine: Engine,
+}
+
+impl Snapshot {
+    fn new(loaded: Loaded) -> Result<Self, String> {
+        let Loaded { config, engine } = loaded;
+        let gateway = config.gateway();
+        let routes = Routes::new(&config, &gateway, &engine)?;
+        Ok(Self { config, gateway, routes, engine })
+    }
+
+    /// The engine over one user's store.
+    pub fn engine(&self, store: &UserStore) -> Engine {
+        self.engine.for_user(store.clone())
+    }
+
+    /// Recipes and models, whoever asks.
+    pub const fn shared(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// The gateway's state.
+pub struct App {
+    /// What persists, of all users.
+    pub store: Store,
+    /// Keys.
+    pub auth: Auth,
+    /// Totals, metrics, traces.
+    pub telemetry: Telemetry,
+    /// Cancelled when the gateway begins to stop.
+    pub stop: CancellationToken,
+    /// Caches.
+    pub(crate) shelf: Shelf,
+    /// Writes what requests leave behind.
+    pub(crate) recorder: Recorder,
+    /// Requests at once.
+    pub(crate) places: Places,
+    load: Box<Load>,
+    current: RwLock<Arc<Snapshot>>,
+    /// Why the last reload was refused.
+    refused: RwLock<Option<String>>,
+}
+
+/// A gateway that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings or recipes are wrong.
+    #[error("{0}")]
+    Load(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] larder_store::StoreError),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Otel(#[from] crate::otel::OtelError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl App {
+    /// Puts a gateway together. To be called inside the runtime.
+    ///
+    /// # Errors
+    /// When something that it needs is wrong or missing.
+    pub fn new(store: Store, load: Box<Load>) -> Result<Arc<Self>, StartError> {
+        let snapshot = load().and_then(Snapshot::new).map_err(StartError::Load)?;
+        let gateway = &snapshot.gateway;
+        let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
+        Ok(Arc::new(Self {
+            auth: Auth::new(store.clone())?,
+            telemetry: Telemetry::new(store.now(), otel),
+            stop: CancellationToken::new(),
+            shelf: Shelf::default(),
+            recorder: Recorder::start(store.clone())?,
+            places: Places::new(gateway.max_requests),
+            current: RwLock::new(Arc::new(snapshot)),
+            refused: RwLock::default(),
+            load,
+            store,
+        }))
+    }
+
+    /// What holds now.
+    pub fn current(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
+    pub fn reload(&self) {
+        let read = (self.load)().and_then(Snapshot::new);
+        let refused = match read {
+            Ok(snapshot) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+                tracing::warn!("settings and recipes were read again and hold from now on");
+                None
+            }
+            Err(problems) => {
+                tracing::error!("a change was refused, and what held before still holds:\n{problems}");
+                Some(problems)
+            }
+        };
+        *self.refused.write().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// Why the last reload was refused; `None` when what the files say is what holds.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Desk for App {
+    fn refused(&self) -> Option<String> {
+        App::refused(self)
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    fn auth(&self) -> &Auth {
+        &self.auth
+    }
+
+    fn project(&self) -> Arc<Project> {
+        Arc::clone(&self.current().shared().project)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.current().config.settings()
+    }
+
+    fn budgets(&self) -> Vec<ModelBudget> {
+        let current = self.current();
+        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
+            let policy = current.routes.policy(spec);
+            ModelBudget {
+                name: name.to_owned(),
+                id: spec.id.clone(),
+                window: number(spec.window),
+                budget: number(policy.prompt_budget(None)),
+                reserve: number(policy.response_reserve(None)),
+                floor: number(policy.emergency_floor()),
+                trace_threshold: number(policy.trace_threshold()),
+                output: spec.max_output.into(),
+            }
+        };
+        let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
+        current.routes.models().filter(chats).map(budget).collect()
+    }
+
+    fn max_body_bytes(&self) -> usize {
+        self.current().gateway.max_body_bytes
+    }
+
+    fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
+        inspect::inspect(self, store, wire, body)
+    }
+}

@@ -1,0 +1,89 @@
+//! What a call takes from the budget of its caller's key: held before, settled after. Knows no prices.
+
+use larder_models::price::Usd;
+use larder_store::{DaySpend, Reservation, Reserved, Shortage, Spend, Store, StoreError};
+
+use super::{Auth, AuthError, Caller};
+
+/// What is held for a call. Dropped, it counts as used whole, which is a write to the store: whoever drops it does not
+/// know what the upstream bills.
+#[derive(Debug)]
+#[must_use = "dropped at once, all of it counts as used"]
+pub struct Held {
+    store: Store,
+    /// None for callers without limits.
+    reservation: Option<Reservation>,
+}
+
+impl Auth {
+    /// Holds what a call may take at most, tokens of prompt and reply together, or says what is left and when the
+    /// budget is whole again. Costs nothing for callers without limits; blocks for a write to the store otherwise.
+    pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<Held, AuthError> {
+        let store = self.store.clone();
+        let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
+            return Ok(Held { store, reservation: None });
+        };
+        match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
+            Ok(Reserved::Held(reservation)) => Ok(Held { store, reservation: Some(reservation) }),
+            Ok(Reserved::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
+            Err(StoreError::KeyRevoked { .. }) => Err(AuthError::Revoked { id: key.clone() }),
+            Err(StoreError::UnknownKey { .. }) => Err(AuthError::Unknown),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Auth {
+    /// What the caller's key has taken today, and what calls under way hold; none for callers without a key. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn spent(&self, caller: &Caller) -> Result<Option<DaySpend>, StoreError> {
+        caller.key.as_ref().map(|key| self.store.key_day(key)).transpose()
+    }
+}
+
+impl Held {
+    /// Counts what the call used, more or less than was held. Where that cannot be written, all that was held counts.
+    pub fn settle(mut self, tokens: u64, cost: Usd) -> Result<(), StoreError> {
+        self.count(Spend { tokens, picos: cost.picos() })
+    }
+
+    /// Gives everything back, where nothing was sent.
+    pub fn release(mut self) -> Result<(), StoreError> {
+        self.count(Spend::default())
+    }
+
+    fn count(&mut self, used: Spend) -> Result<(), StoreError> {
+        if let Some(reservation) = &self.reservation {
+            self.store.settle(reservation, used)?;
+        }
+        self.reservation = None;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let asked = self.reservation.as_ref().map(|reservation| reservation.asked);
+        if let Some(Err(error)) = asked.map(|asked| self.count(asked)) {
+            tracing::warn!(%error, "what a call used was not counted");
+        }
+    }
+}
+
+/// What is left and when it resets, in words.
+pub(super) fn describe(shortage: &Shortage) -> String {
+    let tokens = shortage.left_tokens().map(|left| format!("{left} tokens"));
+    let money = shortage.left_picos().map(|left| format!("{} US dollars", Usd::from_picos(left)));
+    let left: Vec<String> = tokens.into_iter().chain(money).collect();
+    format!(
+        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}; \
+         the budget is whole again at {}",
+        shortage.key,
+        shortage.asked.tokens,
+        Usd::from_picos(shortage.asked.picos),
+        left.join(" and "),
+        shortage.resets,
+    )
+}

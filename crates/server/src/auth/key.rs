@@ -1,0 +1,107 @@
+//! The text of a key: how it is written, read and hashed. It prints as `***`. Knows nothing of where keys are kept.
+
+use std::fmt;
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use larder_store::KeyId;
+
+use super::AuthError;
+
+/// How every key begins.
+const PREFIX: &str = "lk-";
+/// Random bytes of a key besides its id: 192 bits.
+const SECRET_BYTES: usize = 24;
+/// Random bytes that are hashed with a key.
+const SALT_BYTES: usize = 16;
+
+/// A key: `lk-`, the 12 digits of its id, `-`, and 48 digits that are the secret. It is printed by [`ApiKey::reveal`] only.
+#[derive(Clone)]
+pub struct ApiKey {
+    id: KeyId,
+    text: String,
+}
+
+impl ApiKey {
+    /// The key made from random bytes.
+    pub(super) fn new(id: KeyId, secret: [u8; SECRET_BYTES]) -> Self {
+        let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { text: format!("{PREFIX}{id}-{secret}"), id }
+    }
+
+    /// Whether a text wants to be a key of ours, not a provider's.
+    pub fn is_meant(text: &str) -> bool {
+        text.trim_start().starts_with(PREFIX)
+    }
+
+    /// Reads a key; `None` for what does not look like one of ours. White space around it is left out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('-')?;
+        let digits = secret.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let whole = digits && secret.len() == 2 * SECRET_BYTES;
+        whole.then_some(Self { id: id.parse().ok()?, text: text.to_owned() })
+    }
+
+    /// What it is called.
+    pub const fn id(&self) -> &KeyId {
+        &self.id
+    }
+
+    /// The text itself, for the one time it is shown.
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    /// Its Argon2id hash, as a string that names the method.
+    pub(super) fn hash(&self, salt: [u8; SALT_BYTES]) -> Result<String, AuthError> {
+        let hash = Argon2::default().hash_password_with_salt(self.text.as_bytes(), &salt);
+        hash.map(|hash| hash.to_string()).map_err(|error| AuthError::Hashing(error.to_string()))
+    }
+
+    /// Whether this is the hash of it; compared in constant time.
+    pub(super) fn matches(&self, hash: &str) -> bool {
+        Argon2::default().verify_password(self.text.as_bytes(), hash).is_ok()
+    }
+
+    /// A hash that takes no time, worth nothing to whoever lacks the key it is made with.
+    pub(super) fn fast_hash(&self, key: &[u8; 32]) -> blake3::Hash {
+        blake3::keyed_hash(key, self.text.as_bytes())
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_reads_back_and_prints_as_stars() {
+        let key = ApiKey::new(KeyId::new([1, 2, 3, 4, 5, 0xab]), [0xcd; SECRET_BYTES]);
+        assert_eq!(key.reveal(), format!("lk-0102030405ab-{}", "cd".repeat(SECRET_BYTES)));
+        let read = ApiKey::parse(&format!(" {}\n", key.reveal())).unwrap();
+        assert_eq!((read.id(), read.reveal()), (key.id(), key.reveal()));
+        assert_eq!(format!("{key:?} {:?}", Some(read)), "*** Some(***)");
+        for wrong in ["", "lk-", "sk-0102030405ab-cd", "lk-0102030405ab-cd", "lk--", "lk-é-é"] {
+            assert!(ApiKey::parse(wrong).is_none(), "{wrong}");
+        }
+        assert!(ApiKey::parse(&key.reveal().to_uppercase()).is_none());
+    }
+
+    #[test]
+    fn only_the_hash_of_a_key_matches_it() {
+        let key = ApiKey::new(KeyId::new([1; 6]), [2; SECRET_BYTES]);
+        let other = ApiKey::new(KeyId::new([1; 6]), [3; SECRET_BYTES]);
+        let hash = key.hash([4; SALT_BYTES]).unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert!(key.matches(&hash) && !other.matches(&hash));
+        assert!(!key.matches("") && !key.matches("$argon2id$nonsense"));
+        assert_ne!(hash, key.hash([5; SALT_BYTES]).unwrap(), "the salt counts");
+        assert!(!hash.contains("0202"));
+    }
+}

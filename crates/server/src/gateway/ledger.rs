@@ -1,0 +1,306 @@
+//! The account of one request: its record, what was set aside for it, how long it took. It is closed exactly once,
+//! when it is dropped, so no request goes unrecorded however it ends. Knows no wire format.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::{HeaderMap, StatusCode};
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::{StoreError, Timestamp, UserStore};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::app::App;
+use crate::auth::{Caller, Held};
+use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire, cut_name};
+use crate::gateway::bill::{self, Pricing};
+use crate::gateway::fault::Fault;
+use crate::gateway::recorder::{Job, Spent, Work};
+use crate::gateway::transcript::Transcript;
+use crate::telemetry::InFlight;
+
+/// Bytes of a reply that a transcript keeps.
+const MOST_SAID: usize = 1 << 20;
+
+/// The account of one request.
+pub struct Ledger {
+    /// What is recorded of it.
+    pub exchange: Box<Exchange>,
+    /// Who asks.
+    pub caller: Caller,
+    /// What its tokens cost.
+    pub pricing: Option<Pricing>,
+    /// The factor, in parts per million, by which the model's estimates were corrected; `None` if it is counted.
+    pub factor: Option<u64>,
+    app: Arc<App>,
+    started: Instant,
+    /// Time spent waiting for the upstream, or for the client's body.
+    waited: Duration,
+    /// Time that the gateway itself has spent; `None` until it responds.
+    busy: Option<Duration>,
+    held: Option<Held>,
+    /// Whether anything has been sent to the upstream.
+    sent: bool,
+    after: Vec<Work>,
+    bytes: usize,
+    /// What is to be kept of the request's messages, and for which conversation.
+    transcript: Option<(String, Transcript)>,
+    /// What was said to the client, for the transcript.
+    said: Vec<u8>,
+    _in_flight: InFlight,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Ledger {
+    /// Opens the account of a request that has just come in. Until it is said to have ended otherwise, its client is
+    /// taken to have gone.
+    ///
+    /// # Errors
+    /// When too many requests are under way, or there are no random bytes for an id.
+    pub fn open(app: &Arc<App>, caller: &Caller, wire: Wire, headers: &HeaderMap) -> Result<Self, Fault> {
+        let id = app.store.new_run_id().map_err(|error| Fault::bug(&error.to_string()))?;
+        let mut exchange = blank(id.as_str(), app.store.now(), caller.store.user(), wire);
+        exchange.head.key = caller.key.as_ref().map(ToString::to_string);
+        exchange.head.traceparent =
+            headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let mut ledger = Self {
+            exchange: Box::new(exchange),
+            caller: caller.clone(),
+            pricing: None,
+            factor: None,
+            app: Arc::clone(app),
+            started: Instant::now(),
+            waited: Duration::ZERO,
+            busy: None,
+            held: None,
+            sent: false,
+            after: Vec::new(),
+            bytes: 0,
+            transcript: None,
+            said: Vec::new(),
+            _in_flight: app.telemetry.begin(caller.store.user()),
+            _place: app.places.take(),
+        };
+        if ledger._place.is_none() {
+            return Err(ledger.fail(Fault::busy()));
+        }
+        Ok(ledger)
+    }
+
+    /// The gateway.
+    pub const fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Names the model that was asked for.
+    pub fn model(&mut self, model: &str) {
+        self.exchange.head.model = cut_name(model);
+    }
+
+    /// Sets aside what the request may come to. Blocks where the key has limits.
+    ///
+    /// # Errors
+    /// When the key's budget does not reach.
+    pub fn reserve(&mut self) -> Result<(), Fault> {
+        let tokens = &self.exchange.head.tokens;
+        let most = Usage { input: tokens.after, output: tokens.output, ..Usage::default() };
+        let cost =
+            self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
+        let held = self.app.auth.reserve(&self.caller, total(&most), cost);
+        self.held = Some(held.map_err(|error| Fault::of_auth(&error, self.app.store.now()))?);
+        Ok(())
+    }
+
+    /// From now on the upstream may have worked on the request.
+    pub fn leaves(&mut self) {
+        self.sent = true;
+    }
+
+    /// Adds time that was spent waiting for others.
+    pub fn waited(&mut self, time: Duration) {
+        self.waited += time;
+    }
+
+    /// The head of the reply is ready; from here on the time of the gateway is that between [`Self::begin_work`] and
+    /// [`Self::end_work`].
+    pub fn responds(&mut self) {
+        self.busy = Some(self.started.elapsed().saturating_sub(self.waited));
+    }
+
+    /// Begins a stretch of work on a reply.
+    pub fn begin_work(&self) -> (Instant, Duration) {
+        (Instant::now(), self.waited)
+    }
+
+    /// Ends it.
+    pub fn end_work(&mut self, (started, waited): (Instant, Duration)) {
+        let busy = started.elapsed().saturating_sub(self.waited.saturating_sub(waited));
+        self.busy = self.busy.map(|before| before + busy);
+    }
+
+    /// Has `work` done off the request's path, when the record is written; it holds on to so many bytes until then.
+    pub fn later(
+        &mut self,
+        bytes: usize,
+        work: impl FnOnce(&UserStore, &mut Exchange) -> Result<(), StoreError> + Send + 'static,
+    ) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.after.push(Box::new(work));
+    }
+
+    /// Takes down what the provider reported for so many rounds of the reply.
+    pub fn reported(&mut self, usage: Option<Usage>, rounds: usize) {
+        let Some(usage) = usage else { return };
+        self.exchange.head.usage = Some(usage);
+        let model = self.exchange.head.answered_by.as_ref().map(|model| model.id.clone());
+        // Further rounds hold more than was counted for the prompt.
+        let (Some(factor), Some(model), true) = (self.factor, model, rounds <= 1) else { return };
+        let estimated = larder_core::tokens::Counter::uncorrected(self.exchange.head.tokens.after, factor);
+        self.later(0, move |store, _| store.observe_usage(&model, estimated, usage.input).map(drop));
+    }
+
+    /// The request has ended well, or with an error of the upstream's own.
+    pub fn end(&mut self, status: StatusCode) {
+        let head = &mut self.exchange.head;
+        head.status = status.as_u16();
+        head.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
+        if !status.is_success() {
+            head.error = Some(format!("http_{}", status.as_u16()));
+        }
+    }
+
+    /// The request has ended with a fault of ours or of the way to the upstream; gives the fault back.
+    pub fn fail(&mut self, fault: Fault) -> Fault {
+        let head = &mut self.exchange.head;
+        (head.status, head.outcome) = (fault.status.as_u16(), fault.outcome);
+        head.error = Some(fault.class.to_owned());
+        fault
+    }
+
+    /// Works out what the lists of the record come to.
+    pub fn seal(&mut self) {
+        let time = self.exchange.head.time;
+        let exchange = std::mem::replace(&mut *self.exchange, blank("", time, "", Wire::Chat));
+        *self.exchange = sealed(exchange);
+    }
+
+    /// Has the messages of the request kept with its reply, when it has ended.
+    pub fn transcribe(&mut self, session: String, transcript: Transcript) {
+        self.transcript = Some((session, transcript));
+    }
+
+    /// Takes down more of the reply, as its client gets it.
+    pub fn says(&mut self, bytes: &[u8]) {
+        if self.transcript.is_some() && self.said.len().saturating_add(bytes.len()) <= MOST_SAID {
+            self.said.extend_from_slice(bytes);
+        }
+    }
+
+    fn close(&mut self) {
+        let total = self.started.elapsed();
+        let head = &mut self.exchange.head;
+        head.times.total_us = micros(total);
+        head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
+        if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
+            head.bill = Some(bill::of(&usage, &head.tokens, pricing));
+        }
+        self.seal();
+        self.app.telemetry.record(&self.exchange);
+    }
+
+    /// What was used, as far as is known: what the provider reported, or what we counted.
+    fn used(&self) -> Option<(u64, Usd)> {
+        let head = &self.exchange.head;
+        if !self.sent {
+            return None;
+        }
+        // An error of the provider's own is not billed; what became of a request that broke off is not known.
+        let unbilled =
+            head.outcome == Outcome::UpstreamError || head.error.as_deref() == Some("upstream_unreachable");
+        let usage = match head.usage {
+            Some(usage) => usage,
+            None if unbilled => return None,
+            None => Usage { input: head.tokens.after, output: head.tokens.output, ..Usage::default() },
+        };
+        let cost = head.bill.map(|Bill { cost, .. }| cost);
+        let priced = || self.pricing.as_ref().map(|pricing| pricing.prices.cost(&usage).total);
+        Some((total(&usage), cost.or_else(priced).unwrap_or_default()))
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.close();
+        let used = self.used();
+        // What nobody was sent is no part of the conversation.
+        if let Some((session, transcript)) = self.transcript.take().filter(|_| self.sent) {
+            let reply = Some(std::mem::take(&mut self.said)).filter(|said| !said.is_empty());
+            self.later(transcript.size(), move |store, exchange| {
+                exchange.head.branch = Some(transcript.keep(store, &session, reply.as_deref())?);
+                Ok(())
+            });
+        }
+        let job = Job {
+            store: self.caller.store.clone(),
+            spent: self.held.take().map(|held| Spent { held, used }),
+            after: std::mem::take(&mut self.after),
+            bytes: self.bytes,
+            exchange: self.exchange.clone(),
+        };
+        if let Err(job) = self.app.recorder.try_record(job) {
+            // The queue is full: the place of this request stays taken until there is room.
+            let (app, place) = (Arc::clone(&self.app), self._place.take());
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn(async move {
+                    app.recorder.record(job).await;
+                    drop(place);
+                })),
+                Err(_) => tracing::error!("the record of a request is lost: the queue is full"),
+            }
+        }
+    }
+}
+
+/// The record of a request of which nothing is known yet.
+pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
+    let head = Head {
+        id: id.to_owned(),
+        time,
+        user: user.to_owned(),
+        key: None,
+        session: None,
+        wire,
+        model: String::new(),
+        answered_by: None,
+        recipe: None,
+        run: None,
+        stream: false,
+        outcome: Outcome::ClientGone,
+        status: StatusCode::OK.as_u16(),
+        error: None,
+        decision: None,
+        tokens: Tokens::default(),
+        usage: None,
+        bill: None,
+        times: Times::default(),
+        branch: None,
+        traceparent: None,
+        shape: Shape::default(),
+    };
+    Exchange::new(head, Vec::new(), Vec::new(), Vec::new())
+}
+
+/// The record with its shape worked out anew.
+pub fn sealed(exchange: Exchange) -> Exchange {
+    let Exchange { head, window, compactions, rehydrations } = exchange;
+    Exchange::new(head, window, compactions, rehydrations)
+}
+
+const fn total(usage: &Usage) -> u64 {
+    usage.input.saturating_add(usage.output)
+}
+
+/// Whole microseconds.
+pub fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

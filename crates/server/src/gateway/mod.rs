@@ -1,0 +1,161 @@
+//! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of things; what a format
+//! looks like is `wire`'s business, what stands in the window the policy's.
+
+mod bill;
+pub mod cache;
+mod describe;
+mod fault;
+pub mod inspect;
+mod ledger;
+mod made;
+mod others;
+mod prepare;
+mod recipes;
+pub mod recorder;
+mod rehydrate;
+mod relay;
+mod reply;
+pub mod route;
+mod shelf;
+mod transcript;
+mod window;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_ENCODING, HeaderName, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use axum::{Extension, Router};
+use bytes::Bytes;
+use larder::config::Gateway;
+use larder_models::upstream::{self, Outgoing, Patience, Target};
+
+use crate::app::App;
+use crate::auth::{ApiKey, Caller};
+use crate::exchange::{Outcome, Wire};
+use crate::limits::read_body;
+use crate::wire::Format;
+pub use fault::Fault;
+use ledger::Ledger;
+use prepare::{Ready, Way};
+use relay::{Call, Sending};
+pub use reply::error;
+pub use shelf::Shelf;
+
+/// Beginning of the names of models that are recipes.
+pub const RECIPE: &str = "recipe/";
+
+/// Everything below `/v1`.
+pub fn router() -> Router<Arc<App>> {
+    let completes = |wire, format| {
+        post(
+            move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
+                complete(app, caller, wire, format, request).await
+            },
+        )
+    };
+    Router::new()
+        .route("/v1/chat/completions", completes(Wire::Chat, Format::Chat))
+        .route("/v1/responses", completes(Wire::Responses, Format::Responses))
+        .route("/v1/messages", completes(Wire::Messages, Format::Messages))
+        .route("/v1/messages/count_tokens", completes(Wire::CountTokens, Format::Messages))
+        .route("/v1/embeddings", post(others::embeddings))
+        .route("/v1/models", get(others::models))
+        .route("/v1/models/{*id}", get(others::model))
+        .route("/v1/{*path}", any(others::pass))
+        .route("/model/{*path}", any(others::pass))
+}
+
+/// One request to a model or a recipe.
+async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut ledger = match Ledger::open(&app, &caller, wire, &parts.headers) {
+        Ok(ledger) => ledger,
+        Err(fault) => return reply::error(format, &fault),
+    };
+    let current = app.current();
+    let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
+        Ok(body) => body,
+        Err(fault) => return reply::refuse(ledger, format, fault),
+    };
+    // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
+    let (headers, snapshot) = (parts.headers.clone(), Arc::clone(&current));
+    let prepared = tokio::task::spawn_blocking(move || {
+        let way = prepare::prepare(&mut ledger, &snapshot, format, &headers, body);
+        (ledger, way)
+    });
+    match prepared.await {
+        Ok((ledger, Ok(Way::Upstream(ready)))) => {
+            upstream(ledger, format, *ready, &parts, &current.gateway).await
+        }
+        Ok((ledger, Ok(Way::Recipe(job)))) => recipes::run(ledger, format, *job, &current).await,
+        Ok((ledger, Err(fault))) => reply::refuse(ledger, format, fault),
+        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+    }
+}
+
+/// Reads the body of a request.
+async fn read(
+    ledger: &mut Ledger,
+    headers: &HeaderMap,
+    body: Body,
+    gateway: &Gateway,
+) -> Result<Bytes, Fault> {
+    let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+        let words = "the body is compressed: send it as it is, without content-encoding, since its tokens are counted";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(Fault::new(status, "invalid_request", Outcome::Invalid, words));
+    }
+    let started = Instant::now();
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout).await;
+    ledger.waited(started.elapsed());
+    Ok(body?)
+}
+
+/// Sends a request to its upstream and relays the reply.
+async fn upstream(
+    mut ledger: Ledger,
+    format: Format,
+    ready: Ready,
+    parts: &Parts,
+    gateway: &Gateway,
+) -> Response {
+    let Ready { target, body, answerer } = ready;
+    let ours = reply::ours(&ledger.exchange);
+    let sending = Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
+    match sending.send(&mut ledger).await {
+        Ok(incoming) => Call { ledger, format, sending, answerer, ours }.respond(incoming).await,
+        Err(error) => reply::refuse(ledger, format, error.into()),
+    }
+}
+
+/// A request of a client as it goes to `target`, with another body.
+fn outgoing(target: &Target, parts: &Parts, body: Bytes) -> Outgoing {
+    let keeps_key = |_: &HeaderName, value: &HeaderValue| !target.has_key() && !is_ours(value);
+    Outgoing {
+        method: parts.method.clone(),
+        path: target.path(parts.uri.path_and_query().map_or("", |path| path.as_str())),
+        headers: upstream::passing(&parts.headers, keeps_key),
+        body,
+    }
+}
+
+/// Whether a header carries one of Larder's own keys, which nobody else may see.
+fn is_ours(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|text| text.split(' ').any(ApiKey::is_meant))
+}
+
+/// How long upstreams are waited for.
+fn patience(gateway: &Gateway) -> Patience {
+    Patience {
+        retries: gateway.retries,
+        longest_pause: gateway.retry_after_max,
+        silence: gateway.upstream_timeout,
+    }
+}

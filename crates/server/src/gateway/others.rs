@@ -1,0 +1,253 @@
+//! Everything below `/v1` that has no window to decide over: embeddings, lists of models, and what is not known here
+//! and passes as it is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use larder_core::hash::ContentHash;
+use larder_models::chat::Usage;
+use larder_models::table::Provider;
+use larder_models::upstream::Incoming;
+use serde_json::{Value, json};
+
+use crate::app::{App, Snapshot};
+use crate::auth::Caller;
+use crate::exchange::{Outcome, Tokens, Wire};
+use crate::gateway::bill::Pricing;
+use crate::gateway::fault::Fault;
+use crate::gateway::ledger::Ledger;
+use crate::gateway::relay::{self, Sending};
+use crate::gateway::{RECIPE, outgoing, patience, read, reply};
+use crate::json as spans;
+use crate::limits::read_body;
+use crate::wire::Format;
+
+/// Bytes of a list of models, and of vectors.
+const MAX_REPLY_BYTES: usize = 64 << 20;
+
+type AppState = State<Arc<App>>;
+
+/// `POST /v1/embeddings`: nothing to decide, but counted and billed.
+pub async fn embeddings(
+    State(app): AppState,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut ledger = match Ledger::open(&app, &caller, Wire::Embeddings, &parts.headers) {
+        Ok(ledger) => ledger,
+        Err(fault) => return reply::error(Format::Chat, &fault),
+    };
+    let current = app.current();
+    let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
+        Ok(body) => body,
+        Err(fault) => return reply::refuse(ledger, Format::Chat, fault),
+    };
+    let snapshot = Arc::clone(&current);
+    let ready = tokio::task::spawn_blocking(move || {
+        let ready = ready(&mut ledger, &snapshot, body);
+        (ledger, ready)
+    });
+    let (mut ledger, ready) = match ready.await {
+        Ok((ledger, Ok(ready))) => (ledger, ready),
+        Ok((ledger, Err(fault))) => return reply::refuse(ledger, Format::Chat, fault),
+        Err(error) => return reply::error(Format::Chat, &Fault::bug(&error.to_string())),
+    };
+    let sending = Sending {
+        outgoing: outgoing(&ready.target, &parts, ready.body),
+        patience: patience(&current.gateway),
+        target: ready.target,
+    };
+    match sending.send(&mut ledger).await {
+        Ok(incoming) if incoming.status.is_success() => vectors(ledger, incoming).await,
+        Ok(incoming) => {
+            let ours = reply::ours(&ledger.exchange);
+            relay::pass(ledger, incoming, &ours)
+        }
+        Err(error) => reply::refuse(ledger, Format::Chat, error.into()),
+    }
+}
+
+/// An embedding request that may leave.
+struct Vectors {
+    target: Arc<larder_models::upstream::Target>,
+    body: Bytes,
+}
+
+fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors, Fault> {
+    let text = std::str::from_utf8(&body).map_err(|error| Fault::invalid(error.to_string()))?;
+    let document = spans::Document::parse(text).map_err(|error| Fault::invalid(error.to_string()))?;
+    let member = |name| document.root().given(name);
+    let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
+    let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
+    ledger.model(&name);
+    let route = current.routes.find(Wire::Embeddings, &name, current.shared())?;
+    let input = member("input").map_or("", spans::Value::raw);
+    let counts = ledger.app().shelf.counts(&route.counter);
+    let hash = ContentHash::of(input.as_bytes());
+    let tokens = counts.get(&hash).unwrap_or_else(|| {
+        let tokens = route.counter.count(input);
+        counts.insert(hash, tokens);
+        tokens
+    });
+    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+    ledger.exchange.head.tokens =
+        Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
+    ledger.exchange.head.answered_by = Some(route.model.clone());
+    ledger.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
+    ledger.reserve()?;
+    let body = match route.rename {
+        false => body.clone(),
+        true => {
+            let with = serde_json::to_string(&route.model.id).unwrap_or_default();
+            let edit = spans::Edit { range: model.span(), with };
+            spans::apply(text, vec![edit]).map_err(|error| Fault::bug(&error.to_string()))?.into()
+        }
+    };
+    Ok(Vectors { target: route.target, body })
+}
+
+/// Vectors come in one piece, with what they took.
+async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
+    let started = Instant::now();
+    let body = match incoming.body(MAX_REPLY_BYTES).await {
+        Ok(body) => body,
+        Err(error) => return reply::refuse(ledger, Format::Chat, error.into()),
+    };
+    ledger.waited(started.elapsed());
+    let used = std::str::from_utf8(&body).ok().and_then(|text| {
+        let document = spans::Document::parse(text).ok()?;
+        document.root().given("usage")?.given("prompt_tokens")?.as_u64()
+    });
+    let usage = used.map(|input| Usage { input, ..Usage::default() });
+    ledger.reported(usage, 1);
+    ledger.end(incoming.status);
+    reply::copied(&incoming, &reply::ours(&ledger.exchange), true).body(Body::from(body)).unwrap_or_default()
+}
+
+/// `GET /v1/models`: recipes and the table's models, before those of the server for all others.
+pub async fn models(State(app): AppState, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
+    let mut listed = list(&current, provider);
+    if let Some(theirs) = theirs(&current, &parts, provider).await {
+        listed.extend(theirs);
+    }
+    let body = match provider {
+        Provider::Anthropic => {
+            let id = |entry: Option<&Value>| entry.and_then(|entry| entry.get("id")).cloned();
+            json!({"first_id": id(listed.first()), "last_id": id(listed.last()), "has_more": false, "data": listed})
+        }
+        _ => json!({"object": "list", "data": listed}),
+    };
+    axum::Json(body).into_response()
+}
+
+/// `GET /v1/models/{id}`: one of ours, or whatever the server for all others says.
+pub async fn model(
+    State(app): AppState,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let (current, provider) = (app.current(), speaks(request.uri().path(), request.headers()));
+    let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
+    match list(&current, provider).into_iter().find(is_it) {
+        Some(entry) => axum::Json(entry).into_response(),
+        None if current.routes.any(provider).is_some() => pass(State(app), Extension(caller), request).await,
+        None => reply::error(format(provider), &Fault::unknown_model(&id, provider)),
+    }
+}
+
+/// What clients may name as a model.
+fn list(current: &Snapshot, provider: Provider) -> Vec<Value> {
+    let recipes =
+        current.shared().project.check().recipes.iter().map(|recipe| format!("{RECIPE}{}", recipe.id()));
+    let models = current.routes.models().filter(|(_, spec)| spec.provider == provider);
+    let names = models.map(|(name, _)| name.to_owned()).chain(recipes);
+    names.map(|name| entry(&name, provider)).collect()
+}
+
+fn entry(name: &str, provider: Provider) -> Value {
+    match provider {
+        Provider::Anthropic => json!({"type": "model", "id": name, "display_name": name,
+            "created_at": "1970-01-01T00:00:00Z"}),
+        _ => json!({"id": name, "object": "model", "created": 0, "owned_by": "larder"}),
+    }
+}
+
+/// The models of the server for all others; `None` where there is none, or it does not say.
+async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option<Vec<Value>> {
+    let target = current.routes.any(provider)?;
+    let outgoing = outgoing(&target, parts, Bytes::new());
+    let mut incoming = target.send(&outgoing, patience(&current.gateway)).await.ok()?;
+    let body = incoming.body(MAX_REPLY_BYTES).await.ok().filter(|_| incoming.status.is_success())?;
+    let mut list: Value = serde_json::from_slice(&body).ok()?;
+    match list.get_mut("data").map(Value::take) {
+        Some(Value::Array(models)) => Some(models),
+        _ => None,
+    }
+}
+
+/// Everything else: to the server for all others, as it is. A key with a budget may only read so, since what the
+/// upstream would bill cannot be counted.
+pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
+    match passed(&app, &caller, &current, provider, &parts, body).await {
+        Ok(response) => response,
+        Err(fault) => reply::error(format(provider), &fault),
+    }
+}
+
+async fn passed(
+    app: &App,
+    caller: &Caller,
+    current: &Snapshot,
+    provider: Provider,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, Fault> {
+    let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE);
+    let limits = caller.limits;
+    if !reads && (limits.tokens_per_day.is_some() || limits.picos_per_day.is_some()) {
+        let words =
+            "this key has a budget, and what this route uses cannot be counted; use a key without limits";
+        return Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+    }
+    let target = current.routes.any(provider).ok_or_else(|| {
+        let key = provider.as_str();
+        let words = format!(
+            "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml"
+        );
+        Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
+    })?;
+    let place = app.places.take().ok_or_else(Fault::busy)?;
+    let gateway = &current.gateway;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout).await?;
+    let incoming = target.send(&outgoing(&target, parts, body), patience(gateway)).await?;
+    Ok(relay::forward(incoming, place))
+}
+
+/// Whose format a request without a model speaks.
+fn speaks(path: &str, headers: &HeaderMap) -> Provider {
+    match headers.contains_key("anthropic-version") {
+        _ if path.starts_with("/model/") => Provider::Bedrock,
+        true => Provider::Anthropic,
+        false => Provider::OpenAi,
+    }
+}
+
+const fn format(provider: Provider) -> Format {
+    match provider {
+        Provider::Anthropic => Format::Messages,
+        _ => Format::Chat,
+    }
+}

@@ -1,0 +1,216 @@
+//! From a body to the request that may leave: read, find its server, decide, set aside, store. Blocks; knows no client
+//! and no connection.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use larder_core::hash::ContentHash;
+use larder_core::message::Role;
+use larder_core::tokens::{Counter, Label};
+use larder_models::upstream::Target;
+use larder_store::NewPointer;
+
+use crate::app::Snapshot;
+use crate::exchange::Wire;
+use crate::gateway::RECIPE;
+use crate::gateway::bill::Pricing;
+use crate::gateway::fault::Fault;
+use crate::gateway::ledger::Ledger;
+use crate::gateway::recipes;
+use crate::gateway::rehydrate::Answerer;
+use crate::gateway::route::Route;
+use crate::gateway::shelf::Session;
+use crate::gateway::window::{Bench, Missing, Prepared};
+use crate::wire::{self, Format, Request};
+use crate::{json, sessions};
+
+/// Where a request goes.
+pub enum Way {
+    /// To a server.
+    Upstream(Box<Ready>),
+    /// To a recipe.
+    Recipe(Box<recipes::Job>),
+}
+
+/// A request that may leave.
+pub struct Ready {
+    /// Its server.
+    pub target: Arc<Target>,
+    /// Its body.
+    pub body: Bytes,
+    /// Who answers calls of our tool, where it was offered.
+    pub answerer: Option<Answerer>,
+}
+
+/// Reads a request and decides over it. When this returns, everything that the request leaves out is stored.
+///
+/// # Errors
+/// When nothing may be sent.
+pub fn prepare(
+    ledger: &mut Ledger,
+    current: &Snapshot,
+    format: Format,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Way, Fault> {
+    let text = std::str::from_utf8(&body)
+        .map_err(|error| Fault::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to())))?;
+    let request = wire::read(format, text).map_err(|error| Fault::invalid(error.to_string()))?;
+    let most = current.gateway.max_messages;
+    if request.messages() > most {
+        return Err(Fault::invalid(format!(
+            "{} messages; at most {most} are taken (max_messages under [gateway] in larder.toml)",
+            request.messages()
+        )));
+    }
+    let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
+    if model.is_empty() {
+        return Err(Fault::invalid("model: name the model to ask"));
+    }
+    ledger.model(&model);
+    ledger.exchange.head.stream = request.stream;
+    let session = sessions::of(&request, headers);
+    ledger.exchange.head.session = Some(session.clone());
+    if let Some(recipe) = model.strip_prefix(RECIPE) {
+        return recipes::job(recipe, &request, session).map(|job| Way::Recipe(Box::new(job)));
+    }
+    let wire = ledger.exchange.head.wire;
+    let route = current.routes.find(wire, &model, current.shared())?;
+    ledger.exchange.head.answered_by = Some(route.model.clone());
+    let desk = Desk { ledger, current, route: &route, session: &session, body: &body };
+    desk.decide(&request).map(|ready| Way::Upstream(Box::new(ready)))
+}
+
+/// What a decision over one request needs.
+struct Desk<'a> {
+    ledger: &'a mut Ledger,
+    current: &'a Snapshot,
+    route: &'a Route,
+    session: &'a str,
+    body: &'a Bytes,
+}
+
+impl Desk<'_> {
+    /// Decides over the request as its client knows it, or with what is hidden from the client put back.
+    fn decide(mut self, request: &Request<'_>) -> Result<Ready, Fault> {
+        let app = Arc::clone(self.ledger.app());
+        let user = self.ledger.caller.store.user().to_owned();
+        let known = app.shelf.session(&user, self.session);
+        let counter = self.counter()?;
+        let restored = self.restored(request)?;
+        let prepared = match &restored {
+            Some(body) => {
+                let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
+                let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
+                let whole = wire::read(request.format, text).map_err(|error| bug(&error))?;
+                // What the client knows anyway fits where the restored form does not.
+                let restored = self.window(&whole, body, &counter, &known);
+                restored.or_else(|_| self.window(request, self.body, &counter, &known))
+            }
+            None => self.window(request, self.body, &counter, &known),
+        }?;
+        let head = &self.ledger.exchange.head;
+        let (before, after) = (head.tokens.before, head.tokens.after);
+        let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
+        self.ledger.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
+        if head.wire != Wire::CountTokens {
+            self.ledger.reserve()?;
+            self.keep(&prepared.missing)?;
+            let known = Session { forms: Arc::new(prepared.forms), before };
+            app.shelf.remember(&user, self.session, known);
+            if let Some(transcript) = prepared.transcript {
+                self.ledger.transcribe(self.session.to_owned(), transcript);
+            }
+        }
+        self.ledger.seal();
+        let gateway = &self.current.gateway;
+        let answerer = prepared.offered.then(|| Answerer {
+            store: self.ledger.caller.store.clone(),
+            session: self.session.to_owned(),
+            rounds: gateway.rehydrate_rounds,
+            most: counter.charge_of(gateway.rehydrate_tokens),
+            counter,
+            room,
+        });
+        Ok(Ready { target: Arc::clone(&self.route.target), body: prepared.body, answerer })
+    }
+
+    fn window(
+        &mut self,
+        request: &Request<'_>,
+        body: &Bytes,
+        counter: &Counter,
+        known: &Session,
+    ) -> Result<Prepared, Fault> {
+        let decides = self.ledger.exchange.head.wire != Wire::CountTokens;
+        let app = Arc::clone(self.ledger.app());
+        let user = self.ledger.caller.store.user().to_owned();
+        let bench = Bench {
+            memo: &app.shelf.memo,
+            counts: app.shelf.counts(counter),
+            policy: &self.route.policy,
+            counter,
+            key: self.ledger.caller.store.key(),
+            last: &known.forms,
+            rehydrates: self.current.gateway.rehydrate_rounds > 0,
+            body,
+            transcribes: decides && self.current.gateway.transcripts,
+            is_stored: &|hash: ContentHash| app.shelf.is_stored(&user, hash),
+        };
+        let rename = self.route.rename.then_some(self.route.model.id.as_str());
+        bench.prepare(request, rename, &mut self.ledger.exchange)
+    }
+
+    /// The model's counter, corrected as the conversation was when it began: a correction that came later must not
+    /// change what was decided before.
+    fn counter(&mut self) -> Result<Counter, Fault> {
+        let counter = &self.route.counter;
+        if counter.label() != Label::Estimated {
+            return Ok(counter.clone());
+        }
+        let shelf = &self.ledger.app().shelf;
+        let store = &self.ledger.caller.store;
+        let factor = shelf.factor(store, self.session, &self.route.model.id)?;
+        self.ledger.factor = Some(factor);
+        Ok(counter.corrected(factor))
+    }
+
+    /// The request with the round trips that its client does not know of, where there were any.
+    fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, Fault> {
+        let replies = request.items.iter().filter(|item| item.role() == Role::Assistant).count();
+        if replies == 0 {
+            return Ok(None);
+        }
+        let store = &self.ledger.caller.store;
+        let hidden = self.ledger.app().shelf.hidden(store, self.session, replies)?;
+        if hidden.is_empty() {
+            return Ok(None);
+        }
+        let edits = request.restore(|key| hidden.get(key).cloned());
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        let restored = json::apply(request.body, edits).map_err(|error| Fault::bug(&error.to_string()))?;
+        Ok(Some(restored.into()))
+    }
+
+    /// Stores what the request leaves out.
+    fn keep(&self, missing: &[Missing]) -> Result<(), Fault> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let (store, shelf) = (&self.ledger.caller.store, &self.ledger.app().shelf);
+        let new: Vec<NewPointer<'_>> = missing
+            .iter()
+            .map(|Missing { text, kind, display, .. }| NewPointer {
+                content: text.as_bytes(),
+                kind,
+                display_text: display,
+            })
+            .collect();
+        store.put_all(&new)?;
+        missing.iter().for_each(|missing| shelf.stored(store.user(), missing.hash));
+        Ok(())
+    }
+}

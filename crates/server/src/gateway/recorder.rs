@@ -1,0 +1,170 @@
+//! What a request leaves behind, written off its path: records, settled budgets, transcripts. One thread writes, many
+//! records in one transaction; the queue is bounded by bytes and emptied before the process ends. Knows no wire format.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use larder_models::price::Usd;
+use larder_store::{NewExchange, Store, StoreError, UserStore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::auth::Held;
+use crate::exchange::Exchange;
+
+/// KiB that may wait to be written. Requests wait when it is more.
+const MOST_KIB: u32 = 16 << 10;
+/// What a record weighs beside its texts, in KiB.
+const RECORD_KIB: u32 = 2;
+/// How long the first record of a batch waits for others.
+const LINGER: Duration = Duration::from_millis(50);
+/// Records in one transaction.
+const BATCH: usize = 512;
+/// Times a batch is tried before it is given up, with a pause between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Everything one request leaves behind.
+pub struct Job {
+    /// Whose it is.
+    pub store: UserStore,
+    /// Its record.
+    pub exchange: Box<Exchange>,
+    /// What was set aside for it, with what it came to.
+    pub spent: Option<Spent>,
+    /// Further work with the store; what it fails with is logged.
+    pub after: Vec<Work>,
+    /// Bytes that `after` holds on to.
+    pub bytes: usize,
+}
+
+/// Work of one request with its user's store, which may add to the record.
+pub type Work = Box<dyn FnOnce(&UserStore, &mut Exchange) -> Result<(), StoreError> + Send>;
+
+/// What a reservation came to.
+pub struct Spent {
+    /// The reservation.
+    pub held: Held,
+    /// Tokens and money used; `None` when nothing was sent.
+    pub used: Option<(u64, Usd)>,
+}
+
+/// The queue and the thread behind it.
+pub struct Recorder {
+    queue: Mutex<Option<mpsc::Sender<(Job, OwnedSemaphorePermit)>>>,
+    room: Arc<Semaphore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(store: Store) -> std::io::Result<Self> {
+        let (queue, jobs) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || write_all(&store, &jobs))?;
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            room: Arc::new(Semaphore::new(MOST_KIB as usize)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Queues a job, if there is room for it at once.
+    ///
+    /// # Errors
+    /// The job, when there is none.
+    #[allow(clippy::result_large_err, reason = "a job that finds no place goes back to its owner")]
+    pub fn try_record(&self, job: Job) -> Result<(), Job> {
+        match Arc::clone(&self.room).try_acquire_many_owned(weight(&job)) {
+            Ok(room) => {
+                self.queue(job, room);
+                Ok(())
+            }
+            Err(_) => Err(job),
+        }
+    }
+
+    /// Queues a job as soon as there is room for it.
+    pub async fn record(&self, job: Job) {
+        if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(weight(&job)).await {
+            self.queue(job, room);
+        }
+    }
+
+    fn queue(&self, job: Job, room: OwnedSemaphorePermit) {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = queue.as_ref().is_some_and(|queue| queue.send((job, room)).is_ok());
+        if !sent {
+            tracing::error!("a record came after the last was written and is lost");
+        }
+    }
+
+    /// Writes everything that is queued, and ends.
+    pub fn finish(&self) {
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that writes records has failed");
+        }
+    }
+}
+
+fn weight(job: &Job) -> u32 {
+    let kib = u32::try_from(job.bytes >> 10).unwrap_or(MOST_KIB);
+    kib.saturating_add(RECORD_KIB).min(MOST_KIB)
+}
+
+fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) {
+    while let Ok(first) = jobs.recv() {
+        let mut batch = vec![first];
+        let until = std::time::Instant::now() + LINGER;
+        while batch.len() < BATCH {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            match jobs.recv_timeout(left) {
+                Ok(job) => batch.push(job),
+                Err(_) => break,
+            }
+        }
+        write(store, batch);
+    }
+}
+
+fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
+    for (job, _) in &mut batch {
+        for work in job.after.drain(..) {
+            if let Err(error) = work(&job.store, &mut job.exchange) {
+                tracing::error!(%error, "what a request left behind could not be kept");
+            }
+        }
+        if let Some(Spent { held, used }) = job.spent.take() {
+            let settled = match used {
+                Some((tokens, cost)) => held.settle(tokens, cost),
+                None => held.release(),
+            };
+            if let Err(error) = settled {
+                tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
+            }
+        }
+    }
+    let texts: Vec<String> =
+        batch.iter().map(|(job, _)| serde_json::to_string(&job.exchange).unwrap_or_default()).collect();
+    let rows: Vec<(&UserStore, NewExchange<'_>)> =
+        batch.iter().zip(&texts).map(|((job, _), text)| (&job.store, job.exchange.to_row(text))).collect();
+    for attempt in 1..=TRIES {
+        match store.record_exchanges(&rows) {
+            Ok(_) => return,
+            Err(error) if attempt == TRIES => {
+                tracing::error!(%error, records = rows.len(), "records of requests are lost");
+            }
+            Err(error) => {
+                tracing::warn!(%error, attempt, "records of requests could not be written; trying again");
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}

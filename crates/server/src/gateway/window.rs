@@ -1,0 +1,245 @@
+//! From a request to the one that leaves: what the policy decides over it, told in edits of its text. Knows neither
+//! servers nor clients.
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use bytes::Bytes;
+use larder_core::hash::ContentHash;
+use larder_core::pointer::PointerKey;
+use larder_core::policy::{
+    Call, ContextBudgetPolicy, Conversation, Decided, Fixed, Item, Means, Memo, Stands, Verdict, Window,
+};
+use larder_core::tokens::Counter;
+
+use crate::exchange::Exchange;
+use crate::gateway::describe::{Forms, describe, offers};
+use crate::gateway::fault::Fault;
+use crate::gateway::ledger::micros;
+use crate::gateway::shelf::Counts;
+use crate::gateway::transcript::Transcript;
+use crate::json;
+use crate::wire::{self, Change, Kind, Request};
+
+/// A request that may leave, and what must be stored before it does.
+pub struct Prepared {
+    /// Its body.
+    pub body: Bytes,
+    /// The forms of its items.
+    pub forms: Forms,
+    /// Whether our tool was offered.
+    pub offered: bool,
+    /// What it leaves out and is not stored yet.
+    pub missing: Vec<Missing>,
+    /// What goes into the transcript, where that is kept.
+    pub transcript: Option<Transcript>,
+}
+
+/// An original that must be stored before the request leaves.
+pub struct Missing {
+    /// Its hash.
+    pub hash: ContentHash,
+    /// It.
+    pub text: String,
+    /// What it is, in a word.
+    pub kind: &'static str,
+    /// One line for people.
+    pub display: String,
+}
+
+/// With what a window is decided.
+pub struct Bench<'a> {
+    /// Renditions made before.
+    pub memo: &'a Memo,
+    /// Counts made before.
+    pub counts: Counts,
+    /// What decides.
+    pub policy: &'a ContextBudgetPolicy,
+    /// What counts.
+    pub counter: &'a Counter,
+    /// Whose pointers.
+    pub key: &'a PointerKey,
+    /// The forms of the conversation's request before.
+    pub last: &'a Forms,
+    /// Whether the model can be answered when it asks originals back.
+    pub rehydrates: bool,
+    /// The body as it came.
+    pub body: &'a Bytes,
+    /// Whether a transcript is kept.
+    pub transcribes: bool,
+    /// Whether an original is known to be stored.
+    pub is_stored: &'a dyn Fn(ContentHash) -> bool,
+}
+
+/// The name of the model as the body must give it, where that is not as it does.
+pub type Rename<'a> = Option<&'a str>;
+
+impl Bench<'_> {
+    /// Decides over a request; `exchange` is told everything.
+    ///
+    /// # Errors
+    /// When the request cannot be made to fit.
+    pub fn prepare(
+        &self,
+        request: &Request<'_>,
+        rename: Rename<'_>,
+        exchange: &mut Exchange,
+    ) -> Result<Prepared, Fault> {
+        let started = Instant::now();
+        let texts: Vec<Cow<'_, str>> = request.items.iter().map(wire::Item::text).collect();
+        let calls: Vec<Vec<Call<'_>>> = request.items.iter().map(calls).collect();
+        let items = self.items(request, &texts, &calls);
+        let fixed = self.fixed(request);
+        let conversation = Conversation {
+            fixed,
+            items: &items,
+            max_output: request.max_output.and_then(|most| usize::try_from(most).ok()),
+            can_offer: self.rehydrates && request.unofferable().is_none(),
+        };
+        let means = Means { counter: self.counter, key: self.key, memo: self.memo };
+        let window = self.policy.decide(&conversation, means);
+        let forms = describe(request, &window, &conversation, self.last, exchange);
+        exchange.head.times.policy_us = micros(started.elapsed());
+        if window.verdict == Verdict::Refuse {
+            let decision = &window.decision;
+            let problem = wire::Problem::too_long(
+                request.format,
+                decision.prompt_tokens,
+                decision.prompt_budget,
+                &decision.largest,
+            );
+            return Err(Fault::too_long(problem.message));
+        }
+        let edited = window.verdict == Verdict::Edited;
+        let mut edits = request.rewrite(&if edited { changes(&window) } else { Vec::new() });
+        let changed = edited.then_some((&window, edits.as_slice()));
+        let transcript = self.transcribes.then(|| Transcript::of(request, &items, changed, self.body));
+        edits.extend(rename.and_then(|name| request.set_model(name)));
+        if offers(&window) {
+            edits.extend(request.offer());
+        }
+        let body = match edits.is_empty() {
+            true => self.body.clone(),
+            false => json::apply(request.body, edits).map_err(|error| Fault::bug(&error.to_string()))?.into(),
+        };
+        exchange.head.times.policy_us = micros(started.elapsed());
+        let missing = if edited { self.missing(&window, &items) } else { Vec::new() };
+        Ok(Prepared { body, forms, offered: offers(&window), missing, transcript })
+    }
+
+    /// What the window leaves out and is not known to be stored.
+    fn missing(&self, window: &Window, items: &[Item<'_>]) -> Vec<Missing> {
+        let kept = window.originals(items).filter_map(|kept| {
+            let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
+            let missing = !(self.is_stored)(hash);
+            missing.then(|| Missing {
+                hash,
+                text: kept.text.to_owned(),
+                kind: kept.kind,
+                display: kept.display,
+            })
+        });
+        kept.collect()
+    }
+
+    fn items<'r>(
+        &self,
+        request: &'r Request<'r>,
+        texts: &'r [Cow<'r, str>],
+        calls: &'r [Vec<Call<'r>>],
+    ) -> Vec<Item<'r>> {
+        let items = request.items.iter().zip(texts).zip(calls);
+        items
+            .map(|((item, text), calls)| {
+                let hash = ContentHash::of(text.as_bytes());
+                let result = item.result.as_ref();
+                Item {
+                    role: item.role(),
+                    text,
+                    hash,
+                    tokens: self.count(hash, text),
+                    opaque_tokens: self.opaque(item, calls),
+                    calls,
+                    result_of: result.map(|result| result.id.as_ref()),
+                    is_error: result.is_some_and(|result| result.error),
+                    summarizable: !request.history_elsewhere
+                        && result.is_some_and(|result| result.summarizable),
+                    rehydrated: result.is_some_and(|result| result.name.as_deref() == Some(wire::REHYDRATE)),
+                }
+            })
+            .collect()
+    }
+
+    /// Tokens of everything in an item but its text.
+    fn opaque(&self, item: &wire::Item<'_>, calls: &[Call<'_>]) -> usize {
+        let framing = self.counter.framing();
+        let calls: usize = calls
+            .iter()
+            .map(|call| {
+                framing.per_call
+                    + self.counter.count(call.id)
+                    + self.counter.count(call.name)
+                    + self.counter.count(call.arguments)
+            })
+            .sum();
+        let others: usize = item
+            .opaque
+            .iter()
+            .map(|opaque| match opaque.kind {
+                Kind::Image => framing.per_image,
+                // A page of a document is shown as a picture and as text; its size is not known here.
+                Kind::File | Kind::Audio => framing.per_image.max(opaque.raw.len() / BYTES_PER_FILE_TOKEN),
+                Kind::Reasoning | Kind::Other => self.counter.count(opaque.raw),
+            })
+            .sum();
+        let id = item.result.as_ref().map_or(0, |result| self.counter.count(&result.id));
+        framing.per_message + 1 + calls + others + id
+    }
+
+    fn fixed(&self, request: &Request<'_>) -> Fixed {
+        let framing = self.counter.framing();
+        let tools: usize = request.tools.iter().map(|tool| framing.per_tool + self.count_raw(tool.raw)).sum();
+        let rest: usize = request.fixed.iter().map(|fixed| self.count_raw(fixed.raw)).sum();
+        Fixed {
+            system: 0,
+            tools: tools + if request.tools.is_empty() { 0 } else { framing.tools },
+            framing: framing.priming + rest,
+            rehydrate_tool: framing.per_tool + self.count_raw(&wire::rehydrate_tool_json(request.format)),
+        }
+    }
+
+    fn count_raw(&self, text: &str) -> usize {
+        self.count(ContentHash::of(text.as_bytes()), text)
+    }
+
+    fn count(&self, hash: ContentHash, text: &str) -> usize {
+        self.counts.get(&hash).unwrap_or_else(|| {
+            let tokens = self.counter.count(text);
+            self.counts.insert(hash, tokens);
+            tokens
+        })
+    }
+}
+
+/// Bytes of an attached file for which one token is charged at least.
+const BYTES_PER_FILE_TOKEN: usize = 16;
+
+fn calls<'r>(item: &'r wire::Item<'r>) -> Vec<Call<'r>> {
+    let call = |call: &'r wire::Call<'r>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };
+    item.calls.iter().map(call).collect()
+}
+
+/// What was decided, as changes of the body.
+fn changes(window: &Window) -> Vec<(usize, Change<'_>)> {
+    let decided = window.items.iter().enumerate();
+    decided.filter_map(|(at, decided)| Some((at, change(decided)?))).collect()
+}
+
+fn change(decided: &Decided) -> Option<Change<'_>> {
+    match &decided.stands {
+        Stands::Whole => None,
+        Stands::Replaced(with) => Some(Change::Replace(&with.text)),
+        Stands::DroppedFor(with) => Some(Change::DropFor(&with.text)),
+        Stands::Dropped => Some(Change::Drop),
+    }
+}

@@ -1,0 +1,79 @@
+//! The protocol over HTTP: the route `/mcp`, for whoever the gateway says is calling. Knows no tool.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::response::Response;
+use axum::routing::any;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use super::{Guest, Server};
+
+/// From a request's head to its guest: reads who calls from what the gateway put into the extensions. A refusal is sent
+/// as it is.
+pub type GuestOf = dyn Fn(&Parts) -> Result<Guest, Box<Response>> + Send + Sync;
+
+type Service = StreamableHttpService<Server, LocalSessionManager>;
+
+/// How the route answers.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// `Host` headers that are answered, so that no web page reaches a server on the loopback address by a name of its
+    /// own. Empty: all, which is right where every request needs a key.
+    pub hosts: Vec<String>,
+    /// Bytes of a request at most.
+    pub max_body: usize,
+    /// Ends sessions and their streams.
+    pub stop: CancellationToken,
+}
+
+struct Http {
+    options: HttpOptions,
+    guest: Arc<GuestOf>,
+    /// One for each user, so that nobody reaches a session of somebody else's, whatever id they send.
+    services: Mutex<BTreeMap<String, Service>>,
+}
+
+/// A router with the route `/mcp`.
+pub fn router(options: HttpOptions, guest: Arc<GuestOf>) -> Router {
+    let http = Arc::new(Http { options, guest, services: Mutex::default() });
+    let answer = move |request: Request| {
+        let http = Arc::clone(&http);
+        async move { http.answer(request).await }
+    };
+    Router::new().route("/mcp", any(answer))
+}
+
+impl Http {
+    async fn answer(&self, request: Request) -> Response {
+        let (mut parts, body) = request.into_parts();
+        let guest = match (self.guest)(&parts) {
+            Ok(guest) => guest,
+            Err(refusal) => return *refusal,
+        };
+        let service = self.service(guest.engine.store.user());
+        // The handler finds it with the head of the request; a session outlives neither reload nor revocation.
+        parts.extensions.insert(guest);
+        service.handle(Request::from_parts(parts, body)).await.map(Body::new)
+    }
+
+    fn service(&self, user: &str) -> Service {
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        services.entry(user.to_owned()).or_insert_with(|| self.new_service()).clone()
+    }
+
+    fn new_service(&self) -> Service {
+        let HttpOptions { hosts, max_body, stop } = self.options.clone();
+        let mut config = StreamableHttpServerConfig::default();
+        config.allowed_hosts = hosts;
+        config.max_request_body_bytes = max_body;
+        config.cancellation_token = stop;
+        StreamableHttpService::new(|| Ok(Server { guest: None }), Arc::default(), config)
+    }
+}

@@ -1,0 +1,35 @@
+//! Pointers as resources: `larder://pointer/ID`, with a fragment where only a part is meant.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use larder_core::pointer::Pointer;
+use rmcp::model::{ErrorData, ReadResourceResult, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+use super::{Guest, brief};
+
+const SCHEME: &str = "larder://pointer/";
+
+pub(super) fn template() -> ResourceTemplate {
+    ResourceTemplate::new(format!("{SCHEME}{{id}}"), "pointer").with_title("Text behind a pointer").with_description(
+        "The original bytes behind a pointer, whole; #L10-40 (lines) or #B0-1024 (bytes) after the id gives a part.",
+    )
+}
+
+/// The bytes behind a resource's address, as text where they are text.
+pub(super) fn read(guest: &Guest, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = |why: String| {
+        ErrorData::resource_not_found(format!("{}: {why}", brief(uri)), Some(json!({"uri": brief(uri)})))
+    };
+    // `#` is written so where a client fills it into the template.
+    let id = uri.strip_prefix(SCHEME).map(|id| id.replace("%23", "#"));
+    let id = id.ok_or_else(|| missing(format!("expected {SCHEME} and a pointer")))?;
+    let pointer: Pointer = id.parse().map_err(|error| missing(format!("{error}")))?;
+    let bytes = guest.engine.store.resolve(&pointer).map_err(|error| missing(error.to_string()))?;
+    let contents = match String::from_utf8(bytes) {
+        Ok(text) => ResourceContents::text(text, uri),
+        Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)
+            .with_mime_type("application/octet-stream"),
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}

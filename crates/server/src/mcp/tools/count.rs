@@ -1,0 +1,70 @@
+//! `count`: tokens of a text, as a model is charged for them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::Guest;
+use super::super::given::Failure;
+use super::super::progress::Course;
+use super::{Tool, word};
+
+/// What it takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Count {
+    /// The text itself; or give `source`.
+    text: Option<String>,
+    /// A pointer or the path of a file; or give `text`.
+    source: Option<String>,
+    /// The model whose tokens count: a name of the model table, a model id, or a tokenizer. cl100k_base unless given.
+    model: Option<String>,
+    /// Stop counting when this is exceeded.
+    limit: Option<usize>,
+}
+
+/// What it gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Counted {
+    /// Tokens charged; left out when they exceed the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<usize>,
+    /// Whether they exceed the limit.
+    over_limit: bool,
+    /// Who counted.
+    tokenizer: String,
+    /// How far the count can be trusted: exact, bounded (never less than charged) or estimated (with its margin).
+    label: String,
+    /// Bytes of the text.
+    bytes: usize,
+}
+
+impl Tool for Count {
+    type Output = Counted;
+    const NAME: &'static str = "count";
+    const TITLE: &'static str = "Count tokens";
+    const DESCRIPTION: &'static str = "Counts the tokens of a text, of a file or of what is behind \
+        a pointer, for a model. Use it to see whether something fits before you read it.";
+
+    fn call(self, guest: &Guest, _: &Course) -> Result<(Counted, String), Failure> {
+        let counter = guest.counter(self.model.as_deref())?;
+        let text = guest.given(self.text, self.source.as_deref())?.text;
+        let tokens = match self.limit {
+            Some(limit) => counter.count_up_to(&text, limit),
+            None => Some(counter.count(&text)),
+        };
+        let counted = Counted {
+            tokens,
+            over_limit: tokens.is_none(),
+            tokenizer: counter.name().to_owned(),
+            label: word(&counter.label()),
+            bytes: text.len(),
+        };
+        let number = match (tokens, self.limit) {
+            (Some(tokens), _) => tokens.to_string(),
+            (None, limit) => format!("more than {}", limit.unwrap_or_default()),
+        };
+        let shown =
+            format!("{number} tokens ({}, {}), {} bytes", counted.tokenizer, counted.label, counted.bytes);
+        Ok((counted, shown))
+    }
+}

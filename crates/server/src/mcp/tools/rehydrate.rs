@@ -1,0 +1,130 @@
+//! `rehydrate`: the original bytes behind a pointer, whole or in part.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use larder_core::pointer::Pointer;
+use larder_core::tokens::Counter;
+use larder_store::Selection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::given::Failure;
+use super::super::progress::Course;
+use super::super::{Guest, brief};
+use super::Tool;
+
+/// Tokens given at once unless the call says otherwise: an original that was kept out of a window should not flood it
+/// by surprise.
+const LIMIT: usize = 20_000;
+
+/// What it takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rehydrate {
+    /// The pointer, as it stands in the text: lp1-…, with #L… or #B… after it or not.
+    id: String,
+    /// Only lines a:b, from 1, both included, such as 10:40.
+    lines: Option<String>,
+    /// Only bytes a:b, from 0, b excluded, such as 0:1024.
+    bytes: Option<String>,
+    /// Only lines that match this regular expression.
+    #[serde(alias = "grep")]
+    pattern: Option<String>,
+    /// Only the value at this JSONPath ($.orders[0].id) or JSON pointer (/orders/0/id).
+    path: Option<String>,
+    /// Tokens that may be given; more is refused, with the size. 20000 unless given.
+    limit: Option<usize>,
+}
+
+/// What it gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Original {
+    /// The pointer.
+    id: String,
+    /// What kind of content it is.
+    kind: String,
+    /// One line that says what it is.
+    display_text: String,
+    /// Bytes of the whole content that the pointer's id stands for.
+    total_bytes: u64,
+    /// The bytes asked for, if they are text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes asked for, if they are no text in UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl Tool for Rehydrate {
+    type Output = Original;
+    const NAME: &'static str = "rehydrate";
+    const TITLE: &'static str = "Get the original back";
+    const DESCRIPTION: &'static str = "Gives back the original bytes behind a pointer (lp1-…), \
+        unchanged. Narrow it to what you need with one of lines, bytes, pattern (a regular expression) \
+        or path (into JSON).";
+
+    fn call(self, guest: &Guest, _: &Course) -> Result<(Original, String), Failure> {
+        let pointer: Pointer =
+            self.id.trim().parse().map_err(|error| Failure(format!("{:?} is {error}", brief(&self.id))))?;
+        let store = &guest.engine.store;
+        let stored = store.pointer(&pointer)?;
+        let bytes = match self.selection()? {
+            Some(selection) => store.rehydrate(&pointer, &selection)?,
+            None => store.resolve(&pointer)?,
+        };
+        let limit = self.limit.unwrap_or(LIMIT);
+        let (text, base64) = match String::from_utf8(bytes) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(BASE64_STANDARD.encode(error.as_bytes()))),
+        };
+        let shown = text.as_ref().or(base64.as_ref()).cloned().unwrap_or_default();
+        if Counter::cl100k().count_up_to(&shown, limit).is_none() {
+            let lines = shown.lines().count();
+            return Err(Failure(format!(
+                "what was asked for has {} bytes in {lines} lines, more than {limit} tokens; narrow it \
+                 with lines, bytes, pattern or path, find what matters in it with `search`, or raise `limit`",
+                shown.len()
+            )));
+        }
+        let shown = match &self.pattern {
+            Some(pattern) if shown.is_empty() => format!("(no line matches {:?})", brief(pattern)),
+            _ => shown,
+        };
+        let original = Original {
+            id: pointer.to_string(),
+            kind: stored.kind,
+            display_text: stored.display_text,
+            total_bytes: stored.bytes,
+            text,
+            base64,
+        };
+        Ok((original, shown))
+    }
+}
+
+impl Rehydrate {
+    fn selection(&self) -> Result<Option<Selection>, Failure> {
+        let given = [
+            ("lines", &self.lines),
+            ("bytes", &self.bytes),
+            ("pattern", &self.pattern),
+            ("path", &self.path),
+        ];
+        let given: Vec<_> =
+            given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+        match given.as_slice() {
+            [] => Ok(None),
+            [("lines", range)] => Ok(Some(Selection::lines(range)?)),
+            [("bytes", range)] => Ok(Some(Selection::bytes(range)?)),
+            [("pattern", pattern)] => Ok(Some(Selection::grep(pattern)?)),
+            [(_, path)] => Ok(Some(Selection::path(path)?)),
+            many => {
+                let names: Vec<&str> = many.iter().map(|(name, _)| *name).collect();
+                Err(Failure(format!(
+                    "give one of lines, bytes, pattern and path, not {}",
+                    names.join(" and ")
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Counters and histograms of the whole gateway in the text format of OpenMetrics, which Prometheus reads. Names
+//! without a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are words of ours or names of the model table:
+//! never a client's text, so their number is bounded.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use larder_core::pack::Rendition;
+use larder_models::price::Usd;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+use crate::exchange::{Compaction, DecisionStatus, Exchange, Head};
+
+/// The content type of the text.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Models that get a label of their own; a table that is replaced again and again cannot add labels without end.
+const MAX_MODELS: usize = 200;
+/// The label of all other models.
+const OTHER: &str = "other";
+/// The label where no model answered.
+const NONE: &str = "none";
+
+/// Seconds, from 50 µs on.
+const SECONDS: [f64; 16] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
+    30.0, 120.0,
+];
+/// Milliseconds that condensing takes.
+const MILLISECONDS: [f64; 11] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 250.0, 1_000.0];
+/// Tokens.
+const TOKENS: [f64; 10] =
+    [100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0, 100_000.0, 300_000.0, 1_000_000.0, 3_000_000.0];
+/// Picodollars of a dollar.
+const PICOS: f64 = 1e12;
+
+type Dollars = Counter<f64, AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    wire: &'static str,
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decided {
+    status: &'static str,
+    dry_run: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Model {
+    model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    model: String,
+    kind: &'static str,
+}
+
+/// The metrics of one gateway.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    models: Mutex<BTreeSet<String>>,
+    budget_violation: Counter,
+    budget_decision: Family<Decided, Counter>,
+    overflow_warnings: Counter,
+    compression_invocations: Counter,
+    compression_latency_ms: Histogram,
+    tokens_saved: Histogram,
+    summary_count: Counter,
+    pointer_count: Counter,
+    pointer_refetch_count: Counter,
+    compactions: Counter,
+    sessions: Counter,
+    compactions_per_session: Gauge<f64, AtomicU64>,
+    requests: Family<Request, Counter>,
+    in_flight: Gauge,
+    overhead: Histogram,
+    duration: Histogram,
+    upstream: Histogram,
+    prompt_tokens: Family<Kind, Counter>,
+    usage_tokens: Family<Kind, Counter>,
+    cost: Family<Model, Dollars>,
+    cost_without: Family<Model, Dollars>,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Registers metrics while the struct of them is written down.
+struct Register(Registry);
+
+impl Register {
+    fn add<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    fn counter(&mut self, name: &str, help: &str) -> Counter {
+        self.add(name, help, Counter::default())
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+        self.add(name, help, Histogram::new(buckets.iter().copied()))
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut to = Register(Registry::default());
+        let metrics = Self {
+            models: Mutex::default(),
+            budget_violation: to
+                .counter("context_budget_violation", "Prompts sent over their budget; stays 0"),
+            budget_decision: to.add(
+                "context_budget_decision",
+                "Decisions of the context policy by status",
+                Family::default(),
+            ),
+            overflow_warnings: to.counter("overflow_warnings", "Prompts that could not be made to fit"),
+            compression_invocations: to.counter("compression_invocations", "Times something was condensed"),
+            compression_latency_ms: to.histogram(
+                "compression_latency_ms",
+                "Time to decide and condense, in milliseconds, of requests in which something changed form",
+                &MILLISECONDS,
+            ),
+            tokens_saved: to.histogram("tokens_saved", "Tokens saved by one compaction", &TOKENS),
+            summary_count: to.counter("summary_count", "Parts that came to stand condensed"),
+            pointer_count: to.counter("pointer_count", "Parts of which only a pointer came to stand"),
+            pointer_refetch_count: to.counter("pointer_refetch_count", "Originals that models asked back"),
+            compactions: to.counter("compactions", "Parts whose form changed"),
+            sessions: to.counter("sessions", "Sessions seen"),
+            compactions_per_session: to.add(
+                "compactions_per_session",
+                "Compactions by sessions seen, on average since the start",
+                Gauge::default(),
+            ),
+            requests: to.add("larder_requests", "Requests that ended", Family::default()),
+            in_flight: to.add("larder_requests_in_flight", "Requests being answered", Gauge::default()),
+            overhead: to.histogram(
+                "larder_gateway_overhead_seconds",
+                "Time of a request without the wait for the upstream",
+                &SECONDS,
+            ),
+            duration: to.histogram("larder_request_duration_seconds", "Time of a request", &SECONDS),
+            upstream: to.histogram(
+                "larder_upstream_wait_seconds",
+                "Time of a request spent waiting for the upstream",
+                &SECONDS,
+            ),
+            prompt_tokens: to.add(
+                "larder_prompt_tokens",
+                "Tokens of prompts as counted here, before and after the policy",
+                Family::default(),
+            ),
+            usage_tokens: to.add(
+                "larder_usage_tokens",
+                "Tokens as providers reported them",
+                Family::default(),
+            ),
+            cost: to.add("larder_cost_usd", "What requests cost, in US dollars", Family::default()),
+            cost_without: to.add(
+                "larder_cost_without_usd",
+                "What they would have cost without Larder, cache effects included, in US dollars",
+                Family::default(),
+            ),
+            registry: to.0,
+        };
+        metrics.zero();
+        metrics
+    }
+}
+
+impl Metrics {
+    /// Makes series that dashboards watch exist before anything happened.
+    fn zero(&self) {
+        for status in DecisionStatus::ALL {
+            for dry_run in ["false", "true"] {
+                drop(self.budget_decision.get_or_create(&Decided { status: status.as_str(), dry_run }));
+            }
+        }
+    }
+
+    /// A request has come in; it counts until the guard is dropped.
+    pub(crate) fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    /// Takes in a request that ended.
+    pub(crate) fn record(&self, exchange: &Exchange, new_session: bool) {
+        let head = &exchange.head;
+        let model = self.model(head);
+        let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
+        self.requests.get_or_create(&Request { wire, model: model.clone(), outcome }).inc();
+        let seconds = |micros: u64| micros as f64 / 1e6;
+        self.overhead.observe(seconds(head.times.overhead_us()));
+        self.duration.observe(seconds(head.times.total_us));
+        if head.times.upstream_us > 0 {
+            self.upstream.observe(seconds(head.times.upstream_us));
+        }
+        self.decide(head);
+        self.sessions.inc_by(u64::from(new_session));
+        self.pointer_refetch_count.inc_by(head.shape.rehydrations);
+        if !exchange.compactions.is_empty() {
+            self.compression_latency_ms.observe(head.times.policy_us as f64 / 1e3);
+        }
+        for compaction in &exchange.compactions {
+            self.compact(compaction);
+        }
+        if head.outcome.sent() {
+            self.spend(head, &model);
+        }
+    }
+
+    fn decide(&self, head: &Head) {
+        self.budget_violation.inc_by(u64::from(head.violates()));
+        let Some(decision) = &head.decision else { return };
+        let dry_run = if decision.dry_run { "true" } else { "false" };
+        self.budget_decision.get_or_create(&Decided { status: decision.status.as_str(), dry_run }).inc();
+        self.overflow_warnings.inc_by(u64::from(decision.status == DecisionStatus::Reject));
+    }
+
+    fn compact(&self, compaction: &Compaction) {
+        self.compactions.inc();
+        self.tokens_saved.observe(compaction.before.saturating_sub(compaction.after) as f64);
+        match compaction.to {
+            Rendition::Condensed => {
+                self.compression_invocations.inc();
+                self.summary_count.inc();
+            }
+            Rendition::Pointer => drop(self.pointer_count.inc()),
+            Rendition::Whole | Rendition::Absent => {}
+        }
+    }
+
+    fn spend(&self, head: &Head, model: &str) {
+        let count = |family: &Family<Kind, Counter>, kind, tokens| {
+            family.get_or_create(&Kind { model: model.to_owned(), kind }).inc_by(tokens);
+        };
+        count(&self.prompt_tokens, "before", head.tokens.before);
+        count(&self.prompt_tokens, "after", head.tokens.after);
+        if let Some(usage) = &head.usage {
+            count(&self.usage_tokens, "input", usage.input);
+            count(&self.usage_tokens, "cached_input", usage.cached_input);
+            count(&self.usage_tokens, "cache_write", usage.cache_write);
+            count(&self.usage_tokens, "output", usage.output);
+        }
+        if let Some(bill) = head.bill {
+            let label = Model { model: model.to_owned() };
+            let dollars = |amount: Usd| amount.picos() as f64 / PICOS;
+            self.cost.get_or_create(&label).inc_by(dollars(bill.cost));
+            self.cost_without.get_or_create(&label).inc_by(dollars(bill.without));
+        }
+    }
+
+    /// The label of the model that answered.
+    fn model(&self, head: &Head) -> String {
+        let Some(model) = &head.answered_by else { return NONE.to_owned() };
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if models.contains(&model.name) {
+            return model.name.clone();
+        }
+        if models.len() >= MAX_MODELS {
+            return OTHER.to_owned();
+        }
+        models.insert(model.name.clone());
+        model.name.clone()
+    }
+
+    /// All metrics in the text format of OpenMetrics.
+    ///
+    /// # Errors
+    /// When a metric cannot be written, which is our mistake.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let sessions = self.sessions.get();
+        let compactions = if sessions == 0 { 0.0 } else { self.compactions.get() as f64 / sessions as f64 };
+        self.compactions_per_session.set(compactions);
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

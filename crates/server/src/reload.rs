@@ -1,0 +1,128 @@
+//! Reloading: when files change or SIGHUP comes, everything is read again, checked, and swapped whole. What does not
+//! check is refused with its diagnostics while the old keeps serving. Knows no format of any file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+
+/// How often files are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// Files that are looked at; more are not watched.
+const MAX_FILES: usize = 20_000;
+/// Folders within folders that are looked at.
+const MAX_DEPTH: usize = 8;
+
+/// What tells a changed file from an unchanged one.
+type Marks = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
+
+/// Files and folders, and what they were like when last looked at.
+#[derive(Debug)]
+pub struct Watched {
+    paths: Vec<PathBuf>,
+    seen: Marks,
+}
+
+impl Watched {
+    /// Looks at everything below `paths`. To miss no change, look before anything is read.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        let seen = marks(&paths);
+        Self { paths, seen }
+    }
+}
+
+/// Reloads `app` whenever a file that is watched changes, until `stop` is cancelled.
+pub async fn watch(app: Arc<App>, watched: Watched, stop: CancellationToken) {
+    let Watched { paths, mut seen } = watched;
+    let mut hang_up = HangUp::new();
+    loop {
+        let asked = tokio::select! {
+            () = tokio::time::sleep(EVERY) => false,
+            () = hang_up.came() => true,
+            () = stop.cancelled() => return,
+        };
+        let now = look(paths.clone()).await;
+        if asked || now != seen {
+            seen = now;
+            let app = Arc::clone(&app);
+            // Reads files and compiles schemas.
+            let _ = tokio::task::spawn_blocking(move || app.reload()).await;
+        }
+    }
+}
+
+async fn look(paths: Vec<PathBuf>) -> Marks {
+    tokio::task::spawn_blocking(move || marks(&paths)).await.unwrap_or_default()
+}
+
+/// The marks of all files below `paths`. Links are not followed.
+fn marks(paths: &[PathBuf]) -> Marks {
+    let mut marks = Marks::new();
+    for path in paths {
+        mark(path, 0, &mut marks);
+    }
+    marks
+}
+
+fn mark(path: &Path, depth: usize, marks: &mut Marks) {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return };
+    if metadata.is_file() && marks.len() < MAX_FILES {
+        marks.insert(path.to_owned(), (metadata.modified().ok(), metadata.len()));
+    } else if metadata.is_dir() && depth < MAX_DEPTH {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.for_each(|entry| mark(&entry.path(), depth + 1, marks));
+    }
+}
+
+/// SIGHUP, where there is such a thing.
+struct HangUp {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl HangUp {
+    fn new() -> Self {
+        Self {
+            #[cfg(unix)]
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+        }
+    }
+
+    async fn came(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_comes_or_goes_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let recipes = dir.path().join("recipes/a");
+        std::fs::create_dir_all(&recipes).unwrap();
+        let paths = [dir.path().join("larder.toml"), dir.path().join("recipes")];
+        let mut seen = vec![marks(&paths)];
+        std::fs::write(&paths[0], "1").unwrap();
+        seen.push(marks(&paths));
+        std::fs::write(recipes.join("x.yaml"), "name: x").unwrap();
+        seen.push(marks(&paths));
+        std::fs::write(recipes.join("x.yaml"), "name: xy").unwrap();
+        seen.push(marks(&paths));
+        std::fs::write(dir.path().join("else"), "unwatched").unwrap();
+        assert_eq!(seen[3], marks(&paths));
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
+    }
+}

@@ -1,0 +1,95 @@
+//! All routes and who may use them. Knows paths; what lies behind them is each module's own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::app::App;
+use crate::auth::{AuthError, Caller};
+use crate::desk::Shared;
+use crate::gateway::{self, Fault};
+use crate::wire::Format;
+use crate::{api, dashboard, guest, mcp};
+
+/// Everything that the gateway serves.
+pub fn router(app: &Arc<App>) -> Router {
+    let desk: Shared = Arc::clone(app) as Shared;
+    let behind_keys = Router::new()
+        .merge(gateway::router().with_state(Arc::clone(app)))
+        .merge(api::router(Arc::clone(&desk)))
+        .merge(dashboard::router(Arc::clone(&desk)))
+        .merge(mcp::router(guest::options(app), guest::read(app)))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), authenticate));
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .with_state(Arc::clone(app))
+        .merge(dashboard::open_router(desk))
+        .merge(behind_keys)
+}
+
+/// Whether requests are taken, and whether what the files say is what holds.
+async fn ready(State(app): State<Arc<App>>) -> Response {
+    let status = if app.stop.is_cancelled() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let body = json!({"ready": status.is_success(), "refused_change": app.refused()});
+    (status, Json(body)).into_response()
+}
+
+/// Puts the caller into the request, or refuses it.
+async fn authenticate(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let door = Arc::clone(&app);
+    // Looks into the store, and computes for some 20 ms when it sees a key for the first time.
+    let caller = tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await;
+    match caller {
+        Ok(Ok(caller)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Ok(Err(error)) => refused(&app, &request, &error),
+        Err(error) => gateway::error(Format::Chat, &Fault::bug(&error.to_string())),
+    }
+}
+
+impl App {
+    fn caller(
+        &self,
+        method: &Method,
+        headers: &axum::http::HeaderMap,
+        peer: SocketAddr,
+    ) -> Result<Caller, AuthError> {
+        let caller = self.auth.caller(method, headers, peer)?;
+        if caller.key.is_none() && self.current().gateway.require_keys {
+            return Err(AuthError::Missing);
+        }
+        Ok(caller)
+    }
+}
+
+/// A browser is sent to the page where it signs in; programs get an error in the format they speak.
+fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
+    let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if error.status() == StatusCode::UNAUTHORIZED
+        && request.method() == Method::GET
+        && accepts.contains("text/html")
+    {
+        return (StatusCode::SEE_OTHER, [(LOCATION, dashboard::SIGN_IN)]).into_response();
+    }
+    let anthropic = request.headers().contains_key("anthropic-version")
+        || request.uri().path().starts_with("/v1/messages");
+    let format = if anthropic { Format::Messages } else { Format::Chat };
+    gateway::error(format, &Fault::of_auth(error, app.store.now()))
+}

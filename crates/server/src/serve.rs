@@ -1,0 +1,148 @@
+//! Connections: accepting them, slow clients, and draining. Knows HTTP/1.1 and no route.
+//!
+//! The listener of `axum` sets no time limit for the head of a request, so connections are served by `hyper` itself.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use crate::app::App;
+use crate::reload::{self, Watched};
+
+/// Pause after a connection could not be accepted, as when the process has no file handles left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long clients may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// For the head of a request; also how long a connection stays open without one.
+    pub header: Duration,
+    /// For requests under way when the server stops.
+    pub drain: Duration,
+}
+
+/// Runs a gateway until `asked` comes: serves, reloads when one of the files of `watched` changes, and at the end lets
+/// requests under way end, and writes everything that is still to be written. Gives the number of connections that were
+/// cut.
+pub async fn run(
+    app: Arc<App>,
+    listener: TcpListener,
+    watched: Watched,
+    asked: impl Future<Output = ()>,
+) -> usize {
+    let gateway = app.current().gateway.clone();
+    let pace = Pace { header: gateway.header_timeout, drain: gateway.drain };
+    let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
+    let router = crate::routes::router(&app);
+    let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
+    asked.await;
+    app.telemetry.close();
+    app.stop.cancel();
+    let left = serving.await.unwrap_or_default();
+    let _ = watching.await;
+    let finished = tokio::task::spawn_blocking(move || {
+        app.recorder.finish();
+        app.telemetry.flush();
+    });
+    let _ = finished.await;
+    left
+}
+
+/// Serves `router` until `stop` is cancelled, then takes no new connection and gives requests under way the time to
+/// end. Gives the number of connections that did not.
+pub async fn serve(listener: TcpListener, router: Router, pace: Pace, stop: CancellationToken) -> usize {
+    let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let served = connection(stream, peer, router.clone(), pace.header, stop.clone());
+                let cut = cut.clone();
+                connections.spawn(async move { cut.run_until_cancelled(served).await });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    let _ = tokio::time::timeout(pace.drain, connections.wait()).await;
+    let left = connections.len();
+    cut.cancel();
+    connections.wait().await;
+    left
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    header: Duration,
+    stop: CancellationToken,
+) {
+    // A streamed reply is many small writes, each of which somebody waits for.
+    let _ = stream.set_nodelay(true);
+    let service = router.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut served = pin!(served);
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stop.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Waits until the process is asked to stop: SIGTERM, SIGINT, or what stands for them.
+pub async fn asked_to_stop() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = interrupt => {}
+        () = terminated() => {}
+    }
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
+}

@@ -1,0 +1,182 @@
+//! Tests of replies over several rounds.
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::super::read;
+use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, text_of, whole};
+use super::*;
+
+/// A first request of each format.
+pub(in super::super) fn request(format: Format) -> String {
+    let list = if format == Format::Responses { "input" } else { "messages" };
+    json!({"model": "m", list: [{"role": "user", "content": "go"}], "kept": 1.0}).to_string()
+}
+
+/// What the client is to see of `rounds`: everything but our calls.
+pub(in super::super) fn visible(format: Format, rounds: &[Vec<Part>]) -> Vec<Part> {
+    if format != Format::Chat {
+        return rounds.iter().flatten().filter(|part| !part.is_ours()).cloned().collect();
+    }
+    let mut text = String::new();
+    rounds.iter().for_each(|parts| push_text(&mut text, &text_of(parts)));
+    let calls = rounds.iter().flatten().filter(|part| matches!(part, Part::Call { .. }) && !part.is_ours());
+    let text = Some(Part::Text(text)).filter(|part| *part != Part::Text(String::new()));
+    text.into_iter().chain(calls.cloned()).collect()
+}
+
+/// Answers a reply to its end; gives the requests sent.
+fn drive(format: Format, rounds: &[Vec<Part>]) -> (Whole, Vec<String>) {
+    let mut reply = Whole::new(format, true);
+    let mut sent = vec![request(format)];
+    for (at, parts) in rounds.iter().enumerate() {
+        reply.take(&whole(format, at, parts)).unwrap();
+        let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
+        reply.rounds().answer(answers);
+        let next = reply.next(&sent[at]).unwrap();
+        assert_eq!(next.is_some(), at + 1 < rounds.len());
+        sent.extend(next);
+    }
+    (reply, sent)
+}
+
+proptest! {
+    #[test]
+    fn the_client_sees_everything_but_our_calls_and_pays_for_all(rounds in any_rounds()) {
+        for format in FORMATS {
+            let (mut reply, _) = drive(format, &rounds);
+            let usage = reply.rounds().usage().unwrap();
+            let body = reply.close().unwrap();
+            let seen = seen_whole(format, &body);
+            prop_assert_eq!(&seen.parts, &visible(format, &rounds));
+            let plain = |at: usize| seen_whole(format, &whole(format, at, &rounds[at]));
+            prop_assert_eq!(&seen.stop, &plain(rounds.len() - 1).stop);
+            // Every number is the sum over the rounds.
+            let input = if format == Format::Chat { "prompt_tokens" } else { "input_tokens" };
+            let sum: u64 = (0..rounds.len()).map(|at| plain(at).usage[input].as_u64().unwrap()).sum();
+            prop_assert_eq!(&seen.usage[input], sum);
+            let apart = if format == Format::Messages { 12 * rounds.len() as u64 } else { 0 };
+            prop_assert_eq!(usage.input, sum + apart);
+            prop_assert_eq!(usage.cached_input, 7 * rounds.len() as u64);
+            if rounds.len() == 1 && !rounds[0].iter().any(Part::is_ours) {
+                prop_assert_eq!(body, whole(format, 0, &rounds[0]));
+            }
+        }
+    }
+
+    #[test]
+    fn each_request_extends_the_one_before_by_what_was_said_and_answered(rounds in any_rounds()) {
+        for format in FORMATS {
+            let (_, sent) = drive(format, &rounds);
+            for (at, pair) in sent.windows(2).enumerate() {
+                let end = pair[0].rfind(']').unwrap();
+                prop_assert!(pair[1].starts_with(&pair[0][..end]), "{} does not extend {}", pair[1], pair[0]);
+                prop_assert!(pair[1].ends_with(r#"],"kept":1.0}"#), "{}", pair[1]);
+                let request = read(format, &pair[1]).unwrap();
+                let results: Vec<_> = request.items.iter().filter(|item| item.result.is_some()).collect();
+                let asked: usize = rounds[..=at].iter().flatten().filter(|part| part.is_ours()).count();
+                prop_assert_eq!(results.len(), asked);
+                for item in results {
+                    let result = item.result.as_ref().unwrap();
+                    prop_assert_eq!(result.name.as_deref(), Some(REHYDRATE));
+                    prop_assert_eq!(item.text(), format!("answer to {}", result.id));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reply_without_our_calls_is_the_providers_own_bytes() {
+    for format in FORMATS {
+        let parts = [Part::Text("hi".into()), Part::call("c", "read", json!({}))];
+        let body = whole(format, 0, &parts).replace(':', " : ");
+        let mut reply = Whole::new(format, true);
+        reply.take(&body).unwrap();
+        assert!(reply.rounds().calls().is_empty() && reply.rounds().hidden().is_empty());
+        assert_eq!(reply.next(&request(format)).unwrap(), None);
+        assert_eq!(reply.close().unwrap(), body);
+        // Where we offered nothing, a tool of our name is the client's own affair.
+        let body = whole(format, 0, &[Part::ours("x")]);
+        let mut reply = Whole::new(format, false);
+        reply.take(&body).unwrap();
+        assert!(reply.rounds().calls().is_empty());
+        assert_eq!(reply.close().unwrap(), body);
+    }
+}
+
+#[test]
+fn a_reply_that_ends_although_the_model_waits_says_that_it_ended() {
+    for format in FORMATS {
+        let mut reply = Whole::new(format, true);
+        reply.take(&whole(format, 0, &[Part::Text("so".into()), Part::ours("a")])).unwrap();
+        let seen = seen_whole(format, &reply.close().unwrap());
+        assert_eq!(seen.parts, [Part::Text("so".into())]);
+        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+    }
+}
+
+#[test]
+fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
+    let cut = [
+        ("\"tool_calls\"}", "\"length\"}"),
+        ("\"completed\"", "\"incomplete\""),
+        ("\"tool_use\",\"stop", "\"max_tokens\",\"stop"),
+    ];
+    for format in FORMATS {
+        let body = whole(format, 0, &[Part::ours("a")]);
+        let (from, to) = cut[format as usize];
+        assert!(body.contains(from), "{body}");
+        let mut reply = Whole::new(format, true);
+        reply.take(&body.replace(from, to)).unwrap();
+        assert!(reply.rounds().calls().is_empty());
+        assert_eq!(reply.next(&request(format)).unwrap(), None);
+        assert_eq!(seen_whole(format, &reply.close().unwrap()).parts, []);
+    }
+}
+
+#[test]
+fn a_text_for_input_becomes_a_list_and_sealed_thoughts_alone_are_sent_back_unstored() {
+    let body = json!({"status": "completed", "store": false, "output": [
+        {"type": "reasoning", "id": "r1", "summary": []},
+        {"type": "reasoning", "id": "r2", "summary": [], "encrypted_content": "x"},
+        {"type": "function_call", "id": "f", "call_id": "c", "name": REHYDRATE, "arguments": "{}"}]});
+    let mut reply = Whole::new(Format::Responses, true);
+    reply.take(&body.to_string()).unwrap();
+    reply.rounds().answer(vec!["text".into()]);
+    let next =
+        |request: &str| -> Json { serde_json::from_str(&reply.next(request).unwrap().unwrap()).unwrap() };
+    let sent = next(r#"{"model":"m","input":"h\u0069"}"#);
+    assert_eq!(sent["input"][0], json!({"role": "user", "content": "hi"}));
+    assert_eq!(sent["input"][1]["id"], "r2");
+    assert_eq!(sent["input"][3], json!({"type": "function_call_output", "call_id": "c", "output": "text"}));
+    let sent = next(r#"{"previous_response_id":"r"}"#);
+    assert_eq!(sent["input"].as_array().unwrap().len(), 3);
+    assert!(Whole::next(&reply, "no json").is_err());
+}
+
+#[test]
+fn thoughts_that_a_provider_wants_back_are_sent_back() {
+    let mut body: Json = serde_json::from_str(&whole(Format::Chat, 0, &[Part::ours("a")])).unwrap();
+    body["choices"][0]["message"]["reasoning_content"] = json!("hm");
+    body["choices"][0]["message"]["tool_calls"][0]["extra_content"] =
+        json!({"google": {"thought_signature": "s"}});
+    let mut reply = Whole::new(Format::Chat, true);
+    reply.take(&body.to_string()).unwrap();
+    reply.rounds().answer(vec!["text".into()]);
+    let next: Json = serde_json::from_str(&reply.next(&request(Format::Chat)).unwrap().unwrap()).unwrap();
+    assert_eq!(next["messages"][1]["reasoning_content"], "hm");
+    assert_eq!(next["messages"][1]["content"], Json::Null);
+    assert_eq!(next["messages"][1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"], "s");
+}
+
+#[test]
+fn odd_numbers_of_a_report_are_left_as_they_are() {
+    let report = r#"{"a": 1e308, "b": 2, "c": {"d": 0.5}, "e": "x", "f": -1}"#;
+    let doc = Document::parse(report).unwrap();
+    let mut tally = Tally::default();
+    tally.take(doc.root());
+    let sum = json::apply(report, tally.edits(doc.root())).unwrap();
+    assert_eq!(sum, r#"{"a": 1e308, "b": 4, "c": {"d": 1}, "e": "x", "f": -2}"#);
+    assert_eq!(tally.get("f"), None);
+}

@@ -1,0 +1,154 @@
+//! Replies that come whole. Knows no streams.
+
+use super::super::Format;
+use super::super::read::ReadError;
+use super::{Round, Rounds, Unit, inner, is_thought, push_text};
+use crate::json::{self, Document, Edit, Kind, Value, encoded};
+
+/// The replies of one request, each a whole body.
+#[derive(Debug)]
+pub struct Whole {
+    rounds: Rounds,
+    hide: bool,
+    body: String,
+}
+
+impl Whole {
+    /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
+    pub const fn new(format: Format, hide: bool) -> Self {
+        Self { rounds: Rounds::new(format), hide, body: String::new() }
+    }
+
+    /// Takes a reply.
+    ///
+    /// # Errors
+    /// When it is no JSON. The client is then to get it as it is, unless it saw an earlier round.
+    pub fn take(&mut self, reply: &str) -> Result<(), ReadError> {
+        let doc = Document::parse(reply)?;
+        let round = self.read(doc.root());
+        self.rounds.done.push(round);
+        reply.clone_into(&mut self.body);
+        Ok(())
+    }
+
+    /// What was said so far.
+    pub const fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
+    }
+
+    /// The next request, if the model waits for us alone and has its answers; none if the reply can be closed.
+    ///
+    /// # Errors
+    /// When `request`, the body sent last, is none of its format.
+    pub fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
+        self.rounds.next(request)
+    }
+
+    /// The reply for the client. Where nothing was hidden these are the provider's own bytes.
+    ///
+    /// # Errors
+    /// None that a reply can cause: it was read before.
+    pub fn close(mut self) -> Result<String, ReadError> {
+        let gave_up = self.rounds.gave_up();
+        let Some(last) = self.rounds.done.pop().filter(|last| !self.rounds.done.is_empty() || last.has_ours)
+        else {
+            return Ok(self.body);
+        };
+        let doc = Document::parse(&self.body)?;
+        let root = doc.root();
+        let usage = root.given("usage");
+        let edits = match self.rounds.format {
+            Format::Responses => root.given("output").map(|list| self.rounds.list_edits(list, usage, true)),
+            Format::Messages => root.given("content").map(|list| {
+                let mut edits = self.rounds.list_edits(list, usage, true);
+                edits.extend(stop_edit(root.get("stop_reason"), gave_up, "end_turn"));
+                edits
+            }),
+            Format::Chat => choice(root).map(|choice| self.chat_edits(&last, choice, usage, gave_up)),
+        };
+        Ok(json::apply(&self.body, edits.unwrap_or_default())?)
+    }
+
+    fn read(&self, root: Value<'_, '_>) -> Round {
+        let format = self.rounds.format;
+        let mut round = Round { complete: root.given("error").is_none(), ..Round::default() };
+        if let Some(usage) = root.given("usage") {
+            round.tally.take(usage);
+        }
+        let text =
+            |value: Option<Value<'_, '_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
+        let list = match format {
+            Format::Chat => {
+                let Some(choice) = choice(root) else { return round };
+                round.stop = choice.given("finish_reason").map(|stop| text(Some(stop)));
+                let message = choice.given("message");
+                round.text = text(message.and_then(|message| message.given("content")));
+                for (key, value) in message.into_iter().flat_map(Value::members) {
+                    let wanted = key.text().is_some_and(|name| is_thought(&name));
+                    if wanted && value.kind() != Kind::Null {
+                        round.members += &format!(",{}:{}", key.raw(), value.raw());
+                    }
+                }
+                message.and_then(|message| message.given("tool_calls"))
+            }
+            Format::Messages => {
+                round.stop = root.given("stop_reason").map(|stop| text(Some(stop)));
+                root.given("content")
+            }
+            Format::Responses => {
+                round.stop = root.given("status").map(|stop| text(Some(stop)));
+                round.complete &= round.stop.as_deref().is_none_or(|status| status == "completed");
+                round.unstored = root.given("store").is_some_and(|store| store.raw() == "false");
+                root.given("output")
+            }
+        };
+        for unit in list.into_iter().filter(|_| self.hide).flat_map(Value::items) {
+            let unit = Unit::of(format, unit, true);
+            round.see(&unit);
+            round.units.push(unit);
+        }
+        round
+    }
+
+    fn chat_edits(
+        &self,
+        last: &Round,
+        choice: Value<'_, '_>,
+        usage: Option<Value<'_, '_>>,
+        gave_up: bool,
+    ) -> Vec<Edit> {
+        let mut edits: Vec<_> =
+            usage.into_iter().flat_map(|usage| self.rounds.spent().edits(usage)).collect();
+        edits.extend(stop_edit(choice.get("finish_reason"), gave_up, "stop"));
+        let Some(message) = choice.given("message") else { return edits };
+        let before = self.rounds.text_before();
+        let mut all = before.clone();
+        push_text(&mut all, &last.text);
+        let content = message.get("content").filter(|_| !before.is_empty());
+        match content.map(|content| (content.kind(), content.span())) {
+            Some((Kind::String, span)) => {
+                edits.push(Edit::insert(span.start + 1, inner(&all[..all.len() - last.text.len()])));
+            }
+            Some((Kind::Null, span)) => edits.push(Edit::replace(span, encoded(&all))),
+            _ => {}
+        }
+        let Some(calls) = message.given("tool_calls") else { return edits };
+        if last.asks_us_alone() {
+            edits.extend(json::without(message, &["tool_calls"]));
+        } else {
+            let is_ours = |at: usize| last.units.get(at).is_some_and(|unit| unit.ours.is_some());
+            edits.extend(json::splice(calls, "", is_ours));
+        }
+        edits
+    }
+}
+
+fn choice<'d, 't>(root: Value<'d, 't>) -> Option<Value<'d, 't>> {
+    root.given("choices")?.items().next()
+}
+
+/// A reply that ends although the model waits for us is said to have come to its end.
+pub(in super::super) fn stop_edit(stop: Option<Value<'_, '_>>, gave_up: bool, end: &str) -> Option<Edit> {
+    let asks = |stop: &Value<'_, '_>| stop.is("tool_use") || stop.is("tool_calls");
+    stop.filter(asks).filter(|_| gave_up).map(|stop| Edit::replace(stop.span(), encoded(end)))
+}

@@ -1,0 +1,198 @@
+//! Tests of reading requests.
+
+use super::*;
+
+fn roles(request: &Request<'_>) -> Vec<(Role, String)> {
+    request.items.iter().map(|item| (item.role(), item.text().into_owned())).collect()
+}
+
+#[test]
+fn a_chat_is_read_with_calls_results_and_opaque_parts() {
+    let body = r#"{"model":"m\u0031","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,
+      "max_tokens":7,"response_format":{"type":"json_object"},
+      "tools":[{"type":"function","function":{"name":"read","parameters":{}},"summarizable":false},
+               {"type":"function","function":{"name":"list","summarizable":true}}],
+      "messages":[{"role":"developer","content":"rules"},
+        {"role":"user","content":[{"type":"text","text":"one"},{"type":"image_url","image_url":{"url":"data:x"}},
+                                  {"type":"text","text":"two"}]},
+        {"role":"assistant","content":null,"reasoning_content":"hm","refusal":null,
+         "tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"a\":1}"}},
+                       {"id":"c2","type":"custom","custom":{"name":"list","input":"x"}}]},
+        {"role":"tool","tool_call_id":"c1","content":"file"},
+        {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"names"}]}]}"#;
+    let request = read(Format::Chat, body).unwrap();
+    assert_eq!(request.model.unwrap().text(), "m1");
+    assert!(request.stream && request.include_usage && !request.history_elsewhere);
+    assert_eq!(request.max_output, Some(9));
+    assert_eq!(request.fixed[0].raw, r#"{"type":"json_object"}"#);
+    let expected = [
+        (Role::System, "rules"),
+        (Role::User, "one\ntwo"),
+        (Role::Assistant, ""),
+        (Role::Tool, "file"),
+        (Role::Tool, "names"),
+    ];
+    assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
+    assert_eq!(request.items[1].opaque[0].kind, Kind::Image);
+    let calls = &request.items[2].calls;
+    assert_eq!((&*calls[0].id, &*calls[0].name, &*calls[0].arguments), ("c1", "read", "{\"a\":1}"));
+    assert_eq!((&*calls[1].name, &*calls[1].arguments), ("list", "x"));
+    assert_eq!(request.items[2].opaque[0].raw, "\"hm\"");
+    let result = |at: usize| request.items[at].result.as_ref().unwrap();
+    assert_eq!((result(3).name.as_deref(), result(3).summarizable), (Some("read"), false));
+    assert_eq!((result(4).name.as_deref(), result(4).summarizable), (Some("list"), true));
+    assert_eq!(request.messages(), 5);
+    assert!(request.message(3).starts_with(r#"{"role":"tool","tool_call_id":"c1""#));
+}
+
+#[test]
+fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
+    let body = r#"{"model":"m","max_tokens":5,"system":[{"type":"text","text":"rules","cache_control":{"type":"ephemeral"}}],
+      "messages":[{"role":"user","content":"go"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"ok"},
+          {"type":"tool_use","id":"a","name":"f","input":{"x": 1}},{"type":"tool_use","id":"b","name":"g","input":{}},
+          {"type":"server_tool_use","id":"w","name":"web_search","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"b","is_error":true,"content":"bad"},
+          {"type":"tool_result","tool_use_id":"a","summarizable":false,"cache_control":{"type":"ephemeral"},
+           "content":[{"type":"text","text":"1"},{"type":"image","source":{}},{"type":"text","text":"2"}]},
+          {"type":"tool_result","tool_use_id":"z"},
+          {"type":"text","text":"and now"},{"type":"document","source":{"type":"text","data":"d"}}]}]}"#;
+    let request = read(Format::Messages, body).unwrap();
+    let expected = [
+        (Role::System, "rules"),
+        (Role::User, "go"),
+        (Role::Assistant, "ok"),
+        (Role::Tool, "bad"),
+        (Role::Tool, "1\n2"),
+        (Role::Tool, ""),
+        (Role::User, "and now"),
+    ];
+    assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
+    assert!(request.items[0].cache_control && request.items[4].cache_control);
+    let kinds = |at: usize| request.items[at].opaque.iter().map(|opaque| opaque.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(2), [Kind::Reasoning, Kind::Other]);
+    assert_eq!(kinds(4), [Kind::Image]);
+    assert_eq!(kinds(6), [Kind::Other], "a document of plain text counts as text");
+    assert_eq!(request.items[2].calls[0].arguments, r#"{"x": 1}"#);
+    let result = |at: usize| request.items[at].result.as_ref().unwrap();
+    assert!(result(3).error && result(3).name.as_deref() == Some("g"));
+    assert!(!result(4).summarizable && result(3).summarizable);
+    assert_eq!(result(5).name, None);
+}
+
+#[test]
+fn responses_are_read_item_by_item() {
+    let body = r#"{"model":"m","instructions":"rules","max_output_tokens":3,"input":[
+        {"role":"user","content":"go"},
+        {"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"},
+        {"type":"function_call","id":"fc","call_id":"c1","name":"f","arguments":"{}"},
+        {"type":"custom_tool_call","call_id":"c2","name":"patch","input":"*** Begin"},
+        {"type":"web_search_call","id":"ws","status":"completed"},
+        {"type":"function_call_output","call_id":"c1","output":"text"},
+        {"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"done"},
+           {"type":"input_image","image_url":"u"}]},
+        {"type":"message","role":"assistant","content":[{"type":"output_text","text":"said","annotations":[]},
+           {"type":"refusal","refusal":"no"}]}]}"#;
+    let request = read(Format::Responses, body).unwrap();
+    let expected = [
+        (Role::System, "rules"),
+        (Role::User, "go"),
+        (Role::Assistant, ""),
+        (Role::Assistant, ""),
+        (Role::Assistant, ""),
+        (Role::Assistant, ""),
+        (Role::Tool, "text"),
+        (Role::Tool, "done"),
+        (Role::Assistant, "said"),
+    ];
+    assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
+    assert_eq!(request.items[2].opaque[0].kind, Kind::Reasoning);
+    assert_eq!(request.items[4].calls[0].name, "patch");
+    assert!(request.items[5].calls.is_empty(), "the provider answers its own calls");
+    assert_eq!(request.items[7].result.as_ref().unwrap().name.as_deref(), Some("patch"));
+    assert!(!request.history_elsewhere);
+    let text = read(Format::Responses, r#"{"model":"m","input":"hi"}"#).unwrap();
+    assert_eq!(roles(&text), [(Role::User, "hi".to_owned())]);
+    assert!(read(Format::Responses, r#"{"previous_response_id":"r"}"#).unwrap().history_elsewhere);
+    assert!(
+        read(Format::Responses, r#"{"input":[{"type":"item_reference","id":"x"}]}"#)
+            .unwrap()
+            .history_elsewhere
+    );
+}
+
+#[test]
+fn what_would_make_the_count_wrong_is_refused_with_its_place() {
+    let refused = |format, body: &str| read(format, body).unwrap_err().to_string();
+    let twice = refused(Format::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
+    assert!(twice.starts_with("messages: this field stands twice") && twice.contains("byte 38"), "{twice}");
+    let twice = refused(Format::Chat, r#"{"messages":[{"role":"user","content":"a","c\u006fntent":"b"}]}"#);
+    assert!(twice.starts_with("messages[0].content: this field stands twice"), "{twice}");
+    let twice = refused(
+        Format::Messages,
+        r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}"#,
+    );
+    assert!(twice.starts_with("messages[0].content[0].text: "), "{twice}");
+    assert!(refused(Format::Chat, "[1").contains("not JSON: the text ends too early at line 1, column 3"));
+    assert!(refused(Format::Chat, "[]").contains("expected an object"));
+    assert!(refused(Format::Chat, "{}").starts_with("messages: expected an array"));
+    assert!(refused(Format::Responses, r#"{"input":5}"#).starts_with("input: expected a string or an array"));
+    assert!(
+        refused(Format::Messages, r#"{"messages":["x"]}"#).starts_with("messages[0]: expected an object")
+    );
+    assert!(refused(Format::Chat, r#"{"model":5,"messages":[]}"#).starts_with("model: expected a string"));
+}
+
+#[test]
+fn unknown_shapes_are_left_to_the_provider() {
+    let body = r#"{"messages":[{"role":"wizard","content":7},{"content":["a",{"text":"no type"},null]},{},
+        {"role":"tool","content":{"type":"x"}},{"role":"assistant","tool_calls":"none"}],"tools":"many"}"#;
+    let request = read(Format::Chat, body).unwrap();
+    assert_eq!(request.items.len(), 5);
+    assert_eq!(request.items[1].opaque.len(), 3);
+    read(Format::Messages, body).unwrap();
+}
+
+#[test]
+fn a_moved_cache_breakpoint_leaves_a_message_the_same() {
+    let body = |mark: &str, nested: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a"{nested},"content":[
+              {{"type":"text","text":"cache_control"{mark}}}]}}]}}]}}"#
+        )
+    };
+    let identity = |body: &str| read(Format::Messages, body).unwrap().identity(0);
+    let (plain, mark) = (body("", ""), r#", "cache_control":{"type":"ephemeral"}"#);
+    assert_eq!(identity(&plain), identity(&body(mark, "")));
+    assert_eq!(identity(&plain), identity(&body(mark, mark)));
+    assert_ne!(identity(&plain), identity(&plain.replace("\"a\"", "\"b\"")));
+}
+
+/// Requests as real clients sent them (`clients/` of the corpora): read, and not a byte changed.
+#[test]
+fn recorded_requests_of_clients_are_read_and_left_as_they_are() {
+    let Some(corpora) = std::env::var_os("LARDER_CORPORA") else { return };
+    let folder = std::path::Path::new(&corpora).join("clients");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for line in text.lines() {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let format = match record["path"].as_str().unwrap() {
+                "/v1/chat/completions" => Format::Chat,
+                "/v1/responses" => Format::Responses,
+                path if path.starts_with("/v1/messages") => Format::Messages,
+                _ => continue,
+            };
+            for body in [record["body"].to_string(), serde_json::to_string_pretty(&record["body"]).unwrap()] {
+                let request = read(format, &body).unwrap();
+                assert_eq!(roles(&request), [(Role::User, "hi".to_owned())]);
+                assert!(request.model.is_some() && request.unofferable().is_none());
+                assert_eq!(request.stream, record["body"]["stream"] == true);
+                assert_eq!(json::apply(&body, request.rewrite(&[])).unwrap(), body);
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 10, "only {seen} requests");
+}

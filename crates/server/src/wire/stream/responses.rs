@@ -1,0 +1,106 @@
+//! Events of OpenAI's responses. Knows no bytes.
+
+use std::collections::BTreeMap;
+
+use super::super::Format;
+use super::super::reply::Unit;
+use super::{Action, Context};
+use crate::json::{Edit, Value};
+
+/// Where the items of a reply go.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The provider's index → the client's; none for items that are hidden.
+    places: BTreeMap<u64, Option<u64>>,
+    /// Items the client has.
+    shown: u64,
+    /// The number of the event the client got last, or gets last if the reply ends here.
+    sequence: Option<u64>,
+    /// That number before the end of the round was held back.
+    before_end: Option<Option<u64>>,
+}
+
+impl State {
+    pub fn finish(&mut self) {
+        self.places.clear();
+    }
+
+    /// The events that were held back do not reach the client.
+    pub fn forget_end(&mut self) {
+        if let Some(sequence) = self.before_end.take() {
+            self.sequence = sequence;
+        }
+    }
+
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence.map_or(0, |last| last.saturating_add(1))
+    }
+
+    pub fn event(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+        let kind = event.given("type").and_then(Value::text).unwrap_or_default();
+        let item = event.given("item");
+        let index = event.given("output_index").and_then(Value::as_u64);
+        match (&*kind, item, index) {
+            ("response.created" | "response.in_progress" | "response.queued", ..) if !cx.is_first() => {
+                return Action::Drop;
+            }
+            ("response.completed" | "response.incomplete" | "response.failed", ..) => {
+                return self.end(event, &kind, cx);
+            }
+            ("response.output_item.added", Some(item), Some(index)) => {
+                let unit = Unit::of(Format::Responses, item, cx.hide);
+                cx.round.see(&unit);
+                let ours = unit.ours.is_some();
+                self.places.insert(index, (!ours).then_some(self.shown));
+                self.shown += u64::from(!ours);
+            }
+            ("response.output_item.done", Some(item), _) if cx.keep => {
+                cx.round.units.push(Unit::of(Format::Responses, item, true));
+            }
+            _ => {}
+        }
+        let mut edits = Vec::new();
+        match index.and_then(|index| self.places.get(&index)) {
+            Some(None) => return Action::Drop,
+            Some(Some(shown)) if index != Some(*shown) => {
+                let span = event.get("output_index").map(Value::span).unwrap_or_default();
+                edits.push(Edit::replace(span, shown.to_string()));
+            }
+            _ => {}
+        }
+        edits.extend(self.number(event, cx));
+        Action::Pass(edits)
+    }
+
+    fn end(&mut self, event: Value<'_, '_>, kind: &str, cx: &mut Context<'_>) -> Action {
+        let response = event.given("response");
+        let part = |name: &str| response.and_then(|response| response.given(name));
+        if let Some(usage) = part("usage") {
+            cx.round.tally.take(usage);
+        }
+        cx.round.complete = kind == "response.completed";
+        cx.round.stop = part("status").and_then(Value::text).map(|status| status.into_owned());
+        cx.round.unstored = part("store").is_some_and(|store| store.raw() == "false");
+        let before = self.sequence;
+        let mut edits: Vec<Edit> = self.number(event, cx).into_iter().collect();
+        if !cx.is_spliced() {
+            return Action::Pass(edits);
+        }
+        self.before_end.get_or_insert(before);
+        // Some servers list no items at the end although there were some.
+        let listed = |list: &Value<'_, '_>| list.items().next().is_some() || cx.round.units.is_empty();
+        match part("output").filter(listed) {
+            Some(list) => edits.extend(cx.earlier.list_edits(list, part("usage"), true)),
+            None => edits.extend(part("usage").into_iter().flat_map(|usage| cx.earlier.spent().edits(usage))),
+        }
+        Action::End(edits)
+    }
+
+    /// Events are numbered without a gap.
+    fn number(&mut self, event: Value<'_, '_>, cx: &Context<'_>) -> Option<Edit> {
+        let given = event.given("sequence_number")?;
+        let number = if cx.is_spliced() { self.next_sequence() } else { given.as_u64()? };
+        self.sequence = Some(number);
+        (given.as_u64() != Some(number)).then(|| Edit::replace(given.span(), number.to_string()))
+    }
+}

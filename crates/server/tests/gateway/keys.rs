@@ -1,0 +1,113 @@
+//! Keys: who is let in, whose store it is, what a key may spend, and that it goes nowhere else.
+
+use larder_server::auth::create_key;
+use larder_server::exchange::Outcome;
+use larder_store::KeyLimits;
+use larder_testkit::stub::StubServer;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, after_tool, long_log, said};
+
+fn body() -> Value {
+    json!({"model": "mini", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]})
+}
+
+fn key(gateway: &Gateway, user: &str, limits: KeyLimits) -> String {
+    create_key(&gateway.app.store, user, "test", limits).unwrap().0.reveal().to_owned()
+}
+
+#[tokio::test]
+async fn as_soon_as_there_is_a_key_one_is_needed_and_the_provider_never_sees_it() {
+    let gateway = Gateway::new([said("hi"), said("hi"), said("hi")]).await;
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+    let key = key(&gateway, "ada", KeyLimits::default());
+    let refused = gateway.chat(&body()).await;
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "invalid_api_key");
+    let wrong = gateway.post("/v1/messages", "{}").header("x-api-key", "lk-0").send().await.unwrap();
+    assert_eq!(wrong.json::<Value>().await.unwrap()["error"]["type"], "authentication_error");
+
+    let chat = || gateway.post("/v1/chat/completions", body().to_string());
+    let bearer = chat().bearer_auth(&key).header("x-api-key", "sk-upstream").send().await.unwrap();
+    assert_eq!(bearer.status(), 200);
+    assert_eq!(
+        (gateway.seen()[1].header("authorization"), gateway.seen()[1].header("x-api-key")),
+        (None, Some("sk-upstream"))
+    );
+    let header = chat().header("x-api-key", &key).bearer_auth("sk-upstream").send().await.unwrap();
+    assert_eq!(header.status(), 200);
+    assert_eq!(gateway.seen()[2].header("authorization"), Some("Bearer sk-upstream"));
+    assert_eq!(gateway.seen()[2].header("x-api-key"), None);
+    assert_eq!(gateway.get("/healthz").send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_key_of_the_table_takes_the_place_of_the_clients() {
+    let provider = StubServer::start([said("hi")]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"key\"\n", provider.address());
+    let dir = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    crate::support::write_settings(dir.path(), &provider, &settings);
+    std::fs::write(dir.path().join("key"), "sk-ours\n").unwrap();
+    let gateway = Gateway::on(dir, provider).await;
+    let mut body = body();
+    body["model"] = json!("gpt-9");
+    let request = gateway.post("/v1/chat/completions", body.to_string()).bearer_auth("sk-the-clients");
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    assert_eq!(gateway.seen()[0].header("authorization"), Some("Bearer sk-ours"));
+}
+
+#[tokio::test]
+async fn users_are_walls() {
+    let gateway = Gateway::new([said("ok"), said("ok")]).await;
+    let (ada, bob) = (key(&gateway, "ada", KeyLimits::default()), key(&gateway, "bob", KeyLimits::default()));
+    for key in [&ada, &bob] {
+        let request = gateway.post("/v1/chat/completions", after_tool(&long_log()).to_string());
+        assert_eq!(request.bearer_auth(key).send().await.unwrap().status(), 200);
+    }
+    let [of_ada, of_bob] = [0, 1].map(|at| gateway.seen()[at].json()["messages"][3]["content"].to_string());
+    assert_ne!(of_ada, of_bob, "each has pointers of their own");
+    let owns = |user: &str, text: &str| gateway.app.store.user(user).unwrap().key().find_in(text).len();
+    assert_eq!((owns("ada", &of_ada), owns("ada", &of_bob)), (owns("bob", &of_bob), 0));
+    assert!(owns("ada", &of_ada) > 0);
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let count = |user: &str| {
+        store.user(user).unwrap().exchanges(&larder_store::ExchangeFilter::default()).unwrap().len()
+    };
+    assert_eq!((count("ada"), count("bob"), count("local")), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn a_budget_is_set_aside_before_the_call_and_settled_after_it() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    // One request is set aside with its prompt and the ten tokens of its reply; the provider reports 110.
+    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(120), picos_per_day: None });
+    let ask = || gateway.post("/v1/chat/completions", body().to_string()).bearer_auth(&key).send();
+    assert_eq!(ask().await.unwrap().status(), 200);
+    let id = gateway.app.store.keys().unwrap()[0].id.clone();
+    while gateway.app.store.key_day(&id).unwrap().used.tokens == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(gateway.app.store.key_day(&id).unwrap().used.tokens, 110);
+    let refused = ask().await.unwrap();
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "insufficient_quota");
+    assert_eq!(gateway.seen().len(), 1);
+    let unknown = gateway.post("/v1/completions", "{}").bearer_auth(&key).send().await.unwrap();
+    assert_eq!(unknown.status(), 403, "what cannot be counted cannot be limited");
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let records = store.user("ada").unwrap().exchanges(&larder_store::ExchangeFilter::default()).unwrap();
+    let last: larder_server::exchange::Exchange = serde_json::from_str(&records[0]).unwrap();
+    assert_eq!((last.head.outcome, last.head.error.as_deref()), (Outcome::Refused, Some("budget_exceeded")));
+    assert_eq!(store.key_day(&id).unwrap().held.tokens, 0, "nothing stays set aside");
+}
+
+#[tokio::test]
+async fn keys_can_be_demanded_before_there_are_any() {
+    let gateway = Gateway::with(StubServer::start([]).await, "[gateway]\nrequire_keys = true\n").await;
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+    let page = gateway.get("/").header("accept", "text/html").send().await.unwrap();
+    assert!(page.url().path().contains("sign-in"), "{}", page.url());
+}

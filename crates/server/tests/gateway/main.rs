@@ -1,0 +1,13 @@
+//! The gateway from outside: what clients send, what providers get, what comes back, and what is recorded.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod faults;
+mod keys;
+mod limits;
+mod passing;
+mod policy;
+mod recipes;
+mod rehydrating;
+mod reload;
+mod streams;
+mod support;

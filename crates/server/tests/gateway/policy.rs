@@ -1,0 +1,169 @@
+//! The window: tool floods shrink, nothing is lost, prefixes stay, what cannot fit is refused.
+
+use larder_core::pack::Rendition;
+use larder_server::exchange::{DecisionStatus, Outcome};
+use larder_testkit::stub::StubServer;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, after_tool, long_log, pointers, said};
+
+fn result(sent: &Value, at: usize) -> String {
+    sent["messages"][at]["content"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
+    let gateway = Gateway::new([said("line 321")]).await;
+    let body = after_tool(&long_log());
+    let response = gateway.chat(&body).await;
+    assert_eq!(response.status(), 200);
+    let number = |name: &str| response.headers()[name].to_str().unwrap().parse::<u64>().unwrap();
+    assert!(number("x-larder-tokens-after") * 5 < number("x-larder-tokens-before"));
+    assert_eq!(number("x-larder-pointers"), 1);
+
+    let sent = gateway.last_sent();
+    let shown = result(&sent, 3);
+    assert!(shown.contains("ERROR request 321"), "{shown}");
+    let pointer = pointers(&gateway, &shown).into_iter().next().unwrap();
+    let whole = larder_core::pointer::Pointer::whole(pointer.id);
+    assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes());
+    for at in 0..3 {
+        assert_eq!(sent["messages"][at], body["messages"][at]);
+    }
+    let tools: Vec<&str> = sent["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(tools, ["read_log", "larder_rehydrate"]);
+
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes(), "after a restart");
+    let (records, _) = gateway.stop().await;
+    let record = &records[0];
+    assert_eq!(record.head.decision.as_ref().unwrap().status, DecisionStatus::NeedsSummary);
+    let part = record.window.iter().find(|part| part.role == "tool").unwrap();
+    assert_eq!((part.rendition, part.label.as_str()), (Rendition::Condensed, "read_log"));
+    assert_eq!(record.compactions.len(), 1);
+    assert_eq!(record.compactions[0].to, Rendition::Condensed);
+}
+
+#[tokio::test]
+async fn a_conversation_that_grows_extends_its_prompt_and_identical_histories_give_identical_bytes() {
+    let gateway = Gateway::new((0..8).map(|_| said("ok"))).await;
+    let mut body = after_tool(&long_log());
+    let mut last: Vec<Value> = Vec::new();
+    for turn in 0..4 {
+        gateway.chat(&body).await;
+        gateway.chat(&body).await;
+        let seen = gateway.seen();
+        let [.., first, second] = seen.as_slice() else { panic!("two requests") };
+        assert_eq!(first.body, second.body);
+        let messages = first.json()["messages"].as_array().unwrap().clone();
+        assert_eq!(messages[..last.len()], last[..], "turn {turn}");
+        last = messages;
+        let id = format!("call_{}", turn + 2);
+        let history = body["messages"].as_array_mut().unwrap();
+        history.push(json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "read_log", "arguments": format!("{{\"page\": {turn}}}")}}]}));
+        let page = long_log().replace("2026", &format!("{}", 2000 + turn));
+        history.push(json!({"role": "tool", "tool_call_id": id, "content": page}));
+    }
+}
+
+#[tokio::test]
+async fn a_restart_changes_no_byte() {
+    let gateway = Gateway::new([said("ok"), said("ok")]).await;
+    let body = after_tool(&long_log());
+    gateway.chat(&body).await;
+    let gateway = gateway.restart().await;
+    gateway.chat(&body).await;
+    assert_eq!(gateway.seen()[0].body, gateway.seen()[1].body);
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_refused_with_the_deficit_and_nothing_is_sent() {
+    let gateway = Gateway::new([]).await;
+    let flood = "all different words here ".repeat(4_000);
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": flood}]});
+    let response = gateway.chat(&body).await;
+    assert_eq!(response.status(), 400);
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(error["error"]["code"], "context_length_exceeded");
+    let words = error["error"]["message"].as_str().unwrap();
+    assert!(words.contains("maximum context length") && words.contains("largest parts"), "{words}");
+    let response =
+        gateway.messages(&json!({"model": "claude", "max_tokens": 10, "messages": body["messages"]})).await;
+    let error: Value = response.json().await.unwrap();
+    assert_eq!(
+        (error["type"].as_str(), error["error"]["type"].as_str()),
+        (Some("error"), Some("invalid_request_error"))
+    );
+    assert!(error["error"]["message"].as_str().unwrap().starts_with("prompt is too long"));
+    assert!(gateway.seen().is_empty());
+    let (records, _) = gateway.stop().await;
+    assert!(records.iter().all(|record| record.head.outcome == Outcome::Refused && !record.head.violates()));
+}
+
+#[tokio::test]
+async fn a_dry_run_decides_and_changes_nothing() {
+    let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\ndry_run = true\n").await;
+    let body = after_tool(&long_log());
+    gateway.chat(&body).await;
+    let mut expected = body.clone();
+    expected["model"] = json!("gpt-4o-mini");
+    assert_eq!(gateway.last_sent(), expected);
+    let (records, _) = gateway.stop().await;
+    let decision = records[0].head.decision.as_ref().unwrap();
+    assert_eq!((decision.status, decision.dry_run), (DecisionStatus::NeedsSummary, true));
+}
+
+#[tokio::test]
+async fn switched_off_it_still_counts_and_refuses() {
+    let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\nenabled = false\n").await;
+    let response = gateway.chat(&after_tool(&long_log())).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(result(&gateway.last_sent(), 3), long_log());
+    let response = gateway.chat(&after_tool(&long_log().repeat(4))).await;
+    assert_eq!(response.status(), 400);
+    assert_eq!(gateway.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn tools_that_opt_out_and_results_that_say_so_stay_whole() {
+    let settings = "[policy]\nopt_out_tools = [\"read_*\"]\n";
+    let gateway = Gateway::with(StubServer::start([said("ok")]).await, settings).await;
+    gateway.chat(&after_tool(&long_log())).await;
+    assert_eq!(result(&gateway.last_sent(), 3), long_log());
+
+    let gateway = Gateway::new([said("ok")]).await;
+    let mut body = after_tool(&long_log());
+    body["messages"][3]["summarizable"] = json!(false);
+    gateway.chat(&body).await;
+    let sent = gateway.last_sent();
+    assert_eq!(result(&sent, 3), long_log());
+    assert!(sent["messages"][3].get("summarizable").is_none(), "no provider knows this field");
+}
+
+#[tokio::test]
+async fn a_transcript_holds_each_message_as_it_came_and_as_it_was_sent() {
+    let gateway = Gateway::new([said("line 321")]).await;
+    let body = after_tool(&long_log());
+    let response = gateway.chat(&body).await;
+    let session = response.headers()["x-larder-session"].to_str().unwrap().to_owned();
+    let store = gateway.store();
+    gateway.stop().await;
+    let lines = store.transcript(&session).unwrap();
+    assert_eq!(lines.len(), 5, "four messages and the reply");
+    let raw =
+        |at: usize| -> Value { serde_json::from_slice(&store.blob(lines[at].raw.hash).unwrap()).unwrap() };
+    for at in 0..4 {
+        assert_eq!(raw(at), body["messages"][at]);
+    }
+    let sent: Value = serde_json::from_slice(&store.blob(lines[3].sent.unwrap().hash).unwrap()).unwrap();
+    assert!(sent["content"].as_str().unwrap().contains("ERROR request 321"));
+    assert_eq!(lines[3].pointers.len(), 1);
+    assert!(lines[0].sent.is_none());
+    assert_eq!(raw(4)["choices"][0]["message"]["content"], "line 321");
+}

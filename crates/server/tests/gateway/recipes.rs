@@ -1,0 +1,83 @@
+//! Recipes as models, in each format, streamed and not.
+
+use larder_testkit::stub::StubServer;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, said, write};
+
+const RECIPE: &str = "\
+name: brief
+description: Answer briefly.
+model_layer: VOICE
+token_budget: {total: 2000, prompt: 300, input: 1200, output: 300, response_reserve: 200}
+prompt_files: [prompts/talk/brief.md]
+variables: {length: one sentence}
+output_format: text
+";
+
+async fn gateway(answers: usize) -> Gateway {
+    let gateway = Gateway::with(StubServer::start((0..answers).map(|_| said("Forty-two."))).await, "").await;
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), RECIPE);
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    gateway.restart().await
+}
+
+#[tokio::test]
+async fn a_recipe_answers_in_the_format_that_asks() {
+    let gateway = gateway(6).await;
+    let ask = |path: &'static str, stream: bool| {
+        let say = json!([{"role": "user", "content": "What is the answer?"}]);
+        let body = match path {
+            "/v1/responses" => json!({"model": "recipe/talk/brief", "input": say, "stream": stream}),
+            _ => json!({"model": "recipe/talk/brief", "max_tokens": 99, "messages": say, "stream": stream}),
+        };
+        gateway.post(path, body.to_string()).send()
+    };
+    let whole = |response: reqwest::Response| async move {
+        assert_eq!(response.status(), 200);
+        response.json::<Value>().await.unwrap()
+    };
+    let chat = whole(ask("/v1/chat/completions", false).await.unwrap()).await;
+    assert_eq!(chat["choices"][0]["message"]["content"], "Forty-two.");
+    assert_eq!(
+        (chat["model"].as_str(), chat["usage"]["total_tokens"].as_u64()),
+        (Some("recipe/talk/brief"), Some(110))
+    );
+    let responses = whole(ask("/v1/responses", false).await.unwrap()).await;
+    assert_eq!(responses["output"][0]["content"][0]["text"], "Forty-two.");
+    let messages = whole(ask("/v1/messages", false).await.unwrap()).await;
+    assert_eq!(
+        (messages["content"][0]["text"].as_str(), messages["stop_reason"].as_str()),
+        (Some("Forty-two."), Some("end_turn"))
+    );
+    for (path, last) in [
+        ("/v1/chat/completions", "data: [DONE]\n\n"),
+        ("/v1/responses", "response.completed"),
+        ("/v1/messages", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+    ] {
+        let response = ask(path, true).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let text = response.text().await.unwrap();
+        assert!(text.contains("Forty-two.") && text.contains(last), "{path}: {text}");
+    }
+    for seen in gateway.seen() {
+        assert!(seen.json()["messages"].to_string().contains("What is the answer?"));
+    }
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records.len(), 6);
+    let head = &records[0].head;
+    assert_eq!((head.recipe.as_deref(), head.run.is_some()), (Some("talk/brief"), true));
+    assert_eq!(head.bill.unwrap().cost.to_string(), "0.00012");
+}
+
+#[tokio::test]
+async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
+    let gateway = gateway(0).await;
+    let body = json!({"model": "recipe/talk/long", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    assert_eq!(response.status(), 404);
+    assert!(response.text().await.unwrap().contains("Recipe not found"));
+    assert_eq!(gateway.store().interventions(false).unwrap().len(), 1);
+    let silent = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": []})).await;
+    assert_eq!(silent.status(), 400);
+}

@@ -1,0 +1,127 @@
+//! Streams: piece by piece, unchanged, and ended on both sides when one of them goes.
+
+use futures::StreamExt as _;
+use larder_server::exchange::Outcome;
+use larder_testkit::stub::{Answer, End};
+use serde_json::json;
+
+use crate::support::{Gateway, chat_events};
+
+fn body() -> serde_json::Value {
+    json!({"model": "gpt-4o-mini", "stream": true, "messages": [{"role": "user", "content": "hi"}]})
+}
+
+#[tokio::test]
+async fn a_piece_reaches_the_client_before_the_next_one_is_there() {
+    let (answer, pusher) = Answer::events("").header("x-request-id", "r1").pushed();
+    let gateway = Gateway::new([answer]).await;
+    let events = chat_events(&[json!({"content": "one"}), json!({"content": "two"})], "stop");
+    let pieces: Vec<&str> = events.split_inclusive("\n\n").collect();
+    // The head comes with the first piece, so both are under way at once.
+    pusher.push(pieces[0]);
+    let response = gateway.chat(&body()).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(response.headers()["x-request-id"], "r1");
+    let mut stream = response.bytes_stream();
+    assert_eq!(stream.next().await.unwrap().unwrap(), pieces[0]);
+    for piece in &pieces[1..] {
+        pusher.push(*piece);
+        assert_eq!(stream.next().await.unwrap().unwrap(), *piece);
+    }
+    drop(pusher);
+    assert!(stream.next().await.is_none());
+    let (records, _) = gateway.stop().await;
+    assert_eq!((records[0].head.outcome, records[0].head.stream), (Outcome::Ok, true));
+}
+
+#[tokio::test]
+async fn streams_pass_byte_for_byte_however_they_are_cut() {
+    let strange = concat!(
+        ": a comment\r\n\r\n",
+        "id: 7\r\nretry: 10\r\ndata: {\"id\":\"x\", \"future\": 1e999,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\u{e9}\"}}]}\r\n\r\n",
+        "event: unknown\ndata: not json\n\n",
+        "data: [DONE]\n\n",
+    );
+    for cut in 1..=7 {
+        let gateway = Gateway::new([Answer::events(strange).cut_at((0..strange.len()).step_by(cut))]).await;
+        let text = gateway.chat(&body()).await.bytes().await.unwrap();
+        assert_eq!(std::str::from_utf8(&text).unwrap(), strange, "cut every {cut} bytes");
+    }
+}
+
+#[tokio::test]
+async fn when_the_client_leaves_the_provider_is_left_too() {
+    let (answer, pusher) = Answer::events("").pushed();
+    let gateway = Gateway::new([answer]).await;
+    pusher.push("data: {\"choices\":[]}\n\n");
+    let mut stream = gateway.chat(&body()).await.bytes_stream();
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    gateway.provider.client_left().await;
+    let (records, cut) = gateway.stop().await;
+    assert_eq!((records[0].head.outcome, cut), (Outcome::ClientGone, 0));
+}
+
+#[tokio::test]
+async fn when_the_client_leaves_before_the_head_the_provider_is_left_too() {
+    let gateway = Gateway::new([Answer::events("").ending(End::Hang)]).await;
+    {
+        use tokio::io::AsyncWriteExt as _;
+        let mut stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+        let body = body().to_string();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        while gateway.seen().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+    gateway.provider.client_left().await;
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records[0].head.outcome, Outcome::ClientGone);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_ends_in_an_error_of_its_format() {
+    let begun = chat_events(&[json!({"content": "one"})], "stop");
+    let begun = begun.split_inclusive("\n\n").next().unwrap();
+    for end in [End::Break, End::HalfClose] {
+        let gateway = Gateway::new([Answer::events(begun).ending(end)]).await;
+        let text = gateway.chat(&body()).await.text().await.unwrap();
+        let rest = text.strip_prefix(begun).unwrap();
+        let error: serde_json::Value =
+            serde_json::from_str(rest.trim().strip_prefix("data: ").unwrap()).unwrap();
+        assert!(error["error"]["message"].as_str().unwrap().contains("broken"), "{error}");
+        let (records, _) = gateway.stop().await;
+        let head = &records[0].head;
+        assert_eq!((head.outcome, head.error.as_deref()), (Outcome::UpstreamFailed, Some("upstream_failed")));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_ends_in_an_error_too() {
+    let provider =
+        larder_testkit::stub::StubServer::start([Answer::events(": hi\n\n").ending(End::Hang)]).await;
+    let gateway = Gateway::with(provider, "[gateway]\nupstream_timeout_s = 1\n").await;
+    let text = gateway.chat(&body()).await.text().await.unwrap();
+    assert!(text.starts_with(": hi\n\n") && text.contains("upstream_timeout"), "{text}");
+    gateway.provider.client_left().await;
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records[0].head.error.as_deref(), Some("upstream_timeout"));
+}
+
+#[tokio::test]
+async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
+    let mut events = chat_events(&[json!({"content": "one"})], "stop");
+    let usage =
+        json!({"id": "chatcmpl-1", "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 5}});
+    events = events.replace("data: [DONE]\n\n", &format!("data: {usage}\n\ndata: [DONE]\n\n"));
+    let gateway = Gateway::new([Answer::events(events.clone())]).await;
+    let mut body = body();
+    body["stream_options"] = json!({"include_usage": true});
+    assert_eq!(gateway.chat(&body).await.text().await.unwrap(), events);
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records[0].head.bill.unwrap().cost.to_string(), "0.00101");
+}
