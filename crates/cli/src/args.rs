@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use larder_models::price::Usd;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
 #[derive(Debug, Parser)]
@@ -97,6 +101,9 @@ pub enum Command {
         after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain\n  larder ask logs 'Why did the build fail?' --quote"
     )]
     Ask(AskArgs),
+    /// Serve tools, recipes and pointers to an agent over the Model Context Protocol, on standard input and output
+    #[command(after_long_help = MCP_EXAMPLES)]
+    Mcp(McpArgs),
     /// Give back the original bytes behind a pointer
     #[command(
         after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --grep 'ERROR|WARN'\n  larder rehydrate lp1-… --path '$.orders[0].id'"
@@ -129,15 +136,40 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// List keys and what they spent today, make and revoke them
+    #[command(
+        after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys revoke 3f9a0c21b7d4"
+    )]
+    Keys {
+        #[command(subcommand)]
+        command: Option<KeysCommand>,
+    },
     /// List models, or fetch the weights of an embedded one
     Models {
         #[command(subcommand)]
         command: Option<ModelsCommand>,
     },
+    /// Serve the gateway: OpenAI's and Anthropic's formats in front of any provider, recipes as models, MCP, a dashboard
+    #[command(
+        after_help = "Examples:\n  larder serve\n  larder serve --openai https://api.openai.com/v1 --anthropic https://api.anthropic.com\n  OPENAI_BASE_URL=http://127.0.0.1:8787/v1 my-agent"
+    )]
+    Serve(ServeArgs),
     /// Show every setting, its value and where it comes from
     Config,
     /// Check that every pointer, blob and run of the store is whole
     Verify,
+    /// Show what a running gateway is doing, in the terminal; with --format json as data
+    #[command(
+        after_help = "Examples:\n  larder top\n  LARDER_KEY=lk-… larder top --gateway https://larder.example.com\n  larder top --once"
+    )]
+    Top {
+        /// Where it listens; a key for it is read from $LARDER_KEY
+        #[arg(long, env = "LARDER_GATEWAY", value_name = "URL", default_value = "http://127.0.0.1:8787")]
+        gateway: String,
+        /// Print it once instead of watching
+        #[arg(long)]
+        once: bool,
+    },
     /// Print a completion script
     #[command(
         after_help = "Example:\n  larder completions bash > ~/.local/share/bash-completion/completions/larder"
@@ -204,6 +236,12 @@ pub struct ExplainArgs {
     /// Print the messages themselves too
     #[arg(long)]
     pub messages: bool,
+}
+
+/// An amount of US dollars.
+fn dollars(text: &str) -> Result<Usd, String> {
+    let text: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
+    Usd::deserialize(text).map_err(|error| error.to_string())
 }
 
 /// Tokens that a condensed text may have.
@@ -294,11 +332,56 @@ pub struct AskArgs {
     pub yes: bool,
 }
 
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// Where to listen [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// Where requests in OpenAI's formats go whose model is not in larder.toml
+    #[arg(long, value_name = "URL")]
+    pub openai: Option<String>,
+    /// Where requests in Anthropic's format go whose model is not in larder.toml
+    #[arg(long, value_name = "URL")]
+    pub anthropic: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum PlannerArg {
     Auto,
     Rules,
     Model,
+}
+
+/// How clients are told to start the server.
+const MCP_EXAMPLES: &str = r#"An agent starts the command itself, often in a folder of its own, so name folders by their whole paths.
+
+Claude Desktop (claude_desktop_config.json), Claude Code (.mcp.json), Cursor (.cursor/mcp.json) and most others:
+  {
+    "mcpServers": {
+      "larder": {
+        "command": "larder",
+        "args": ["mcp", "--project", "/home/me/project", "--root", "/home/me/project/src", "--root", "/home/me/logs"]
+      }
+    }
+  }
+
+The same from the command line of Claude Code:
+  claude mcp add larder -- larder mcp --project /home/me/project
+
+VS Code (.vscode/mcp.json):
+  {"servers": {"larder": {"type": "stdio", "command": "larder", "args": ["mcp", "--project", "${workspaceFolder}"]}}}
+
+Where the gateway runs, it serves the same at /mcp, for users with a key; files stay closed there unless it opens them:
+  claude mcp add --transport http larder http://127.0.0.1:8787/mcp --header "Authorization: Bearer lk-…"
+
+Without a project or --home, originals are kept in .larder in the folder that the agent starts in."#;
+
+#[derive(Debug, ClapArgs)]
+pub struct McpArgs {
+    /// A folder or file that tools may read; may be given several times. What is hidden in it stays closed
+    /// [default: the project folder, or this folder]
+    #[arg(long = "root", value_name = "PATH")]
+    pub roots: Vec<PathBuf>,
 }
 
 /// Which part of an original.
@@ -341,6 +424,27 @@ pub enum InterventionsCommand {
         id: u64,
         /// What was decided
         resolution: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key for the user that --user names; it is shown this one time
+    Create {
+        /// What it is for
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        label: String,
+        /// Tokens it may take a day (UTC), prompts and replies
+        #[arg(long, value_name = "N")]
+        tokens_per_day: Option<u64>,
+        /// US dollars it may spend a day (UTC), such as 2.50
+        #[arg(long, value_name = "X", value_parser = dollars)]
+        usd_per_day: Option<Usd>,
+    },
+    /// Revoke a key, at once and for every process
+    Revoke {
+        /// Its id
+        id: String,
     },
 }
 

@@ -34,10 +34,24 @@ impl Context {
         Ok(Self { global, config })
     }
 
-    pub fn store(&self) -> Result<UserStore, CliError> {
+    /// The same with settings from the command line.
+    pub fn with_flags(global: Global, flags: &[(&'static str, String)]) -> Result<Self, CliError> {
+        let mut context = Self::new(global)?;
+        for (key, value) in flags {
+            context.config = context.config.with_flag(key, value)?;
+        }
+        Ok(context)
+    }
+
+    /// The store, of all users.
+    pub fn whole_store(&self) -> Result<Store, CliError> {
         let options =
             StoreOptions { compaction_ttl: self.config.compaction_ttl(), ..StoreOptions::default() };
-        Ok(Store::open(self.config.home(), options)?.user(&self.global.user)?)
+        Ok(Store::open(self.config.home(), options)?)
+    }
+
+    pub fn store(&self) -> Result<UserStore, CliError> {
+        Ok(self.whole_store()?.user(&self.global.user)?)
     }
 
     /// The project in its folder, or the built-in one.
@@ -51,11 +65,12 @@ impl Context {
 
     pub fn models(&self) -> Models {
         Models::new(self.config.models().clone(), self.folder(), &env)
+            .with_upstreams(&self.config.gateway().upstreams, &env)
             .with_embedded(Arc::new(InProcess(self.weights())))
     }
 
     /// Where `larder.toml` lies; its paths are relative to this.
-    fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         project_dir(&self.global).unwrap_or_else(|| PathBuf::from("."))
     }
 
@@ -65,10 +80,19 @@ impl Context {
 
     /// The engine under another policy than the settings'.
     pub fn engine_with(&self, policy: Policy) -> Result<Engine, CliError> {
-        let project = self.project()?;
+        self.engine_over(self.project()?, self.store()?, policy)
+    }
+
+    /// The engine over a project and a store that are open already.
+    pub fn engine_over(
+        &self,
+        project: Project,
+        store: UserStore,
+        policy: Policy,
+    ) -> Result<Engine, CliError> {
         let (weights, folder) = (self.weights(), self.folder());
         let load = move |name: &str| table_counter(&weights, &folder, name).ok();
-        Ok(Engine::new(project, self.models(), self.store()?, policy, Box::new(load))?)
+        Ok(Engine::new(project, self.models(), store, policy, Box::new(load))?)
     }
 
     /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.

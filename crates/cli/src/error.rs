@@ -12,6 +12,8 @@ use larder_core::content::CondenseError;
 use larder_core::tokens::TokenError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
+use larder_server::app::StartError;
+use larder_server::auth::AuthError;
 use larder_store::{SelectError, StoreError};
 
 /// Why a command failed.
@@ -38,6 +40,8 @@ pub enum CliError {
     #[error(transparent)]
     MissingRecipe(#[from] MissingRecipe),
     #[error(transparent)]
+    Auth(AuthError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Select(#[from] SelectError),
@@ -49,6 +53,8 @@ pub enum CliError {
     Model(#[from] ModelError),
     #[error(transparent)]
     Pull(#[from] WeightsError),
+    #[error(transparent)]
+    Serve(#[from] StartError),
     #[error("cannot print: {0}")]
     Print(io::Error),
     #[error("a bug in larder: {0}; please report it")]
@@ -63,6 +69,15 @@ const USAGE: u8 = 2;
 const UPSTREAM: u8 = 3;
 /// Our bug.
 const BUG: u8 = 70;
+
+impl From<AuthError> for CliError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Store(error) => Self::Store(error),
+            error => Self::Auth(error),
+        }
+    }
+}
 
 impl CliError {
     /// Prints the error and gives the exit code.
@@ -80,9 +95,11 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Select(_) => USAGE,
             Self::Model(error) | Self::Run(RunError::Model { source: error, .. }) => model_code(error),
-            Self::Store(error) | Self::Run(RunError::Store(error)) => store_code(error),
+            Self::Store(error)
+            | Self::Run(RunError::Store(error))
+            | Self::Serve(StartError::Store(error)) => store_code(error),
             Self::Write { .. } | Self::Print(_) | Self::Pull(_) => UPSTREAM,
-            Self::Bug(_) | Self::Runtime(_) => BUG,
+            Self::Bug(_) | Self::Runtime(_) | Self::Auth(AuthError::Hashing(_)) => BUG,
             _ => FIXABLE,
         }
     }

@@ -49,7 +49,8 @@ pub fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => "error",
         1 => "larder=info,warn",
-        _ => "larder=debug,larder_models=debug,larder_store=debug,info",
+        // What the protocol's library says at `info` holds messages; logs hold no payloads.
+        _ => "larder=debug,larder_models=debug,larder_store=debug,info,rmcp=warn",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LARDER_LOG").unwrap_or_else(|_| level.into());
     let _ =

@@ -132,6 +132,14 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
 }
 
 #[test]
+fn a_project_with_recipes_of_its_own_answers_with_the_recipe_that_ships() {
+    let shop = Shop::with_provider([reply(&json!({"answer": NEEDLE, "citations": ["p1"]}))]);
+    shop.write("diary.txt", NEEDLE);
+    let run = shop.json(&["ask", "diary.txt", ASKED]);
+    assert_eq!((&run["receipt"]["recipe"], &run["output"]["answer"]), (&json!("ask/answer"), &json!(NEEDLE)));
+}
+
+#[test]
 fn a_pointer_can_be_asked_too() {
     let shop =
         Shop::with_models([reply(&json!({"answer": "Beneath the granary floor.", "citations": ["p1"]}))]);

@@ -8,10 +8,14 @@ mod count;
 mod explain;
 mod init;
 mod interventions;
+mod keys;
+mod mcp;
 mod models;
 mod rehydrate;
 mod run;
 mod runs;
+mod serve;
+mod top;
 mod verify;
 
 use std::process::ExitCode;
@@ -40,13 +44,17 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Explain(args) => return explain::run(&Context::new(global)?, args),
         Command::Condense(args) => condense::run(&Context::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
+        Command::Mcp(args) => mcp::run(&Context::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {
             runs::run(&Context::new(global)?, command, recipe, limit)?
         }
         Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
+        Command::Keys { command } => keys::run(&Context::new(global)?, command)?,
         Command::Models { command } => models::run(&Context::new(global)?, command).await?,
+        Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&Context::new(global)?)?,
+        Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
         Command::Verify => return verify::run(&Context::new(global)?),
     }
     Ok(ExitCode::SUCCESS)

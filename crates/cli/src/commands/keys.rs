@@ -1,0 +1,104 @@
+//! `larder keys`: who may call the gateway, and for how much a day. Keys of every user: whoever has the home folder runs
+//! the gateway.
+
+use larder_models::price::Usd;
+use larder_server::auth::create_key;
+use larder_store::{KeyLimits, KeyRecord, Store};
+use serde_json::{Value, json};
+
+use crate::args::{Format, KeysCommand};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliError> {
+    let user = context.store()?;
+    match command {
+        None => list(context, user.store()),
+        Some(KeysCommand::Create { label, tokens_per_day, usd_per_day }) => {
+            let limits = KeyLimits { tokens_per_day, picos_per_day: usd_per_day.map(Usd::picos) };
+            let (key, record) = create_key(user.store(), user.user(), &label, limits)?;
+            if context.global.format == Format::Json {
+                let mut shown = describe(&record);
+                shown["key"] = json!(key.reveal());
+                return output::json(&shown);
+            }
+            output::say(&format!(
+                "key {} of user {}; it is shown this one time only:",
+                record.id, record.user
+            ));
+            output::line(key.reveal())
+        }
+        Some(KeysCommand::Revoke { id }) => {
+            let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
+            let record = user.store().revoke_key(&id)?;
+            if context.global.format == Format::Json {
+                return output::json(&describe(&record));
+            }
+            output::line(&format!("key {} of user {} is revoked", record.id, record.user))
+        }
+    }
+}
+
+fn list(context: &Context, store: &Store) -> Result<(), CliError> {
+    let keys = store.keys()?;
+    if context.global.format == Format::Json {
+        let mut shown = Vec::new();
+        for record in &keys {
+            let today = store.key_day(&record.id)?;
+            let mut one = describe(record);
+            one["today"] = json!({
+                "tokens": today.used.tokens,
+                "usd": Usd::from_picos(today.used.picos),
+                "held_tokens": today.held.tokens,
+                "held_usd": Usd::from_picos(today.held.picos),
+                "resets": today.resets,
+            });
+            shown.push(one);
+        }
+        return output::json(&shown);
+    }
+    if keys.is_empty() {
+        output::say(
+            "no keys: only programs on this machine may call, as user local; `larder keys create` makes one",
+        );
+    }
+    for record in keys {
+        output::line(&format!(
+            "{} {} {:<16} {:<24} {}",
+            record.id,
+            record.created,
+            record.user,
+            spent(store, &record)?,
+            record.label
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a key has spent of what it may, in words.
+fn spent(store: &Store, record: &KeyRecord) -> Result<String, CliError> {
+    if let Some(revoked) = record.revoked {
+        return Ok(format!("revoked {revoked}"));
+    }
+    let used = store.key_day(&record.id)?.used;
+    let tokens = record.limits.tokens_per_day.map(|limit| format!("{} of {limit} tokens", used.tokens));
+    let dollars = record
+        .limits
+        .picos_per_day
+        .map(|limit| format!("{} of {} dollars", Usd::from_picos(used.picos), Usd::from_picos(limit)));
+    let limited: Vec<String> = tokens.into_iter().chain(dollars).collect();
+    Ok(if limited.is_empty() { "no limits".to_owned() } else { format!("{} today", limited.join(", ")) })
+}
+
+fn describe(record: &KeyRecord) -> Value {
+    json!({
+        "id": record.id,
+        "user": record.user,
+        "label": record.label,
+        "tokens_per_day": record.limits.tokens_per_day,
+        "usd_per_day": record.limits.picos_per_day.map(Usd::from_picos),
+        "created": record.created,
+        "revoked": record.revoked,
+    })
+}

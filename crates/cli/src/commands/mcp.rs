@@ -1,0 +1,34 @@
+//! `larder mcp`: the tools of an agent, on standard input and output. Prints nothing else there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use larder_server::mcp::{self, Guest, Roots};
+
+use crate::args::McpArgs;
+use crate::context::{Context, project_dir};
+use crate::error::CliError;
+
+pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
+    let folders = if args.roots.is_empty() { vec![default_root(context)?] } else { args.roots };
+    let roots = Roots::open(&folders).map_err(|error| CliError::Fixable(error.to_string()))?;
+    let guest = Guest {
+        engine: Arc::new(context.engine()?),
+        asking: context.config.asking(),
+        roots: Arc::new(roots),
+        purse: None,
+    };
+    mcp::stdio(guest).await.map_err(|error| CliError::Fixable(error.to_string()))
+}
+
+/// The project folder or this one; not a whole file system, which some clients start their servers in.
+fn default_root(context: &Context) -> Result<PathBuf, CliError> {
+    let folder = project_dir(&context.global).unwrap_or_else(|| PathBuf::from("."));
+    let real = folder.canonicalize().map_err(|source| CliError::Read { path: folder.clone(), source })?;
+    if real.parent().is_some() {
+        return Ok(folder);
+    }
+    let words =
+        format!("this would open all of {} to tools; name a folder with --root or --project", real.display());
+    Err(CliError::Usage(words))
+}

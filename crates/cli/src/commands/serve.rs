@@ -1,0 +1,93 @@
+//! `larder serve`: the gateway, in the foreground until it is asked to stop.
+
+use std::net::SocketAddr;
+
+use larder_core::recipe::Diagnostic;
+use larder_server::app::{App, Load, Loaded};
+use larder_server::reload::Watched;
+use larder_server::serve;
+use larder_store::Store;
+use tokio::net::TcpListener;
+
+use crate::args::{Global, ServeArgs};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+/// What a reload looks at, in the project's folder.
+const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
+
+pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
+    let flags = flags(args);
+    let context = Context::with_flags(global.clone(), &flags)?;
+    let store = context.whole_store()?;
+    let watched = Watched::new(WATCHED.iter().map(|name| context.folder().join(name)).collect());
+    let app = App::new(store.clone(), loader(global, flags, store))?;
+    let gateway = app.current().gateway.clone();
+    let address = gateway.listen;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        CliError::Fixable(format!("cannot listen on {address}: {error}; name another place with --listen"))
+    })?;
+    greet(&app, listener.local_addr().unwrap_or(address))?;
+    let cut = serve::run(app, listener, watched, serve::asked_to_stop()).await;
+    if cut > 0 {
+        output::say(&format!(
+            "{cut} connections were cut: their requests did not end within the time of drain_s"
+        ));
+    }
+    Ok(())
+}
+
+fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
+    let given = [
+        ("gateway.listen", &args.listen),
+        ("gateway.openai", &args.openai),
+        ("gateway.anthropic", &args.anthropic),
+    ];
+    given.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
+}
+
+/// Reads settings, recipes and models anew.
+fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> Box<Load> {
+    Box::new(move || {
+        let words = |error: CliError| error.to_string();
+        let context = Context::with_flags(global.clone(), &flags).map_err(words)?;
+        let project = context.project().map_err(words)?;
+        let errors: Vec<Diagnostic> =
+            project.check().diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
+        if !errors.is_empty() {
+            return Err(project.render(&errors));
+        }
+        let user = store.user(&context.global.user).map_err(|error| error.to_string())?;
+        let engine = context.engine_over(project, user, context.config.policy()).map_err(words)?;
+        Ok(Loaded { config: context.config, engine })
+    })
+}
+
+/// Says what is served and how a client is pointed at it.
+fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
+    let current = app.current();
+    output::line(&format!("larder serves http://{address}"))?;
+    output::line(&format!("  OpenAI clients     OPENAI_BASE_URL=http://{address}/v1"))?;
+    output::line(&format!("  Anthropic clients  ANTHROPIC_BASE_URL=http://{address}"))?;
+    output::line(&format!("  MCP clients        http://{address}/mcp"))?;
+    output::line(&format!("  dashboard          http://{address}/"))?;
+    let models: Vec<&str> = current.routes.models().map(|(name, _)| name).collect();
+    let recipes = current.shared().project.check().recipes.iter().count();
+    let models = if models.is_empty() { "none in larder.toml".to_owned() } else { models.join(", ") };
+    output::line(&format!("models: {models}; recipes: {recipes}, as recipe/<category>/<name>"))?;
+    for upstream in &current.gateway.upstreams {
+        output::line(&format!(
+            "other models in {}'s formats: {}",
+            upstream.provider.as_str(),
+            upstream.base_url
+        ))?;
+    }
+    if !app.store.has_keys()? && !current.gateway.require_keys {
+        output::line(
+            "no keys yet, so programs on this machine need none and nobody else is let in; make one with \
+             `larder keys create`",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `larder serve` as a process: what it says, that it stops and reloads as it is told, and what a crash leaves.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command};
+
+use serde_json::{Value, json};
+use support::{Shop, reply_text};
+
+/// A gateway under way.
+struct Served {
+    process: Child,
+    address: String,
+    greeting: String,
+}
+
+impl Served {
+    fn start(shop: &Shop, args: &[&str]) -> Self {
+        let mut process = shop.start(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        let mut greeting = String::new();
+        // The last line says whether there are keys.
+        while !greeting.contains("keys") && out.read_line(&mut greeting).unwrap() > 0 {}
+        let address =
+            greeting.lines().next().unwrap().strip_prefix("larder serves http://").unwrap().to_owned();
+        Self { process, address, greeting }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Status and body of the reply to a request.
+    fn post(&self, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let body = body.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// Waits for the end; gives the exit code and what was said on stderr.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.process.wait().unwrap().code(), said)
+    }
+}
+
+fn hi() -> Value {
+    json!({"model": "stub", "messages": [{"role": "user", "content": "hi"}]})
+}
+
+fn flood() -> Value {
+    let log: String =
+        (1..=600).map(|line| format!("line {line} of the log took {} ms\n", line * 7)).collect();
+    json!({"model": "stub", "messages": [
+        {"role": "user", "content": "What is slow?"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "logs", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": log}]})
+}
+
+#[test]
+fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
+    let shop = Shop::with_provider([reply_text("hello")]);
+    let served = Served::start(&shop, &["--openai", "https://models.example/v1"]);
+    let address = &served.address;
+    for words in [
+        format!("OPENAI_BASE_URL=http://{address}/v1"),
+        format!("ANTHROPIC_BASE_URL=http://{address}"),
+        format!("http://{address}/mcp"),
+        "models: stub; recipes: 3".to_owned(),
+        "https://models.example/v1".to_owned(),
+        "no keys yet".to_owned(),
+    ] {
+        assert!(served.greeting.contains(&words), "{words}: {}", served.greeting);
+    }
+    let (status, body) = served.post("/v1/chat/completions", &hi());
+    assert!(status == 200 && body.contains("hello"), "{body}");
+    served.signal("TERM");
+    assert_eq!(served.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
+    let shop = Shop::with_provider([reply_text("hello"), reply_text("hello")]);
+    let served = Served::start(&shop, &[]);
+    shop.configure("", "[policy]\nprompt_budget_overide = 5\n");
+    served.signal("HUP");
+    // The refusal is the first thing that the process says.
+    let mut process = served;
+    let mut err = BufReader::new(process.process.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("prompt_budget_override") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "it ends without a word");
+    }
+    assert_eq!(process.post("/v1/chat/completions", &hi()).0, 200);
+    shop.configure("", "[policy]\nprompt_budget_override = 5\n");
+    process.signal("HUP");
+    while process.post("/v1/chat/completions", &hi()).0 != 400 {}
+    process.signal("TERM");
+    assert!(process.process.wait().unwrap().success());
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_said_whole() {
+    let shop = Shop::with_provider([]);
+    shop.configure("", "[gateway]\nlisten = \"here\"\nretrys = 1\n");
+    let ran = shop.fails(1, &["serve"]);
+    assert!(
+        ran.err.contains("gateway.listen cannot be here") && ran.err.contains("gateway.retries"),
+        "{}",
+        ran.err
+    );
+    shop.configure("", "");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    assert!(shop.fails(1, &["serve", "--listen", &address]).err.contains("--listen"));
+    assert!(shop.fails(1, &["serve", "--openai", "ftp://x"]).err.contains("gateway.openai"));
+    shop.configure("", "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_env = \"NOT_SET\"\n");
+    assert!(shop.fails(1, &["serve", "--listen", "127.0.0.1:0"]).err.contains("NOT_SET"));
+}
+
+#[test]
+fn a_killed_gateway_leaves_no_pointer_that_leads_nowhere() {
+    let shop = Shop::with_provider(vec![reply_text("ok"); 4]);
+    let served = Served::start(&shop, &[]);
+    assert_eq!(served.post("/v1/chat/completions", &flood()).0, 200);
+    served.signal("KILL");
+    served.end();
+    let first = shop.seen()[0].json()["messages"][2]["content"].as_str().unwrap().to_owned();
+    let at = first.find("lp1-").unwrap();
+    let pointer = &first[at..at + 24];
+    let whole = shop.ok(&["rehydrate", pointer]).out;
+    assert_eq!(whole, flood()["messages"][2]["content"].as_str().unwrap());
+    let again = Served::start(&shop, &[]);
+    assert_eq!(again.post("/v1/chat/completions", &flood()).0, 200);
+    again.signal("TERM");
+    assert_eq!(again.end().0, Some(0));
+    assert_eq!(shop.seen()[0].body, shop.seen()[1].body, "the same bytes after a crash");
+    shop.ok(&["verify"]);
+}
