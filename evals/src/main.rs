@@ -9,8 +9,8 @@ use larder_evals::suites::{SUITES, Suite};
 use larder_evals::{Failure, corpora, fuzz, peer, pictures, report};
 
 const USAGE: &str = "\
-larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, text, memory, linked,
-                                                speed, schema or all
+larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, text, traces, memory,
+                                                linked, speed, schema or all
 larder-evals fuzz TYPE… [--seconds N] [--seed N]  break condensers; TYPE as in `larder condense --type`, or all
 larder-evals peer                               JSON lines in and out, for evals/peers/compare.py
 larder-evals pictures                           write the pictures of docs/guide/condensing.md

@@ -8,6 +8,7 @@ mod logs;
 mod memory;
 mod speed;
 mod text;
+mod traces;
 
 use std::path::Path;
 
@@ -21,12 +22,13 @@ use crate::{Failure, measure};
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 8] = [
+pub const SUITES: [(&str, Suite); 9] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
     ("html", html::measure),
     ("text", text::measure),
+    ("traces", traces::measure),
     ("memory", memory::measure),
     ("linked", linked::measure),
     ("speed", speed::measure),

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The scripted provider of tests/clients with figures as providers report them: usage grows with what was sent, what a
+request has in common with an earlier one was cached, and some questions have answers of their own.
+
+    upstream.py PORT RECORD ANSWERS      # ANSWERS: a JSON object: words of the user -> what is said to them
+"""
+import http.server
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+
+PLAIN = pathlib.Path(__file__).resolve().parent.parent / "clients" / "upstream.py"
+spec = importlib.util.spec_from_file_location("plain_upstream", PLAIN)
+plain = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(plain)
+
+# Characters per token, and the step in which caches count.
+PER_TOKEN, STEP = 4, 128
+seen = []
+
+
+def counted(raw):
+    """Tokens in, and how many of them were cached."""
+    text = raw.decode("utf-8", "replace")
+    cached = max((len(os.path.commonprefix([text, before])) for before in seen), default=0) // PER_TOKEN
+    seen.append(text)
+    return len(text) // PER_TOKEN, cached // STEP * STEP if cached >= 1024 else 0
+
+
+class Handler(plain.Handler):
+    def record(self, raw):
+        self.tokens, self.cached = counted(raw) if raw else (0, 0)
+        return super().record(raw)
+
+    def json(self, value, status=200, **headers):
+        usage = value.get("usage") if isinstance(value, dict) else None
+        if usage and "prompt_tokens_details" in usage:
+            said = 40 + len(json.dumps(value)) // PER_TOKEN % 200
+            usage |= {"prompt_tokens": self.tokens, "completion_tokens": said, "total_tokens": self.tokens + said}
+            usage["prompt_tokens_details"] = {"cached_tokens": self.cached}
+        elif usage and "cache_read_input_tokens" in usage:
+            usage |= {"input_tokens": self.tokens - self.cached, "cache_read_input_tokens": self.cached, "output_tokens": 120}
+        super().json(value, status, **headers)
+
+
+def decide(wire, body):
+    asked = next((text for role, text in reversed(list(wire.history(body))) if role == "user"), "")
+    said = next((said for words, said in answers.items() if words in asked), None)
+    return (said, [], None) if said is not None else scripted(wire, body)
+
+
+if __name__ == "__main__":
+    scripted, plain.decide = plain.decide, decide
+    answers = json.loads(pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+    server.record = sys.argv[2]
+    server.daemon_threads = True
+    server.serve_forever()
