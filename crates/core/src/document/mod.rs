@@ -1,17 +1,68 @@
-//! The documents of a turn: what a recipe reads of `context.md`, and how a section is added to it.
+//! Documents: the files of turns and of memory, each with one writer and one reader, and the links between them.
 //!
-//! Knows sections; does not know recipes, packs, budgets or where a document is stored. Everything here takes a
-//! text and gives a text.
+//! A text is the truth and a value is a reading of it: what people change in a file stays, and what cannot be
+//! understood is reported with its line. Everything here takes a text and gives a text; nothing knows recipes, packs,
+//! budgets, or how a file is stored.
+//!
+//! | | |
+//! |---|---|
+//! | `context.md` | [`context`], appended to by [`append_section`], [`extend_section`], [`append_compaction`]; seen through [`select`] |
+//! | other Markdown | [`Document`] of a [`DocumentValue`]; any note: [`Note`] and its [`Frontmatter`] |
+//! | JSON | [`read_json`], [`write_json`], [`rewrite_json`] |
+//! | links | [`links`] |
+//! | names and places | [`VaultPath`], [`safe_name`], [`layout`] |
+//! | how long knowledge lives | [`lifecycle`] |
 
+mod analysis;
+mod answers;
+mod blocks;
+pub mod context;
+mod file;
+mod json;
+pub mod layout;
+pub mod lifecycle;
+pub mod links;
+mod memory;
+mod meta;
+mod names;
+mod note;
+mod page;
+mod problem;
 mod query;
+mod quote;
+mod research;
+mod sync;
+mod tool_results;
+mod turn_files;
+mod value;
+mod vault_notes;
 mod write;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::content::sections::{Section, SectionId, Sections};
 
+pub use analysis::{ContentReference, QueryAnalysis};
+pub use answers::{Response, Ticket};
+pub use file::{Document, DocumentValue};
+pub use json::{read_json, rewrite_json, write_json};
+pub use memory::{
+    FactLine, FactRecord, FactRecords, Facts, PreferenceLine, PreferenceRecord, PreferenceRecords,
+    Preferences, SiteKnowledge, SitePattern,
+};
+pub use meta::{ContentKind, Meta, Tag};
+pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
+pub use note::{Frontmatter, Note};
+pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
+pub use problem::{Problem, Reading};
 pub use query::{original_query, query_body};
-pub use write::{append_section, escape, unescape};
+pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
+pub use tool_results::{ToolResult, ToolResults};
+pub use turn_files::{Mode, RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
+pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, Ttl, ValueError};
+pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
+pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};
 
 /// What a recipe sees of `context.md`: one version of each section it selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +75,17 @@ pub struct View<'t> {
 }
 
 impl<'t> View<'t> {
-    /// Heading and body of a shown section, as written.
-    pub fn text_of(&self, section: &Section) -> &'t str {
-        self.slice(&section.range)
+    /// Heading and body of a shown section: as written, or from its last compaction on (C7).
+    pub fn text_of(&self, section: &Section) -> Cow<'t, str> {
+        let body = self.body_of(section);
+        match write::compactions(body).last() {
+            None => Cow::Borrowed(self.slice(&section.range)),
+            Some(at) => Cow::Owned(format!(
+                "{}{}",
+                self.slice(&(section.range.start..section.body.start)),
+                &body[at..]
+            )),
+        }
     }
 
     /// The body of a shown section, as written.
@@ -42,7 +101,7 @@ impl<'t> View<'t> {
             if !joined.is_empty() && !joined.ends_with('\n') {
                 joined.push('\n');
             }
-            joined.push_str(self.text_of(section));
+            joined.push_str(&self.text_of(section));
         }
         joined
     }

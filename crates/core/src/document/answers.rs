@@ -1,0 +1,52 @@
+//! `ticket.md` and `response.md`: the whole plan and the whole answer, where the sections hold digests (C22).
+
+use super::VaultPath;
+use super::blocks::{Grammar, Writer, blocks};
+use super::context::TaskPlan;
+use super::file::DocumentValue;
+use super::problem::{Problem, Reading};
+
+const TICKET: &str = "# Ticket";
+const RESPONSE: &str = "# Response";
+
+static RESPONSE_GRAMMAR: Grammar = Grammar { heads: &[RESPONSE], labels: &[] };
+
+/// The plan as the planner wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket(pub TaskPlan);
+
+impl DocumentValue for Ticket {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&super::context::PLAN);
+        writer.head(TICKET);
+        self.0.write_into(&mut writer, at);
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let plan = TaskPlan::read_from(&blocks(body, &super::context::PLAN, line), at, &mut problems);
+        Reading::new(plan.map(Self), problems)
+    }
+}
+
+/// The answer as the user got it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response(pub String);
+
+impl DocumentValue for Response {
+    fn write_body(&self, _: &VaultPath) -> String {
+        let mut writer = Writer::new(&RESPONSE_GRAMMAR);
+        writer.head(RESPONSE);
+        writer.text(&self.0);
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+        let blocks = blocks(body, &RESPONSE_GRAMMAR, line);
+        match blocks.iter().find(|block| block.head == RESPONSE) {
+            Some(block) => Reading::new(Some(Self(block.text("").unwrap_or_default())), Vec::new()),
+            None => Reading::new(None, vec![Problem::new(line, format!("{RESPONSE:?} is missing"))]),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A Markdown document of ours: frontmatter and a value. Its writer always gives frontmatter, its reader bears that
+//! there is none (C81).
+
+use super::note::Note;
+use super::problem::Reading;
+use super::write::{escape, unescape};
+use super::{Meta, VaultPath};
+
+/// What a Markdown document holds.
+pub trait DocumentValue: Sized {
+    /// The body, for a document that stands at `at`.
+    fn write_body(&self, at: &VaultPath) -> String;
+
+    /// Reads a body whose first line has this number in the file.
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self>;
+}
+
+/// A document with its frontmatter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document<T> {
+    /// Its frontmatter; none where somebody took it away.
+    pub meta: Option<Meta>,
+    /// What it holds.
+    pub value: T,
+}
+
+impl<T: DocumentValue> Document<T> {
+    /// A document with frontmatter.
+    pub const fn new(meta: Meta, value: T) -> Self {
+        Self { meta: Some(meta), value }
+    }
+
+    /// The whole file, which stands at `at`. Nothing in it can pass for a section of `context.md`, wherever somebody
+    /// may put it.
+    pub fn write(&self, at: &VaultPath) -> String {
+        let front = self.meta.as_ref().map(Meta::write).unwrap_or_default();
+        front.as_str().to_owned() + &escape(&self.value.write_body(at))
+    }
+
+    /// Reads a whole file that stands at `at`.
+    pub fn read(text: &str, at: &VaultPath) -> Reading<Self> {
+        let note = Note::parse(text);
+        let body = T::read_body(&unescape(&note.body), note.body_line(), at);
+        let meta = match note.frontmatter.as_str() {
+            "" => Reading::new(None, Vec::new()),
+            _ => Meta::read(&note.frontmatter),
+        };
+        let problems = meta.problems.into_iter().chain(body.problems).collect();
+        Reading::new(body.value.map(|value| Self { meta: meta.value, value }), problems)
+    }
+}

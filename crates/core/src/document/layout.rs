@@ -1,0 +1,220 @@
+//! Where every document stands, from the root of the vault (R1-13, C76 to C79).
+//!
+//! The root of the vault is the root of the data, so a wikilink gives the whole path (C78). Knows no files.
+
+use super::names::{VaultPath, safe_name, turn_name, url_slug};
+use super::value::Timestamp;
+
+/// The folder of one user: `users/{id}` (R1-13.1). Users are walls: nothing of another user lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserPlace {
+    name: String,
+}
+
+impl UserPlace {
+    /// The place of any user id; ids that are no plain names get a folder named by their hash.
+    pub fn new(user: &str) -> Self {
+        Self { name: safe_name(user) }
+    }
+
+    fn file(&self, path: &str) -> VaultPath {
+        VaultPath::of_safe(format!("users/{}/{path}", self.name))
+    }
+
+    /// The user's preferences, readable (R1-7.1).
+    pub fn preferences(&self) -> VaultPath {
+        self.file("preferences.md")
+    }
+
+    /// What was learned about and for the user, readable (R1-7.1).
+    pub fn facts(&self) -> VaultPath {
+        self.file("facts.md")
+    }
+
+    /// The records of one kind: `memory/{kind}.json` (C76).
+    pub fn memory(&self, kind: &str) -> VaultPath {
+        self.file(&format!("memory/{}.json", safe_name(kind)))
+    }
+
+    /// The index of the memory (R1-9.23).
+    pub fn memory_index(&self) -> VaultPath {
+        self.file("memory/index.md")
+    }
+
+    /// The index of the turns (R1-9.23).
+    pub fn turns_index(&self) -> VaultPath {
+        self.file("turns/index.md")
+    }
+
+    /// The generated view over research on one topic: `research_cache/{topic}.json` (C77).
+    pub fn research(&self, topic: &str) -> VaultPath {
+        self.file(&format!("research_cache/{}.json", safe_name(topic)))
+    }
+
+    /// The index of the research (R1-9.23).
+    pub fn research_index(&self) -> VaultPath {
+        self.file("research_cache/index.md")
+    }
+
+    /// One turn of this user; numbers are per user (R1-13.16).
+    pub fn turn(&self, number: u32) -> TurnPlace {
+        TurnPlace { folder: format!("users/{}/turns/{}", self.name, turn_name(number)), number }
+    }
+
+    /// Where the turn goes when it is old: `archive/YYYY-MM/{user}/turn_XXXXXX` (R1-13.14).
+    pub fn archived_turn(&self, number: u32, at: Timestamp) -> TurnPlace {
+        TurnPlace { folder: format!("archive/{}/{}/{}", at.month(), self.name, turn_name(number)), number }
+    }
+}
+
+/// The folder of one turn (R1-13.2).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TurnPlace {
+    folder: String,
+    number: u32,
+}
+
+macro_rules! turn_files {
+    ($($(#[$doc:meta])* $method:ident = $name:literal),+ $(,)?) => {
+        impl TurnPlace {
+            $($(#[$doc])* pub fn $method(&self) -> VaultPath { self.file($name) })+
+        }
+    };
+}
+
+turn_files! {
+    /// §0 to §6 (R1-13.3).
+    context = "context.md",
+    /// What phase 0 found out about the query (R1-5.1).
+    query_analysis = "query_analysis.json",
+    /// The whole task plan (R1-13.3, C22).
+    ticket = "ticket.md",
+    /// The whole answer (C22).
+    response = "response.md",
+    /// Full research (R1-4.1).
+    research = "research.md",
+    /// The same as data (R1-13.4).
+    research_json = "research.json",
+    /// Every call of a tool with its whole result (R1-13.4).
+    tool_results = "toolresults.md",
+    /// Times, tokens, costs (R1-13.5).
+    metrics = "metrics.json",
+    /// What the turn is and how it stands (R1-13.5).
+    metadata = "metadata.json",
+}
+
+impl TurnPlace {
+    /// The turn's number.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The folder, without `/` at its end.
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    fn file(&self, name: &str) -> VaultPath {
+        VaultPath::of_safe(format!("{}/{name}", self.folder))
+    }
+
+    /// The capture of a page that the turn visited: `webpage_cache/{url_slug}/` (R1-6.1).
+    pub fn page(&self, url: &str) -> PagePlace {
+        let slug = url_slug(url);
+        PagePlace { folder: format!("{}/webpage_cache/{slug}", self.folder), slug }
+    }
+}
+
+/// The folder of one captured page (R1-13.6).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PagePlace {
+    folder: String,
+    slug: String,
+}
+
+impl PagePlace {
+    /// The name of the folder.
+    pub fn slug(&self) -> &str {
+        &self.slug
+    }
+
+    fn file(&self, name: &str) -> VaultPath {
+        VaultPath::of_safe(format!("{}/{name}", self.folder))
+    }
+
+    /// What was captured, and what it can answer.
+    pub fn manifest(&self) -> VaultPath {
+        self.file("manifest.json")
+    }
+
+    /// The page's text.
+    pub fn content(&self) -> VaultPath {
+        self.file("page_content.md")
+    }
+
+    /// The page's structured data.
+    pub fn data(&self) -> VaultPath {
+        self.file("extracted_data.json")
+    }
+
+    /// The page as it looked.
+    pub fn screenshot(&self) -> VaultPath {
+        self.file("screenshot.png")
+    }
+}
+
+/// What is known of a site, for all users: `site_knowledge/{domain}.json` (R1-7.2).
+pub fn site_knowledge(domain: &str) -> VaultPath {
+    VaultPath::of_safe(format!("site_knowledge/{}.json", safe_name(&domain.to_lowercase())))
+}
+
+/// The metrics of one day: `observability/daily/YYYY-MM-DD.json` (R1-13.8).
+pub fn daily_metrics(at: Timestamp) -> VaultPath {
+    VaultPath::of_safe(format!("observability/daily/{}.json", at.day()))
+}
+
+/// The readable note beside a file that is not Markdown: `metrics.json` → `metrics.json.md` (R1-9.21, C80).
+pub fn wrapper(file: &VaultPath) -> VaultPath {
+    VaultPath::of_safe(format!("{file}.md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_stand_where_the_layout_says() {
+        let at: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
+        let user = UserPlace::new("henry");
+        let turn = user.turn(815);
+        for (path, expected) in [
+            (user.preferences(), "users/henry/preferences.md"),
+            (user.memory("facts"), "users/henry/memory/facts.json"),
+            (user.research("commerce.laptop"), "users/henry/research_cache/commerce.laptop.json"),
+            (turn.context(), "users/henry/turns/turn_000815/context.md"),
+            (user.archived_turn(815, at).metadata(), "archive/2026-01/henry/turn_000815/metadata.json"),
+            (site_knowledge("Amazon.com"), "site_knowledge/amazon.com.json"),
+            (daily_metrics(at), "observability/daily/2026-01-05.json"),
+            (wrapper(&turn.metrics()), "users/henry/turns/turn_000815/metrics.json.md"),
+        ] {
+            assert_eq!(path.as_str(), expected);
+        }
+        let page = turn.page("https://www.reddit.com/r/x/comments/1");
+        assert!(page.manifest().as_str().starts_with("users/henry/turns/turn_000815/webpage_cache/reddit_"));
+    }
+
+    #[test]
+    fn no_id_leaves_its_place() {
+        for hostile in ["..", "../../etc", "/etc/passwd", "a/b", "con", "a\0b", "", "x\u{202e}y"] {
+            let user = UserPlace::new(hostile);
+            for path in [
+                user.memory(hostile),
+                user.research(hostile),
+                user.turn(1).page(hostile).content(),
+                site_knowledge(hostile),
+            ] {
+                assert_eq!(VaultPath::new(path.as_str()), Some(path.clone()), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What is remembered: records in `memory/*.json`, their readable renderings `preferences.md` and `facts.md`, and what
+//! is known of sites (R1-7, C76, C103).
+//!
+//! The records are the truth; the renderings show them and can be edited: what people add stays, what they change is
+//! read back.
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::{Grammar, Writer, blocks, item};
+use super::file::DocumentValue;
+use super::links::DualLink;
+use super::problem::{Problem, Reading};
+use super::quote::{block_id_at_end, inline, inline_without, uninline};
+use super::sync::{Entry, sync};
+use super::{BlockId, Scope, Score, Timestamp, Ttl, VaultPath};
+
+const PREFERENCES: &str = "# Preferences";
+const FACTS: &str = "# Facts";
+
+static PREFERENCES_GRAMMAR: Grammar = Grammar { heads: &[PREFERENCES], labels: &[] };
+static FACTS_GRAMMAR: Grammar = Grammar { heads: &[FACTS], labels: &[] };
+
+/// `memory/facts.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FactRecords {
+    /// In the order in which they were learned.
+    #[serde(default)]
+    pub facts: Vec<FactRecord>,
+}
+
+/// One remembered statement (C103).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactRecord {
+    /// Never changes (R4-4.8).
+    pub id: BlockId,
+    /// Such as `People` (R4-4.7).
+    pub category: String,
+    /// The statement.
+    pub fact: String,
+    /// The document that says so.
+    #[serde(default)]
+    pub source: Option<VaultPath>,
+    /// For whom it counts: one conversation (`new`), the user, everybody.
+    pub scope: Scope,
+    /// How sure it is; what promotion calls trust (R1-12.6).
+    pub confidence: Score,
+    /// How often it was of use (R1-12.7).
+    #[serde(default)]
+    pub uses: u32,
+    /// How long it may be believed; only what is evergreen is promoted beyond the user (C84).
+    pub ttl: Ttl,
+    /// When it was learned.
+    pub created_at: Timestamp,
+    /// When it was last learned anew.
+    pub updated_at: Timestamp,
+}
+
+/// `memory/preferences.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PreferenceRecords {
+    /// In the order in which they were learned.
+    #[serde(default)]
+    pub preferences: Vec<PreferenceRecord>,
+}
+
+/// One thing that the user likes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreferenceRecord {
+    /// Its name, such as `favorite_hamster`.
+    pub id: String,
+    /// Such as `Syrian`.
+    pub value: String,
+    /// The turn that said so.
+    #[serde(default)]
+    pub source: Option<VaultPath>,
+    /// When it was last said.
+    pub updated_at: Timestamp,
+}
+
+/// `site_knowledge/{domain}.json`: what was learned of a site, for all users (R1-7.2). Nothing of a user stands here
+/// (R1-7.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteKnowledge {
+    /// Such as `amazon.com`.
+    pub domain: String,
+    /// When something was last learned.
+    pub updated_at: Timestamp,
+    /// How far the site can be trusted.
+    #[serde(default)]
+    pub reliability: Option<Score>,
+    /// What was learned.
+    #[serde(default)]
+    pub patterns: Vec<SitePattern>,
+}
+
+/// One thing that was learned of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SitePattern {
+    /// Never changes.
+    pub id: String,
+    /// Such as `price` or `pagination`.
+    pub kind: String,
+    /// What there is to know, in words or as a selector.
+    pub pattern: String,
+    /// How sure it is.
+    pub confidence: Score,
+    /// How often it was of use.
+    #[serde(default)]
+    pub uses: u32,
+    /// When it last worked.
+    pub last_seen: Timestamp,
+}
+
+/// `preferences.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preferences(pub Vec<PreferenceLine>);
+
+/// One preference as it is shown: `- favorite_hamster: Syrian`, and where that is known from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreferenceLine {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The document that says so.
+    pub source: Option<DualLink>,
+}
+
+/// `facts.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts(pub Vec<FactLine>);
+
+/// One fact as it is shown: `- statement (People, user, 0.9) ^fact-001`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactLine {
+    /// The record's id; none for what people wrote themselves.
+    pub id: Option<BlockId>,
+    /// The statement.
+    pub fact: String,
+    /// Its category.
+    pub category: String,
+    /// For whom it counts.
+    pub scope: Scope,
+    /// How sure it is.
+    pub confidence: Option<Score>,
+    /// The document that says so.
+    pub source: Option<DualLink>,
+}
+
+fn source_link(source: Option<&VaultPath>) -> Option<DualLink> {
+    source.map(|file| DualLink::new(file.clone(), file.folder().rsplit('/').next().unwrap_or_default()))
+}
+
+impl From<&PreferenceRecord> for PreferenceLine {
+    fn from(record: &PreferenceRecord) -> Self {
+        let source = source_link(record.source.as_ref());
+        Self { name: record.id.clone(), value: record.value.clone(), source }
+    }
+}
+
+impl From<&FactRecord> for FactLine {
+    fn from(record: &FactRecord) -> Self {
+        Self {
+            id: Some(record.id.clone()),
+            fact: record.fact.clone(),
+            category: record.category.clone(),
+            scope: record.scope,
+            confidence: Some(record.confidence),
+            source: source_link(record.source.as_ref()),
+        }
+    }
+}
+
+/// ` ([…](…) | [[…]])`.
+fn write_source(source: Option<&DualLink>, at: &VaultPath) -> String {
+    source.map(|link| format!(" ({})", link.both(at))).unwrap_or_default()
+}
+
+/// The line before its source, and the source. No text of others holds `](`.
+fn split_source<'l>(line: &'l str, at: &VaultPath) -> (&'l str, Option<DualLink>) {
+    let start = line.find("](").and_then(|link| line[..link].rfind(" (["));
+    let source = start.and_then(|start| Some((&line[..start], DualLink::read(&line[start..], at)?)));
+    source.map_or((line, None), |(before, source)| (before, Some(source)))
+}
+
+impl PreferenceLine {
+    fn write(&self, at: &VaultPath) -> String {
+        format!(
+            "- {}: {}{}",
+            inline_without(&self.name, &[':']),
+            inline(&self.value),
+            write_source(self.source.as_ref(), at)
+        )
+    }
+
+    fn read(item: &str, at: &VaultPath) -> Option<Self> {
+        let (name, rest) = item.split_once(':')?;
+        let (value, source) = split_source(rest, at);
+        Some(Self { name: uninline(name), value: uninline(value), source })
+    }
+}
+
+impl FactLine {
+    fn write(&self, at: &VaultPath) -> String {
+        let confidence = self.confidence.map(|confidence| format!(", {confidence}")).unwrap_or_default();
+        let source = write_source(self.source.as_ref(), at);
+        let id = self.id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+        let category = inline_without(&self.category, &[',', '(', ')']);
+        format!("- {} ({category}, {}{confidence}){source}{id}", inline(&self.fact), self.scope)
+    }
+
+    fn read(item: &str, at: &VaultPath) -> Self {
+        let (rest, id) = match block_id_at_end(item) {
+            Some((place, id)) => (item[..place].trim_end(), BlockId::new(id)),
+            None => (item, None),
+        };
+        let (rest, source) = split_source(rest, at);
+        let line = Self {
+            id,
+            fact: uninline(rest),
+            category: String::new(),
+            scope: Scope::New,
+            confidence: None,
+            source,
+        };
+        let details = rest.trim_end().strip_suffix(')').and_then(|rest| rest.rsplit_once('('));
+        let details = details.filter(|(fact, _)| fact.is_empty() || fact.ends_with(' '));
+        let Some((fact, details)) = details else { return line };
+        let mut details = details.split(',').map(str::trim);
+        let (category, scope) = (details.next(), details.next().and_then(|scope| scope.parse().ok()));
+        let (Some(category), Some(scope)) = (category, scope) else { return line };
+        let confidence = details.next().and_then(|confidence| confidence.parse().ok());
+        Self { fact: uninline(fact), category: uninline(category), scope, confidence, ..line }
+    }
+}
+
+impl Preferences {
+    /// The document `text`, which stands at `at`, with these preferences. Lines of others stay; a preference that is
+    /// gone from here goes.
+    pub fn update(&self, text: &str, at: &VaultPath) -> String {
+        let key = |line: &str| Some(PreferenceLine::read(item(line)?, at)?.name);
+        let entry = |line: &PreferenceLine| Entry { key: line.name.clone(), line: line.write(at) };
+        sync(text, PREFERENCES, &self.0.iter().map(entry).collect::<Vec<_>>(), key, |_| false)
+    }
+}
+
+impl Facts {
+    /// The document `text`, which stands at `at`, with these facts. Lines without a name are somebody's own and stay;
+    /// a fact that is gone from here goes.
+    pub fn update(&self, text: &str, at: &VaultPath) -> String {
+        let key = |line: &str| FactLine::read(item(line)?, at).id;
+        let named = self.0.iter().filter_map(|line| Some((line.id.clone()?, line)));
+        let entries: Vec<_> = named.map(|(key, line)| Entry { key, line: line.write(at) }).collect();
+        sync(text, FACTS, &entries, key, |_| false)
+    }
+}
+
+impl DocumentValue for Preferences {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&PREFERENCES_GRAMMAR);
+        writer.head(PREFERENCES);
+        self.0.iter().for_each(|line| writer.line(&line.write(at)));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let items = blocks(body, &PREFERENCES_GRAMMAR, line).into_iter().flat_map(|block| block.items(""));
+        let read = items.filter_map(|(line, item)| {
+            let read = PreferenceLine::read(item, at);
+            if read.is_none() {
+                problems.push(Problem::new(line, "expected `name: value`; the line stays and is not read"));
+            }
+            read
+        });
+        let read = read.collect();
+        Reading::new(Some(Self(read)), problems)
+    }
+}
+
+impl DocumentValue for Facts {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&FACTS_GRAMMAR);
+        writer.head(FACTS);
+        self.0.iter().for_each(|line| writer.line(&line.write(at)));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let items = blocks(body, &FACTS_GRAMMAR, line).into_iter().flat_map(|block| block.items(""));
+        Reading::new(Some(Self(items.map(|(_, item)| FactLine::read(item, at)).collect())), Vec::new())
+    }
+}

@@ -1,0 +1,126 @@
+//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json` (R1-6). What stands on a page is data:
+//! its text stands in a fence, where nothing counts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::blocks::{Grammar, Writer, blocks};
+use super::file::DocumentValue;
+use super::problem::{Problem, Reading};
+use super::quote::{inline, uninline};
+use super::{Timestamp, VaultPath};
+
+const TITLE: &str = "# Page Content: ";
+const TEXT: &str = "## Page Text";
+const ELEMENTS: &str = "## Visible Elements";
+
+static GRAMMAR: Grammar = Grammar { heads: &[TITLE, TEXT, ELEMENTS], labels: &["URL", "Captured"] };
+
+/// `manifest.json`: what was captured, and what it can answer (R1-6.4 to R1-6.7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The page's address.
+    pub url: String,
+    /// The name of the folder.
+    pub url_slug: String,
+    /// The page's title.
+    pub title: String,
+    /// When it was visited.
+    pub visited_at: Timestamp,
+    /// By which turn.
+    pub turn_number: u32,
+    /// What lies beside the manifest (R1-6.5).
+    #[serde(default)]
+    pub captured: Captured,
+    /// Simple facts, the first thing to look at (R1-6.6, R1-6.10).
+    #[serde(default)]
+    pub content_summary: ContentSummary,
+    /// Short questions that the capture answers (R1-6.7).
+    #[serde(default)]
+    pub answerable_questions: Vec<String>,
+}
+
+/// What lies beside the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Captured {
+    /// `page_content.md`.
+    pub page_content: bool,
+    /// `screenshot.png`.
+    pub screenshot: bool,
+    /// `extracted_data.json`.
+    pub extracted_data: bool,
+}
+
+/// Simple facts about a page.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContentSummary {
+    /// Such as `forum_thread`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it stands.
+    pub site: String,
+    /// Whether it is one page of several.
+    pub has_pagination: bool,
+    /// Such as `Page 1 of 3`.
+    pub page_info: Option<String>,
+    /// How many comments it has.
+    pub comment_count: Option<u64>,
+    /// Such as `title`, `comments`, `sidebar`.
+    pub visible_elements: Vec<String>,
+}
+
+/// `extracted_data.json`: structured data, different for every kind of page (R1-6.9).
+pub type ExtractedData = Map<String, Value>;
+
+/// `page_content.md` (R1-6.8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageContent {
+    /// The page's title.
+    pub title: String,
+    /// The page's address.
+    pub url: String,
+    /// When it was captured.
+    pub captured: Timestamp,
+    /// All text of the page.
+    pub text: String,
+    /// What can be seen on it.
+    pub visible_elements: Vec<String>,
+}
+
+impl DocumentValue for PageContent {
+    fn write_body(&self, _: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.head(&format!("{TITLE}{}", inline(&self.title)));
+        writer.text_field("URL", &self.url);
+        writer.field("Captured", &self.captured.to_string());
+        writer.head(TEXT);
+        writer.fenced(&self.text);
+        writer.head(ELEMENTS);
+        writer.list(self.visible_elements.iter().map(|element| inline(element)));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let blocks = blocks(body, &GRAMMAR, line);
+        let under = |head: &str| blocks.iter().find(|block| block.head == head);
+        let Some(title) = under(TITLE) else {
+            return Reading::new(
+                None,
+                vec![Problem::new(line, format!("{TITLE:?} and a title are missing"))],
+            );
+        };
+        let captured = title.required("Captured", &mut problems);
+        let elements = under(ELEMENTS).map(|block| block.items("")).unwrap_or_default();
+        let value = captured.map(|captured| Self {
+            title: uninline(&title.rest),
+            url: title.text("URL").unwrap_or_default(),
+            captured,
+            text: under(TEXT).and_then(|block| block.text("")).unwrap_or_default(),
+            visible_elements: elements.iter().map(|(_, element)| uninline(element)).collect(),
+        });
+        Reading::new(value, problems)
+    }
+}

@@ -1,0 +1,267 @@
+//! `research.md` and `research.json`: everything that one piece of research found (R1-4).
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::{Block, Grammar, Writer, blocks, item};
+use super::context::Claim;
+use super::file::DocumentValue;
+use super::links::DualLink;
+use super::problem::{Problem, Reading};
+use super::quote::{inline, uninline};
+use super::sync::{Entry, sync};
+use super::value::words;
+use super::{Intent, Score, Timestamp, VaultPath};
+
+const TITLE: &str = "# Research Document";
+const METADATA: &str = "## Metadata";
+const EVERGREEN: &str = "## Evergreen Knowledge";
+const SOURCES: &str = "### Reputable Sources";
+const FACTS: &str = "### General Facts";
+const TIME_SENSITIVE: &str = "## Time-Sensitive Data";
+const LISTINGS: &str = "### Current Listings";
+const CLAIMS: &str = "## Claims";
+const LINKED_FROM: &str = "## Linked From";
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[TITLE, METADATA, EVERGREEN, SOURCES, FACTS, TIME_SENSITIVE, LISTINGS, CLAIMS, LINKED_FROM],
+    labels: &[
+        "ID",
+        "Turn",
+        "Session",
+        "Query",
+        "Topic",
+        "Intent",
+        "Quality",
+        "Created",
+        "Expires",
+        "Supersedes",
+    ],
+};
+
+words! {
+    /// Whether something can be had.
+    Stock, "yes, no or unknown":
+    /// It can.
+    Yes = "yes" | "true" | "in stock",
+    /// It cannot.
+    No = "no" | "false" | "out of stock",
+    /// Nobody said.
+    Unknown = "unknown" | "" | "-",
+}
+
+/// One piece of research.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Research {
+    /// `research_759_abc123` (R1-4.4).
+    pub id: String,
+    /// The turn that did it.
+    pub turn: u32,
+    /// The user, by the name that it has always had here (C85).
+    pub session: String,
+    /// What was asked.
+    pub query: String,
+    /// Dotted, such as `pet.hamster.syrian_hamster` (R1-4.5).
+    pub topic: String,
+    /// What the query was for.
+    pub intent: Intent,
+    /// How good it is.
+    pub quality: Score,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When its time-sensitive part is old (R1-4.8).
+    #[serde(default)]
+    pub expires: Option<Timestamp>,
+    /// The research that this one takes the place of (R1-12.5).
+    #[serde(default)]
+    pub supersedes: Option<String>,
+    /// Who can be trusted (R1-4.6).
+    #[serde(default)]
+    pub sources: Vec<ReputableSource>,
+    /// What stays true (R1-4.6).
+    #[serde(default)]
+    pub facts: Vec<String>,
+    /// What is true now (R1-4.7).
+    #[serde(default)]
+    pub listings: Vec<Listing>,
+    /// What was found to be so, with its provenance.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// Who uses it (R1-4.10).
+    #[serde(default)]
+    pub linked_from: Vec<Backlink>,
+}
+
+/// Somebody who can be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReputableSource {
+    /// Who.
+    pub vendor: String,
+    /// Such as `breeder`.
+    pub kind: String,
+    /// How much.
+    pub reliability: Score,
+    /// Where.
+    pub url: String,
+}
+
+/// Something that can be had now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// What.
+    pub product: String,
+    /// For how much, such as `$25-$35`.
+    pub price: String,
+    /// From whom.
+    pub vendor: String,
+    /// Whether it is there.
+    pub in_stock: Stock,
+    /// Where.
+    pub url: String,
+}
+
+/// A document that uses the research, and where it does (R1-4.10).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backlink {
+    /// The document.
+    pub link: DualLink,
+    /// Such as `§2 Gathered Context`.
+    pub section: String,
+}
+
+const SOURCE: [&str; 4] = ["Vendor", "Type", "Reliability", "URL"];
+const LISTING: [&str; 5] = ["Product", "Price", "Vendor", "In Stock", "URL"];
+
+impl DocumentValue for Research {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.head(TITLE);
+        writer.text_field("ID", &self.id);
+        writer.field("Turn", &self.turn.to_string());
+        writer.text_field("Session", &self.session);
+        writer.text_field("Query", &self.query);
+        writer.head(METADATA);
+        self.write_metadata(&mut writer);
+        writer.head(EVERGREEN);
+        writer.head(SOURCES);
+        let row = |source: &ReputableSource| {
+            [source.vendor.clone(), source.kind.clone(), source.reliability.to_string(), source.url.clone()]
+        };
+        writer.table(SOURCE, self.sources.iter().map(row));
+        writer.head(FACTS);
+        writer.list(self.facts.iter().map(|fact| inline(fact)));
+        writer.head(TIME_SENSITIVE);
+        writer.head(LISTINGS);
+        let row = |listing: &Listing| {
+            let Listing { product, price, vendor, in_stock, url } = listing.clone();
+            [product, price, vendor, in_stock.to_string(), url]
+        };
+        writer.table(LISTING, self.listings.iter().map(row));
+        if !self.claims.is_empty() {
+            writer.head(CLAIMS);
+            Claim::write_rows(&self.claims, &mut writer, at);
+        }
+        writer.head(LINKED_FROM);
+        writer.list(self.linked_from.iter().map(|backlink| backlink.write(at)));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let value = Self::read_from(&blocks(body, &GRAMMAR, line), at, &mut problems);
+        Reading::new(value, problems)
+    }
+}
+
+impl Research {
+    fn write_metadata(&self, writer: &mut Writer) {
+        writer.text_field("Topic", &self.topic);
+        writer.field("Intent", self.intent.as_str());
+        writer.field("Quality", &self.quality.to_string());
+        writer.field("Created", &self.created.to_string());
+        if let Some(expires) = self.expires {
+            writer.field("Expires", &expires.to_string());
+        }
+        if let Some(supersedes) = &self.supersedes {
+            writer.text_field("Supersedes", supersedes);
+        }
+    }
+
+    fn read_from(blocks: &[Block<'_>], at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+        let under = |head: &str| blocks.iter().find(|block| block.head == head);
+        let missing = |head: &str, problems: &mut Vec<Problem>| {
+            problems.push(Problem::new(1, format!("{head:?} is missing")));
+            None
+        };
+        let title = under(TITLE).or_else(|| missing(TITLE, problems))?;
+        let metadata = under(METADATA).or_else(|| missing(METADATA, problems))?;
+        let id = title.text("ID").filter(|id| !id.is_empty());
+        if id.is_none() {
+            problems.push(Problem::new(title.line, "**ID:** is missing"));
+        }
+        let turn = title.required::<super::value::Number>("Turn", problems);
+        let intent = metadata.required("Intent", problems);
+        let quality = metadata.required("Quality", problems);
+        let created = metadata.required("Created", problems);
+        let expires = metadata.value("Expires", problems);
+        let facts = under(FACTS).map(|block| block.items("")).unwrap_or_default();
+        Some(Self {
+            session: title.text("Session").unwrap_or_default(),
+            query: title.text("Query").unwrap_or_default(),
+            topic: metadata.text("Topic").unwrap_or_default(),
+            supersedes: metadata.text("Supersedes"),
+            sources: under(SOURCES).map(|block| sources(block, problems)).unwrap_or_default(),
+            facts: facts.iter().map(|(_, fact)| uninline(fact)).collect(),
+            listings: under(LISTINGS).map(|block| listings(block, problems)).unwrap_or_default(),
+            claims: under(CLAIMS).map(|block| Claim::read_all(block, at, problems)).unwrap_or_default(),
+            linked_from: under(LINKED_FROM).map(|block| Backlink::read_all(block, at)).unwrap_or_default(),
+            expires,
+            id: id?,
+            turn: turn?.0,
+            intent: intent?,
+            quality: quality?,
+            created: created?,
+        })
+    }
+}
+
+fn sources(block: &Block<'_>, problems: &mut Vec<Problem>) -> Vec<ReputableSource> {
+    let rows = block.rows("", SOURCE).into_iter();
+    rows.filter_map(|(line, [vendor, kind, reliability, url])| {
+        let reliability = super::blocks::parsed(&reliability, line, "Reliability", problems)?;
+        Some(ReputableSource { vendor, kind, reliability, url })
+    })
+    .collect()
+}
+
+fn listings(block: &Block<'_>, problems: &mut Vec<Problem>) -> Vec<Listing> {
+    let rows = block.rows("", LISTING).into_iter();
+    rows.filter_map(|(line, [product, price, vendor, in_stock, url])| {
+        let in_stock = super::blocks::parsed(&in_stock, line, "In Stock", problems)?;
+        Some(Listing { product, price, vendor, in_stock, url })
+    })
+    .collect()
+}
+
+impl Backlink {
+    fn write(&self, at: &VaultPath) -> String {
+        format!("{} - \"{}\"", self.link.both(at), inline(&self.section))
+    }
+
+    fn read(item: &str, at: &VaultPath) -> Option<Self> {
+        let (link, section) = item.split_once(" - \"").unwrap_or((item, ""));
+        let section = uninline(section.strip_suffix('"').unwrap_or(section));
+        Some(Self { link: DualLink::read(link, at)?, section })
+    }
+
+    fn read_all(block: &Block<'_>, at: &VaultPath) -> Vec<Self> {
+        block.items("").into_iter().filter_map(|(_, item)| Self::read(item, at)).collect()
+    }
+
+    /// The research document `text`, which stands at `at`, with this backlink; every other byte stays. A document
+    /// that is linked already keeps its line, or gets the new section in it.
+    pub fn add_to(&self, text: &str, at: &VaultPath) -> String {
+        let key = |line: &str| Some(Self::read(item(line)?, at)?.link.file);
+        let entry = Entry { key: self.link.file.clone(), line: format!("- {}", self.write(at)) };
+        sync(text, LINKED_FROM, &[entry], key, |_| true)
+    }
+}

@@ -1,0 +1,200 @@
+//! Notes that make a folder of ours a vault: wrappers of files that are not Markdown (R1-9.21, C80) and the index of
+//! each directory (R1-9.22).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::VaultPath;
+use super::blocks::{Block, Grammar, Writer, blocks, item};
+use super::file::DocumentValue;
+use super::links::DualLink;
+use super::problem::{Problem, Reading};
+use super::quote::{inline, inline_without, uninline};
+use super::sync::{Entry, sync};
+
+const KEY_FIELDS: &str = "## Key Fields";
+const RECENT: &str = "## Recent";
+const BY_TOPIC: &str = "## By Topic";
+
+static WRAPPER: Grammar = Grammar { heads: &["# ", KEY_FIELDS], labels: &["Source", "Linked turn"] };
+static INDEX: Grammar = Grammar { heads: &["# ", RECENT, BY_TOPIC], labels: &[] };
+
+/// The readable note beside a file that is not Markdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapper {
+    /// Such as `metrics (turn_000815)`.
+    pub title: String,
+    /// The file.
+    pub source: DualLink,
+    /// The turn's `context.md`.
+    pub turn: DualLink,
+    /// What is worth seeing at once, such as `total_tokens` and `6850`.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Wrapper {
+    /// The wrapper of a file of a turn, with the plain values at the top of `content` for fields.
+    pub fn of(file: &VaultPath, context: &VaultPath, content: &Value) -> Self {
+        let turn = context.folder().rsplit('/').next().unwrap_or_default();
+        let stem = file.name().rsplit_once('.').map_or(file.name(), |(stem, _)| stem);
+        let plain = |(key, value): (&String, &Value)| match value {
+            Value::Array(_) | Value::Object(_) | Value::Null => None,
+            Value::String(text) => Some((key.clone(), text.clone())),
+            other => Some((key.clone(), other.to_string())),
+        };
+        Self {
+            title: format!("{stem} ({turn})"),
+            source: DualLink::new(file.clone(), file.name()),
+            turn: DualLink::new(context.clone(), turn),
+            fields: content.as_object().into_iter().flatten().filter_map(plain).collect(),
+        }
+    }
+}
+
+impl DocumentValue for Wrapper {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&WRAPPER);
+        writer.head(&format!("# {}", inline(&self.title)));
+        writer.field("Source", &self.source.both(at));
+        writer.field("Linked turn", &self.turn.both(at));
+        writer.head(KEY_FIELDS);
+        let field =
+            |(name, value): &(String, String)| format!("{}: {}", inline_without(name, &[':']), inline(value));
+        writer.list(self.fields.iter().map(field));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let blocks = blocks(body, &WRAPPER, line);
+        let under = |head: &str| blocks.iter().find(|block| block.head == head);
+        let fields = under(KEY_FIELDS).map(|block| block.items("")).unwrap_or_default().into_iter();
+        let fields = fields
+            .filter_map(|(_, item)| item.split_once(':'))
+            .map(|(name, value)| (uninline(name), uninline(value)));
+        let mut link = |label: &str| {
+            let link = under("# ").and_then(|block| DualLink::read(block.line(label)?.1, at));
+            if link.is_none() {
+                problems.push(Problem::new(line, format!("**{label}:** and a link are missing")));
+            }
+            link
+        };
+        let (source, turn) = (link("Source"), link("Linked turn"));
+        let value = under("# ").zip(source).zip(turn).map(|((title, source), turn)| Self {
+            title: uninline(&title.rest),
+            source,
+            turn,
+            fields: fields.collect(),
+        });
+        Reading::new(value, problems)
+    }
+}
+
+/// `index.md` of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexNote {
+    /// Such as `Turns`.
+    pub title: String,
+    /// What came last, newest first.
+    pub recent: Vec<IndexEntry>,
+    /// Topics, in their order.
+    pub topics: Vec<TopicEntry>,
+}
+
+/// One recent document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// The document.
+    pub link: DualLink,
+    /// What it is about.
+    pub note: String,
+}
+
+/// One topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicEntry {
+    /// Such as `commerce.laptop`; shown as the tag `#commerce/laptop`, since a tag of Obsidian holds no point.
+    pub topic: String,
+    /// What there is about it.
+    pub description: String,
+}
+
+impl IndexEntry {
+    fn write(&self) -> String {
+        format!("- {} - {}", self.link.wiki(), inline(&self.note))
+    }
+
+    fn read(item: &str, at: &VaultPath) -> Option<Self> {
+        let end = if item.starts_with("[[") { "]]" } else { ")" };
+        let (link, note) = item.split_at(item.find(end)? + end.len());
+        let note = note.trim_start();
+        Some(Self { link: DualLink::read(link, at)?, note: uninline(note.strip_prefix('-').unwrap_or(note)) })
+    }
+}
+
+impl TopicEntry {
+    /// A topic as far as a tag can show it: letters, digits, `_`, `-` and points between.
+    pub fn new(topic: &str, description: &str) -> Self {
+        let kept = |char: char| if char.is_alphanumeric() || "_-".contains(char) { char } else { ' ' };
+        let words = topic.split(['.', '/']).map(|word| word.chars().map(kept).collect::<String>());
+        let words: Vec<String> =
+            words.map(|word| word.split_whitespace().collect::<Vec<_>>().join("-")).collect();
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let topic = if words.is_empty() { "other".to_owned() } else { words.join(".") };
+        Self { topic, description: description.to_owned() }
+    }
+
+    fn write(&self) -> String {
+        format!("- #{} - {}", self.topic.replace('.', "/"), inline(&self.description))
+    }
+
+    fn read(item: &str) -> Option<Self> {
+        let (tag, description) = item.split_once(' ').unwrap_or((item, ""));
+        let description = description.trim_start().strip_prefix('-').unwrap_or(description);
+        Some(Self { topic: tag.strip_prefix('#')?.replace('/', "."), description: uninline(description) })
+    }
+}
+
+impl IndexNote {
+    /// The index `text`, which stands at `at`, with these entries. Lines of others stay; entries that are gone from
+    /// here go.
+    pub fn update(&self, text: &str, at: &VaultPath) -> String {
+        let recent = |entry: &IndexEntry| Entry { key: entry.link.file.clone(), line: entry.write() };
+        let recent: Vec<_> = self.recent.iter().map(recent).collect();
+        let text =
+            sync(text, RECENT, &recent, |line| Some(IndexEntry::read(item(line)?, at)?.link.file), |_| false);
+        let topic = |entry: &TopicEntry| Entry { key: entry.topic.clone(), line: entry.write() };
+        let topics: Vec<_> = self.topics.iter().map(topic).collect();
+        sync(&text, BY_TOPIC, &topics, |line| Some(TopicEntry::read(item(line)?)?.topic), |_| false)
+    }
+}
+
+impl DocumentValue for IndexNote {
+    fn write_body(&self, _: &VaultPath) -> String {
+        let mut writer = Writer::new(&INDEX);
+        writer.head(&format!("# {}", inline(&self.title)));
+        writer.head(RECENT);
+        self.recent.iter().for_each(|entry| writer.line(&entry.write()));
+        writer.head(BY_TOPIC);
+        self.topics.iter().for_each(|entry| writer.line(&entry.write()));
+        writer.finish()
+    }
+
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let blocks = blocks(body, &INDEX, line);
+        let under = |head: &str| blocks.iter().find(|block| block.head == head);
+        let items = |block: Option<&Block<'_>>| block.map(texts).unwrap_or_default();
+        let recent = items(under(RECENT));
+        let topics = items(under(BY_TOPIC));
+        let value = Self {
+            title: under("# ").map(|block| uninline(&block.rest)).unwrap_or_default(),
+            recent: recent.iter().filter_map(|item| IndexEntry::read(item, at)).collect(),
+            topics: topics.iter().filter_map(|item| TopicEntry::read(item)).collect(),
+        };
+        Reading::new(Some(value), Vec::new())
+    }
+}
+
+fn texts(block: &Block<'_>) -> Vec<String> {
+    block.items("").into_iter().map(|(_, item)| item.to_owned()).collect()
+}
