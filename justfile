@@ -31,9 +31,9 @@ bench:
 evals *suites="all":
     cargo run --release --locked -p larder-evals -- {{suites}}
 
-# Try to break the condensers: `just fuzz json 600`
-fuzz type="all" seconds="60":
-    cargo run --release --locked -p larder-evals -- fuzz {{type}} --seconds {{seconds}}
+# Try to break condensers, requests, streams, pointers: `just fuzz json 600`
+fuzz target="all" seconds="60":
+    cargo run --release --locked -p larder-evals -- fuzz {{target}} --seconds {{seconds}}
 
 # Licences and sources of dependencies
 deny:

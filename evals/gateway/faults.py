@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Mixed load on the gateway while things break: the upstream is killed, the gateway is killed with SIGKILL, the disk
-runs full. Counts what must be 0: wrong answers, pointers that lead nowhere, connections and requests left over.
+"""Mixed load on the gateway while things break: the upstream is killed, answers with errors, breaks off or half closes
+its replies; the gateway is killed with SIGKILL; the disk runs full. Counts what must be 0: wrong answers, pointers that
+lead nowhere, connections, threads and requests left over.
 
     faults.py LARDER [--seconds 600] [--clients 8] [--seed N]
 
 Every client holds conversations of its own: a long tool result with a secret in it, then questions, streamed and
 not, in both wire formats, some of which make the upstream read the original back. A request may fail while
-something is broken; what is answered must be right. The store lies on a small file system in memory where that can be
-mounted (Linux, as root); otherwise the disk is never full, and the last line says so.
+something is broken; what is answered must be right. In the last third of the time the gateway is not killed any more,
+so that what it leaks adds up. The store lies on a small file system in memory where that can be mounted (Linux, as
+root); otherwise the disk is never full, and the last line says so.
 """
 import argparse
 import http.client
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,7 +30,66 @@ import time
 UPSTREAM = pathlib.Path(__file__).resolve().parents[2] / "tests/clients/upstream.py"
 POINTER = re.compile(r"lp1-[0-9a-z]{13}-[0-9a-z]{6}")
 HELLO = "Hello from upstream."
-DISK_MB = 96
+# The disk holds this, and so much for each second of load.
+DISK_MB, DISK_MB_A_SECOND = 64, 0.5
+# Seconds that what is left over may take to go.
+GRACE = 30
+# Threads that may wait for work at any time: what the gateway does every second takes one, and a new one now and then.
+SPARE = {"threads": 3}
+
+
+def serve_faults(number, record, mode):
+    """The scripted upstream, which does what the file `mode` says to some of its replies."""
+    spec = importlib.util.spec_from_file_location("upstream", UPSTREAM)
+    upstream = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(upstream)
+
+    class Limited:
+        """Writes so many bytes, then ends the connection, or its own half of it."""
+
+        def __init__(self, handler, left, half):
+            self.file, self.connection, self.left, self.half = handler.wfile, handler.connection, left, half
+
+        def write(self, data):
+            self.file.write(data[: self.left])
+            self.left -= len(data)
+            if self.left < 0:
+                self.file.flush()
+                self.connection.shutdown(socket.SHUT_WR if self.half else socket.SHUT_RDWR)
+                if self.half:
+                    time.sleep(1)
+                raise ConnectionAbortedError
+
+        def flush(self):
+            self.file.flush()
+
+    class Handler(upstream.Handler):
+        def do_POST(self):
+            kind = pathlib.Path(mode).read_text()
+            if not kind or random.random() < 0.3:
+                return super().do_POST()
+            if kind in ("429", "500"):
+                self.record(self.rfile.read(int(self.headers.get("content-length") or 0)))
+                wire = upstream.Messages if "messages" in self.path else upstream.Chat
+                more = {"retry_after": "1"} if kind == "429" and random.random() < 0.5 else {}
+                return self.json(wire.error(int(kind), f"scripted error {kind}"), int(kind), **more)
+            whole = self.wfile
+            self.wfile, self.close_connection = Limited(self, random.randrange(1200), kind == "half"), True
+            try:
+                super().do_POST()
+            except ConnectionAbortedError:
+                pass
+            self.wfile = whole
+
+    class Server(upstream.http.server.ThreadingHTTPServer):
+        daemon_threads, request_queue_size = True, 128
+
+        def handle_error(self, *_):
+            pass
+
+    server = Server(("127.0.0.1", number), Handler)
+    server.record = record
+    server.serve_forever()
 
 
 def port():
@@ -44,6 +106,17 @@ def listens(number):
         return False
 
 
+def held_by(pid):
+    """Sockets and threads of a process."""
+    sockets = 0
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            sockets += os.readlink(link).startswith("socket:")
+        except OSError:
+            pass
+    return {"sockets": sockets, "threads": len(list(pathlib.Path(f"/proc/{pid}/task").iterdir()))}
+
+
 class Program:
     """A program that is killed and started again."""
 
@@ -51,6 +124,9 @@ class Program:
         self.number, self.command, self.log, self.cwd = number, command, log, cwd
         self.env = {**os.environ, **(env or {})}
         self.start()
+        # Nobody has asked it anything yet.
+        time.sleep(1)
+        self.at_rest = held_by(self.process.pid)
 
     def start(self):
         for _ in range(3):
@@ -76,6 +152,7 @@ class Client(threading.Thread):
         self.number, self.gateway, self.stop = number, gateway, stop
         self.random = random.Random(seed * 1000 + number)
         self.answered, self.failed, self.wrong, self.originals = 0, {}, [], []
+        self.words = {}
 
     def run(self):
         while not self.stop.is_set():
@@ -111,13 +188,13 @@ class Client(threading.Thread):
                     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0", "content": result}]},
                     {"role": "assistant", "content": "Done."}]
             tools = [{"name": "look", "description": "Looks it up.", "input_schema": {"type": "object"}}]
-            body = {"model": "claude-mock", "max_tokens": 64, "tools": tools}
+            body = {"model": "claude-sonnet-4-5", "max_tokens": 64, "tools": tools}
         else:
             path = "/v1/chat/completions"
             call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
             head = [{"role": "user", "content": "Look it up."}, {"role": "assistant", "content": None, "tool_calls": [call]},
                     {"role": "tool", "tool_call_id": "call_0", "content": result}, {"role": "assistant", "content": "Done."}]
-            body = {"model": "gpt-mock", "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]}
+            body = {"model": "gpt-4o", "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]}
         body |= {"messages": head + turns, "stream": stream}
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.gateway, timeout=60)
@@ -130,20 +207,27 @@ class Client(threading.Thread):
             return self.fail(type(error).__name__)
         if reply.status != 200:
             try:
-                json.loads(text)["error"]["message"]
+                error = json.loads(text)["error"]
+                return self.fail(f"{reply.status} {error['type']}", error["message"])
             except (ValueError, KeyError, TypeError):
                 self.wrong.append(f"an error without the format's shape: {reply.status} {text[:200]!r}")
-            return self.fail(str(reply.status))
-        return self.streamed(claude, text) if stream else self.whole(claude, text)
+                return self.fail(str(reply.status))
+        try:
+            told = self.streamed(claude, text) if stream else self.whole(claude, text)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            self.wrong.append(f"a reply that cannot be read: {error!r} {text[:300]!r}")
+            return self.fail("unreadable")
+        return told
 
-    def fail(self, why):
+    def fail(self, why, words=""):
         self.failed[why] = self.failed.get(why, 0) + 1
+        self.words.setdefault(why, words)
 
     def whole(self, claude, text):
         reply = json.loads(text)
         if claude:
             return "".join(block["text"] for block in reply["content"] if block["type"] == "text")
-        return reply["choices"][0]["message"]["content"]
+        return reply["choices"][0]["message"]["content"] or ""
 
     def streamed(self, claude, text):
         told, ended = "", False
@@ -155,7 +239,7 @@ class Client(threading.Thread):
                 continue
             event = json.loads(line[6:])
             if event.get("error"):
-                return self.fail("error event")
+                return self.fail("error event", json.dumps(event["error"]))
             if claude:
                 told += event.get("delta", {}).get("text", "") if event["type"] == "content_block_delta" else ""
                 ended |= event["type"] == "message_stop"
@@ -164,11 +248,17 @@ class Client(threading.Thread):
         return told if ended else self.fail("cut stream")
 
 
-def breakages(seed, disk, upstream, gateway, stop, counts):
-    """Breaks something every few seconds."""
+def breakages(seed, disk, mode, upstream, gateway, stop, counts, calm):
+    """Breaks something every few seconds, each thing once a round; from `calm` on the gateway stands."""
     rng = random.Random(seed)
-    while not stop.wait(rng.uniform(1, 4)):
-        kind = rng.choice(["upstream", "gateway", "disk"] if disk else ["upstream", "gateway"])
+    kinds = []
+    while not stop.wait(rng.uniform(0.5, 2)):
+        if not kinds:
+            kinds = ["upstream", "gateway", "429", "500", "cut", "half"] + (["disk"] if disk else [])
+            rng.shuffle(kinds)
+        kind = kinds.pop()
+        if kind == "gateway" and time.monotonic() > calm:
+            continue
         counts[kind] = counts.get(kind, 0) + 1
         if kind == "upstream":
             upstream.kill()
@@ -177,39 +267,88 @@ def breakages(seed, disk, upstream, gateway, stop, counts):
         elif kind == "gateway":
             gateway.kill()
             gateway.start()
-        else:
+        elif kind == "disk":
             ballast = disk / "ballast"
-            try:
-                with open(ballast, "wb") as file:
-                    while True:
-                        file.write(b"\0" * 65536)
-                        file.flush()
-            except OSError:
-                pass
-            stop.wait(rng.uniform(0.5, 2))
+            fill(ballast)
+            until = time.monotonic() + rng.uniform(1, 3)
+            while time.monotonic() < until and not stop.wait(0.05):
+                fill(ballast)
             ballast.unlink(missing_ok=True)
+        else:
+            mode.write_text(kind)
+            stop.wait(rng.uniform(0.5, 2))
+            mode.write_text("")
 
 
-def connections_of(pid):
-    """Sockets that a process holds."""
-    held = 0
-    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+def fill(ballast):
+    """Takes all room that is left on the disk."""
+    try:
+        with open(ballast, "ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 12):
+                try:
+                    while file.write(b"\0" * size) == size:
+                        pass
+                except OSError:
+                    pass
+    except OSError:
+        pass
+
+
+def get(gateway, path):
+    connection = http.client.HTTPConnection("127.0.0.1", gateway, timeout=60)
+    connection.request("GET", path)
+    reply = connection.getresponse()
+    text = reply.read()
+    connection.close()
+    return reply.status, text
+
+
+def pointers_seen(record):
+    """Pointers in the windows that the upstream saw, without those in definitions of tools."""
+    seen = set()
+    for line in pathlib.Path(record).read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            held += os.readlink(link).startswith("socket:")
-        except OSError:
-            pass
-    return held
+            body = json.loads(line)["body"]
+        except ValueError:  # The upstream was killed as it wrote.
+            seen |= set(POINTER.findall(line.split('"tools"')[0]))
+            continue
+        if isinstance(body, dict):
+            seen |= set(POINTER.findall(json.dumps([body.get(name) for name in ("system", "messages", "input")])))
+    return sorted(seen)
 
 
-def dangling(larder, home, record, originals):
-    """Pointers that the upstream saw and that do not lead back to the bytes they stand for."""
-    seen = sorted(set(POINTER.findall(pathlib.Path(record).read_text(encoding="utf-8", errors="replace"))))
+def dangling(larder, home, gateway, seen, originals):
+    """Pointers that do not lead back to the bytes they stand for: by the gateway, and some by the command line too."""
     known, bad = set(originals), []
-    for pointer in seen:
-        got = subprocess.run([larder, "rehydrate", pointer], env={**os.environ, "LARDER_HOME": home}, capture_output=True)
-        if got.returncode or got.stdout.decode() not in known:
-            bad.append(f"{pointer}: {got.stderr.decode()[:200] or got.stdout[:100]!r}")
-    return seen, bad
+    for at, pointer in enumerate(seen):
+        status, got = get(gateway, f"/api/v1/pointers/{pointer}/content")
+        if status != 200 or got.decode("utf-8", "replace") not in known:
+            bad.append(f"{pointer}: {status} {got[:200]!r}")
+        elif at % 50 == 0:
+            read = subprocess.run([larder, "rehydrate", pointer], env={**os.environ, "LARDER_HOME": home}, capture_output=True)
+            if read.returncode or read.stdout != got:
+                bad.append(f"{pointer}: the command line gives {read.returncode} {read.stderr[:200]!r}")
+    return bad
+
+
+def left_over(gateway):
+    """What the gateway holds more than at rest, once it has had time to let go."""
+    flights = re.findall(rb"^larder_requests_in_flight\S* (\d+)", get(gateway.number, "/metrics")[1], re.M)
+    for _ in range(GRACE * 2):
+        now = held_by(gateway.process.pid)
+        left = {name: now[name] - gateway.at_rest[name] for name in now}
+        if all(value <= SPARE.get(name, 0) for name, value in left.items()):
+            break
+        time.sleep(0.5)
+    return {**left, "requests": sum(map(int, flights))}
+
+
+def total(dicts):
+    sums = {}
+    for one in dicts:
+        for name, number in one.items():
+            sums[name] = sums.get(name, 0) + number
+    return dict(sorted(sums.items()))
 
 
 def main():
@@ -224,73 +363,95 @@ def main():
         scratch = pathlib.Path(folder)
         home = scratch / "home"
         home.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(home)]
+        size = int(DISK_MB + DISK_MB_A_SECOND * options.seconds)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", str(home)]
         disk = home if subprocess.run(mount, capture_output=True).returncode == 0 else None
-        log, record = open(scratch / "log", "w+"), scratch / "record.jsonl"
+        log, record, mode = open(scratch / "log", "w+"), scratch / "record.jsonl", scratch / "mode"
         record.touch()
+        mode.touch()
         above, below = port(), port()
         project = scratch / "project"
         project.mkdir()
         (project / "larder.toml").write_text(
             f'[gateway]\nopenai = "http://127.0.0.1:{above}/v1"\nanthropic = "http://127.0.0.1:{above}"\ntranscripts = false\n'
         )
-        upstream = Program(above, [sys.executable, str(UPSTREAM), str(above), str(record)], log)
-        command = [larder, "serve", "--listen", f"127.0.0.1:{below}"]
-        gateway = Program(below, command, log, {"LARDER_HOME": str(home)}, project)
-        stop, broken = threading.Event(), threading.Event()
-        counts = {}
-        clients = [Client(n, below, options.seed, stop) for n in range(options.clients)]
+        running = []
         try:
-            at_rest = connections_of(gateway.process.pid)
-            breaker = threading.Thread(target=breakages, args=(options.seed, disk, upstream, gateway, broken, counts), daemon=True)
-            for thread in [breaker, *clients]:
-                thread.start()
-            time.sleep(options.seconds)
-            broken.set()
-            breaker.join(60)
-            # Whole again: everything must go well for a while before it ends.
-            before = sum(sum(client.failed.values()) for client in clients)
-            time.sleep(1)
-            before = sum(sum(client.failed.values()) for client in clients)
-            time.sleep(5)
-            late = sum(sum(client.failed.values()) for client in clients) - before
-            stop.set()
-            for client in clients:
-                client.join(90)
-            time.sleep(6)
-            left = connections_of(gateway.process.pid) - at_rest
-            verify = subprocess.run([larder, "verify"], env={**os.environ, "LARDER_HOME": str(home)}, capture_output=True, text=True)
-            originals = [text for client in clients for text in client.originals]
-            seen, bad = dangling(larder, str(home), record, originals)
+            command = [sys.executable, __file__, "--upstream", str(above), str(record), str(mode)]
+            upstream = Program(above, command, log)
+            running.append(upstream)
+            command = [larder, "serve", "--listen", f"127.0.0.1:{below}"]
+            gateway = Program(below, command, log, {"LARDER_HOME": str(home)}, project)
+            running.append(gateway)
+            code = run(options, larder, home, disk, record, mode, upstream, gateway)
+            if code:
+                log.flush()
+                log.seek(0)
+                print(log.read()[-3000:], file=sys.stderr)
         finally:
-            stop.set()
-            gateway.process.terminate()
-            try:
-                drained = gateway.process.wait(40)
-            except subprocess.TimeoutExpired:
-                drained = "never"
-                gateway.kill()
-            upstream.kill()
+            for program in running:
+                program.kill()
             if disk:
                 subprocess.run(["umount", "-l", str(home)])
-        failed = {}
-        for client in clients:
-            for why, times in client.failed.items():
-                failed[why] = failed.get(why, 0) + times
-        wrong = [one for client in clients for one in client.wrong]
-        print(f"{options.seconds} s, {options.clients} clients, broken: {counts}")
-        print(f"answered {sum(client.answered for client in clients)}, failed while something was broken: {failed}")
-        print(f"wrong answers {len(wrong)}, pointers {len(seen)}, dangling {len(bad)}, failures once whole again {late}")
-        print(f"sockets beside those at rest {left}, store {'clean' if verify.returncode == 0 else verify.stdout + verify.stderr}, ended with {drained}")
-        for one in (wrong + bad)[:10]:
-            print("  " + one)
-        if not disk:
-            print("the disk was never full: no file system could be mounted here")
-        if wrong or bad or verify.returncode:
-            log.seek(0)
-            print(log.read()[-3000:], file=sys.stderr)
-        sys.exit(1 if wrong or bad or late or verify.returncode or left > 2 * options.clients else 0)
+        sys.exit(code)
+
+
+def run(options, larder, home, disk, record, mode, upstream, gateway):
+    stop, broken, counts = threading.Event(), threading.Event(), {}
+    clients = [Client(n, gateway.number, options.seed, stop) for n in range(options.clients)]
+    calm = time.monotonic() + options.seconds * 2 / 3
+    failures = lambda: sum(sum(client.failed.values()) for client in clients)
+    breaker = threading.Thread(
+        target=breakages, args=(options.seed, disk, mode, upstream, gateway, broken, counts, calm), daemon=True
+    )
+    for thread in [breaker, *clients]:
+        thread.start()
+    until = time.monotonic() + options.seconds
+    while time.monotonic() < until and breaker.is_alive():
+        time.sleep(0.2)
+    whole = breaker.is_alive()
+    broken.set()
+    breaker.join(60)
+    # Whole again: everything must go well for a while before it ends.
+    time.sleep(2)
+    before = failures()
+    time.sleep(5)
+    late = failures() - before
+    stop.set()
+    for client in clients:
+        client.join(90)
+    seen = pointers_seen(record)
+    bad = dangling(larder, str(home), gateway.number, seen, [text for client in clients for text in client.originals])
+    # What the gateway keeps open to use again goes with its other end.
+    upstream.kill()
+    left = left_over(gateway)
+    verify = subprocess.run([larder, "verify"], env={**os.environ, "LARDER_HOME": str(home)}, capture_output=True, text=True)
+    gateway.process.terminate()
+    try:
+        ended = gateway.process.wait(40)
+    except subprocess.TimeoutExpired:
+        ended = "never"
+    wrong = [one for client in clients for one in client.wrong]
+    words = {why: said for client in clients for why, said in client.words.items() if said}
+    print(f"{options.seconds} s, {options.clients} clients, broken: {total([counts])}")
+    print(f"answered {sum(client.answered for client in clients)}, failed while something was broken: {total(client.failed for client in clients)}")
+    print(f"wrong answers {len(wrong)}, pointers {len(seen)}, dangling {len(bad)}, failures once whole again {late}")
+    print(f"left over beside rest {left}, store {'clean' if verify.returncode == 0 else verify.stdout + verify.stderr}, ended with {ended}")
+    for why, said in sorted(words.items()):
+        print(f"  {why}: {said[:400]}")
+    for one in wrong[:5] + bad[:5]:
+        print(f"  WRONG {one}")
+    if not whole:
+        print("  WRONG what breaks things could not go on")
+    if not disk:
+        print("the disk was never full: no file system could be mounted here")
+    sys.stdout.flush()
+    return int(bool(wrong or bad or late or verify.returncode or ended or not whole or any(value > SPARE.get(name, 0) for name, value in left.items())))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--upstream"]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        serve_faults(int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    else:
+        main()

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """What a gateway costs: processor time and memory per request of Larder, and of other gateways, in one run.
 
-    overhead.py LARDER [--requests N] [--long N] [--peers PYTHON]
+    overhead.py LARDER [--requests N] [--long N] [--tools N] [--peers PYTHON]
 
-LARDER is the release build of `larder`. The upstream is nginx with a fixed reply; the load comes from wrk (both are
-packages of Debian), 8 connections, kept alive. Processor time is user and system time of the gateway's processes by
-/proc, over N requests after 200 to warm up. `--long N` sends N more requests of the small kind to Larder and reports
-its memory on the way. PYTHON is an interpreter with `tensorzero` and `litellm[proxy]` installed; without it only
-nginx and Larder are measured.
+LARDER is the release build of `larder`. The upstream is nginx with a fixed reply; the load comes from wrk (Debian has
+both: nginx-light, wrk), 8 connections, kept alive. Processor time is user and system time of the gateway's processes
+by /proc, over N requests after 200 to warm up. Prompts of 100 bytes come as fast as they are answered, those of 200 kB
+at most 400 a second. Every request is the same, so its counts are known after the first.
+
+`--long N` sends N more requests of the small kind to Larder and reports its memory on the way. `--tools N` sends it N
+new tool results of 1 MB and N of 5 MB (JSON), each of which is condensed, and reports what that adds to a request, by
+its own records, and what a second request with the same result costs. PYTHON is an interpreter with `tensorzero` and
+`litellm[proxy]` installed; without it only nginx and Larder are measured.
 """
 import argparse
 import http.client
@@ -18,6 +22,7 @@ import re
 import secrets
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +35,12 @@ REPLY = {
 }
 TICK = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 8
+# A model whose tokenizer is known, so that counts are exact. It is in no table: its requests pass to the upstream.
+MODEL = "gpt-4o"
+# Milliseconds that each connection waits before its next large request.
+PAUSE = 20
+# How many requests each gateway refused or broke off: there should be none.
+FAILED = {}
 
 
 def small():
@@ -112,11 +123,13 @@ def post_once(url, body, headers):
         sys.exit(f"{url}: {reply.status} {text[:300]!r}")
 
 
-def load(scratch, url, body, headers, requests):
+def load(scratch, url, body, headers, requests, pause=0):
     """Sends about so many requests; gives how many were answered, the median and the 99th percentile in ms."""
     (scratch / "body.json").write_bytes(body)
     lines = ['wrk.method = "POST"', f'local file = io.open("{scratch}/body.json", "rb")', 'wrk.body = file:read("*a")', "file:close()"]
     lines += [f'wrk.headers["{name}"] = "{value}"' for name, value in {"content-type": "application/json", **headers}.items()]
+    if pause:
+        lines += [f"delay = function() return {pause} end"]
     lines += ["done = function(summary, latency, requests)",
               '  io.write(string.format("RESULT %d %d %f %f\\n", summary.requests,',
               "    summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.status + summary.errors.timeout,",
@@ -126,10 +139,11 @@ def load(scratch, url, body, headers, requests):
     while answered < requests:
         out = subprocess.run(
             ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "-s", str(scratch / "load.lua"), url],
-            capture_output=True, text=True, check=True,
+            stdout=subprocess.PIPE, text=True, check=True,
         ).stdout
         done, errors, median, late = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+)", out).groups()
-        if int(errors):
+        FAILED[url] = FAILED.get(url, 0) + int(errors)
+        if 2 * int(errors) > int(done):
             sys.exit(f"{url}: {errors} of {done} requests failed\n{out}")
         answered += int(done)
         slow = (float(median), float(late))
@@ -175,9 +189,9 @@ def larder(scratch, program, upstream, log):
     project.mkdir()
     (project / "larder.toml").write_text(f'[gateway]\nopenai = "http://127.0.0.1:{upstream}/v1"\n')
     command = [str(pathlib.Path(program).resolve()), "serve", "--listen", f"127.0.0.1:{number}"]
-    env = {"LARDER_HOME": str(scratch / "home"), "OPENAI_API_KEY": "sk-none"}
+    env = {"LARDER_HOME": str(scratch / "home")}
     url = f"http://127.0.0.1:{number}/v1/chat/completions"
-    return Gateway("Larder", command, number, url, "mock", {"authorization": "Bearer sk-none"}, env, project, log)
+    return Gateway("Larder", command, number, url, MODEL, {"authorization": "Bearer sk-none"}, env, project, log)
 
 
 def tensorzero(scratch, python, upstream, log):
@@ -192,7 +206,7 @@ model_name = "mock"
 api_base = "http://127.0.0.1:{upstream}/v1/"
 api_key_location = "none"
 """)
-    (scratch / "tensorzero.py").write_text(f"""
+    (scratch / "start.py").write_text(f"""
 import time
 from tensorzero.tensorzero import _start_http_gateway
 gateway = _start_http_gateway(config_file={str(scratch / 'tensorzero.toml')!r}, clickhouse_url=None, postgres_url=None,
@@ -202,7 +216,7 @@ while True:
     time.sleep(60)
 """)
     out = open(scratch / "tensorzero.out", "w+")
-    process = subprocess.Popen([python, str(scratch / "tensorzero.py")], stdout=out, stderr=log, start_new_session=True)
+    process = subprocess.Popen([python, str(scratch / "start.py")], stdout=out, stderr=log, start_new_session=True)
     for _ in range(1200):
         out.seek(0)
         if found := re.search(r"PORT (http://[^\s/]+)", out.read()):
@@ -227,20 +241,75 @@ model_list:
     program = str(pathlib.Path(python).parent / "litellm")
     command = [program, "--config", str(scratch / "litellm.yaml"), "--port", str(number), "--host", "127.0.0.1", "--telemetry", "False"]
     url = f"http://127.0.0.1:{number}/v1/chat/completions"
-    return Gateway("LiteLLM", command, number, url, "mock", {"authorization": f"Bearer {key}"}, {"LITELLM_MASTER_KEY": key, "LITELLM_LOG": "ERROR"}, None, log)
+    env = {"LITELLM_MASTER_KEY": key, "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    return Gateway("LiteLLM", command, number, url, "mock", {"authorization": f"Bearer {key}"}, env, scratch, log)
 
 
 def measure(scratch, gateway, requests):
     print(f"{gateway.name:<12}", end="", flush=True)
-    for messages in (small(), large()):
+    for messages, pause in ((small(), 0), (large(), PAUSE)):
         body = gateway.body(messages)
         post_once(gateway.url, body, gateway.headers)
-        load(scratch, gateway.url, body, gateway.headers, 200)
+        load(scratch, gateway.url, body, gateway.headers, 200, pause)
         before = cpu_seconds(gateway.process.pid)
-        answered, (median, late) = load(scratch, gateway.url, body, gateway.headers, requests)
+        answered, (median, late) = load(scratch, gateway.url, body, gateway.headers, requests, pause)
+        time.sleep(1)  # What is written after the reply counts too.
         spent = (cpu_seconds(gateway.process.pid) - before) * 1000 / answered
         print(f" | {spent:7.3f} CPU-ms  p50 {median:6.2f} p99 {late:7.2f} ms", end="", flush=True)
     print(f" | {memory_mb(gateway.process.pid):6.1f} MB")
+
+
+def records(about, size):
+    """A tool result of JSON, of about so many bytes."""
+    rows = [{"id": f"{about}-{n}", "path": f"src/module_{n % 89}/file_{n % 613}.rs", "line": n * 7 % 1999, "score": n * 31 % 1000 / 1000,
+             "text": f"the crane at gate {n % 97} lifted crate {n * 17 % 10007} from barge {n % 13}", "ok": n % 50 != 0}
+            for n in range(size // 170)]
+    return json.dumps(rows)
+
+
+def post(gateway, path, body=None):
+    host = re.match(r"http://([^/]+)", gateway.url)[1]
+    connection = http.client.HTTPConnection(host, timeout=60)
+    headers = {"content-type": "application/json", **gateway.headers} if body else {}
+    connection.request("POST" if body else "GET", path, body, headers)
+    reply = connection.getresponse()
+    text = reply.read()
+    connection.close()
+    if reply.status != 200:
+        sys.exit(f"{path}: {reply.status} {text[:300]!r}")
+    return json.loads(text)
+
+
+def tools(gateway, count):
+    """What condensing a tool result adds to the request that brings it, and to the next one."""
+    for megabytes, limit in ((1, 5), (5, 25)):
+        first, again = [], []
+        for number in range(count):
+            about = f"{megabytes}-{number}"
+            call = {"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+            messages = [{"role": "user", "content": f"Which crates did the crane at gate 12 lift? {about}"},
+                        {"role": "assistant", "content": None, "tool_calls": [call]},
+                        {"role": "tool", "tool_call_id": "call_0", "content": records(about, megabytes * 1_000_000)}]
+            definition = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
+            for at in range(2):
+                body = json.dumps({"model": gateway.model, "messages": messages, "tools": [definition]}).encode()
+                post(gateway, "/v1/chat/completions", body)
+                messages += [{"role": "assistant", "content": "Hello."}, {"role": "user", "content": f"And then? {at}"}]
+        for _ in range(40):
+            time.sleep(0.25)
+            found = post(gateway, f"/api/v1/exchanges?limit={2 * count}")["exchanges"]
+            if len(found) == 2 * count and all(one["shape"]["parts"]["condensed"] for one in found):
+                break
+        else:
+            sys.exit(f"not every tool result was condensed: {[one['shape'] for one in found][:2]}")
+        # The newest comes first.
+        for at, one in enumerate(found):
+            times = one["times"]
+            (first if at % 2 else again).append((times["policy_us"] / 1000, (times["total_us"] - times["upstream_us"]) / 1000))
+        for name, group in (("new", first), ("seen before", again)):
+            policy, added = (statistics.median(values) for values in zip(*group))
+            goal = f", to be below {limit} ms" if name == "new" else ""
+            print(f"  tool result of {megabytes} MB, {name}: policy and compaction {policy:.2f} ms{goal}; all that was added {added:.2f} ms", flush=True)
 
 
 def main():
@@ -248,6 +317,7 @@ def main():
     parser.add_argument("larder")
     parser.add_argument("--requests", type=int, default=5000)
     parser.add_argument("--long", type=int, default=0)
+    parser.add_argument("--tools", type=int, default=0)
     parser.add_argument("--peers")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -263,16 +333,29 @@ def main():
             running.append(ours)
             measure(scratch, ours, options.requests)
             if options.long:
-                body, sent = ours.body(small()), 0
+                body, sent, trend = ours.body(small()), 0, []
                 while sent < options.long:
-                    sent += load(scratch, ours.url, body, ours.headers, options.long // 5)[0]
-                    print(f"  after {sent} more requests: {memory_mb(ours.process.pid):.1f} MB", flush=True)
+                    sent += load(scratch, ours.url, body, ours.headers, options.long // 10)[0]
+                    trend.append((sent, memory_mb(ours.process.pid)))
+                    print(f"  after {sent} more requests: {trend[-1][1]:.1f} MB", flush=True)
+                late = trend[len(trend) // 2:]
+                if len(late) > 1:
+                    slope = statistics.linear_regression(*zip(*late)).slope
+                    print(f"  growth over the second half: {slope * 10_000:+.2f} MB in 10,000 requests", flush=True)
+            if options.tools:
+                tools(ours, options.tools)
             if options.peers:
                 for start in (tensorzero, litellm):
                     if gateway := start(scratch, options.peers, upstream, log):
                         running.append(gateway)
                         measure(scratch, gateway, options.requests if gateway.name != "LiteLLM" else options.requests // 10)
+            for gateway in running:
+                if FAILED[gateway.url]:
+                    print(f"{gateway.name}: {FAILED[gateway.url]} requests failed under this load")
+            if FAILED[ours.url]:
+                sys.exit(1)
         except (SystemExit, subprocess.CalledProcessError):
+            log.flush()
             log.seek(0)
             sys.stderr.write(log.read()[-3000:])
             raise

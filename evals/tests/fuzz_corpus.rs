@@ -1,20 +1,19 @@
-//! Every case that once broke a condenser, and the seeds of the fuzzers, hold now.
+//! Every case that once broke something, and the seeds of the fuzzers, hold now.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may stop and say why")]
 
 use std::path::Path;
 
-use larder_evals::fuzz::{Case, check};
-use larder_evals::made::TYPES;
+use larder_evals::fuzz::Target;
 
 #[test]
 fn kept_cases_hold() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     let mut cases = 0;
-    for (name, content_type) in TYPES {
+    for (name, target) in Target::all() {
         let Ok(folder) = std::fs::read_dir(corpus.join(name)) else { continue };
         for entry in folder {
             let path = entry.unwrap().path();
-            let faults = check(&Case::from_bytes(content_type, &std::fs::read(&path).unwrap()));
+            let faults = target.check(&std::fs::read(&path).unwrap());
             assert!(faults.is_empty(), "{}: {faults:?}", path.display());
             cases += 1;
         }

@@ -4,17 +4,19 @@
 
 use std::sync::LazyLock;
 
-use larder_core::content::ContentType;
-use larder_evals::fuzz::{Case, check};
+use larder_evals::fuzz::Target;
 use larder_evals::made::type_of;
 use libfuzzer_sys::fuzz_target;
 
-static TYPE: LazyLock<ContentType> = LazyLock::new(|| {
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("LARDER_FUZZ_TYPE").unwrap_or_default();
-    type_of(&name).unwrap_or_else(|| panic!("LARDER_FUZZ_TYPE must name a content type, not {name:?}"))
+    let content_type = type_of(&name);
+    Target::Condense(
+        content_type.unwrap_or_else(|| panic!("LARDER_FUZZ_TYPE must name a content type, not {name:?}")),
+    )
 });
 
 fuzz_target!(|bytes: &[u8]| {
-    let faults = check(&Case::from_bytes(*TYPE, bytes));
+    let faults = TARGET.check(bytes);
     assert!(faults.is_empty(), "{faults:?}");
 });

@@ -5,14 +5,13 @@ use larder_core::hash::ContentHash;
 use larder_core::pointer::Pointer;
 use larder_core::tokens::{ClaudeGeneration, Counter};
 
+use super::target::HEAD;
 use crate::measure;
 
-/// Bytes before the text: target (2), counter and query (1), pins (1).
-const HEAD: usize = 4;
 /// Targets are below this.
 const TARGETS: u16 = 3_000;
 /// In a text it stands for a pointer of ours, which no generator could guess.
-pub const OUR_POINTER: &str = "{{our-pointer}}";
+pub(super) const OUR_POINTER: &str = "{{our-pointer}}";
 const QUERIES: [&str; 3] = ["a b", "error in the order", "猫である"];
 
 /// A text and how it is asked to be condensed.
@@ -32,7 +31,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Reads a case; any bytes are one. Fewer than 4 stand for an empty text.
+    /// Reads a case; any bytes are one. Before the text stand the target (2 bytes), counter and query (1), pins (1); fewer
+    /// bytes stand for an empty text.
     pub fn from_bytes(content_type: ContentType, bytes: &[u8]) -> Self {
         let (head, text) = bytes.split_at(bytes.len().min(HEAD));
         let byte = |at: usize| head.get(at).copied().unwrap_or(0);

@@ -1,6 +1,5 @@
 //! What holds of every condensation, whatever the text, the type, the target and the pins; checked from outside.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
@@ -12,15 +11,6 @@ use crate::measure;
 /// Longer than this and so much a byte is slow, on any machine and under any load seen so far.
 const SLOW_BASE: Duration = Duration::from_millis(1_500);
 const SLOW_PER_BYTE: Duration = Duration::from_nanos(20_000);
-
-/// Condenses the case and says what is wrong; empty if nothing is. Panics are caught.
-pub fn check(case: &Case) -> Vec<String> {
-    catch_unwind(AssertUnwindSafe(|| unguarded(case))).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        vec![format!("panic: {said}")]
-    })
-}
 
 fn run(
     case: &Case,
@@ -41,7 +31,8 @@ fn run(
     })
 }
 
-fn unguarded(case: &Case) -> Vec<String> {
+/// Condenses the case and says what is wrong; empty if nothing is.
+pub(super) fn check(case: &Case) -> Vec<String> {
     let counter = case.counter();
     let started = Instant::now();
     let outcome = run(case, &case.text, case.content_type, case.target, &counter);
@@ -50,14 +41,17 @@ fn unguarded(case: &Case) -> Vec<String> {
         Ok(condensed) => of_result(case, condensed, &counter),
         Err(refusal) => of_refusal(case, refusal, &counter),
     };
-    let length = u32::try_from(case.text.len()).unwrap_or(u32::MAX);
-    if spent > SLOW_BASE + SLOW_PER_BYTE * length {
-        faults.push(format!("slow: {spent:?} for {length} bytes"));
-    }
+    faults.extend(slow(spent, case.text.len()));
     if run(case, &case.text, case.content_type, case.target, &counter) != outcome {
         faults.push("determinism: the same request gave another result".to_owned());
     }
     faults
+}
+
+/// What is wrong if so many bytes took so long.
+pub(super) fn slow(spent: Duration, bytes: usize) -> Option<String> {
+    let length = u32::try_from(bytes).unwrap_or(u32::MAX);
+    (spent > SLOW_BASE + SLOW_PER_BYTE * length).then(|| format!("slow: {spent:?} for {length} bytes"))
 }
 
 fn of_refusal(case: &Case, refusal: &CondenseError, counter: &Counter) -> Vec<String> {

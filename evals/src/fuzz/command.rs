@@ -5,63 +5,59 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use larder_core::content::ContentType;
-
 use super::minimise::minimise;
-use super::mutate::generate;
-use super::{Case, check};
+use super::{Target, kept};
 use crate::Failure;
-use crate::made::{self, Random, TYPES};
+use crate::made::Random;
 
 const SECONDS: u64 = 60;
 /// Broken cases of one kind that are kept; more say nothing new.
 const MOST_OF_A_KIND: usize = 3;
 
-/// Runs `fuzz TYPE… [--seconds N] [--seed N]`; gives 1 if anything broke.
+/// Runs `fuzz TARGET… [--seconds N] [--seed N]`; gives 1 if anything broke.
 ///
 /// # Errors
-/// An unknown type or option, or a broken case that cannot be written.
+/// An unknown target or option, or a broken case that cannot be written.
 pub fn command(words: &[&str]) -> Result<u8, Failure> {
-    let (mut types, mut seconds, mut seed) = (Vec::new(), SECONDS, 1);
+    let (mut targets, mut seconds, mut seed) = (Vec::new(), SECONDS, 1);
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         let number = |word: Option<&&str>| word.copied().unwrap_or_default().parse::<u64>();
         match word {
             "--seconds" => seconds = number(words.next())?,
             "--seed" => seed = number(words.next())?,
-            "all" => types.extend(TYPES),
-            name => {
-                types.push((name, made::type_of(name).ok_or_else(|| format!("there is no type {name:?}"))?));
-            }
+            "all" => targets.extend(Target::all()),
+            name => targets.push(Target::named(name).ok_or_else(|| format!("there is no target {name:?}"))?),
         }
     }
     // What is caught is reported in one line; the standard report would bury it.
     std::panic::set_hook(Box::new(|_| {}));
     let mut broken = false;
-    for (name, content_type) in types {
-        broken |= fuzz(name, content_type, Duration::from_secs(seconds), seed)?;
+    for (name, target) in targets {
+        broken |= fuzz(name, target, Duration::from_secs(seconds), seed)?;
     }
+    kept::clean();
     Ok(u8::from(broken))
 }
 
-fn fuzz(name: &str, content_type: ContentType, time: Duration, seed: u64) -> Result<bool, Failure> {
+fn fuzz(name: &str, target: Target, time: Duration, seed: u64) -> Result<bool, Failure> {
     let started = Instant::now();
     let mut random = Random::new(seed);
     let (mut cases, mut bytes) = (0_u64, 0_u64);
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     while started.elapsed() < time {
-        let case = generate(content_type, &mut random);
+        let case = target.generate(&mut random);
         cases += 1;
         bytes += case.len() as u64;
-        let faults = check(&Case::from_bytes(content_type, &case));
+        let faults = target.check(&case);
         let Some(fault) = faults.first() else { continue };
         let kind = fault.split(':').next().unwrap_or_default().to_owned();
         let seen = kinds.entry(kind.clone()).or_default();
         *seen += 1;
         if *seen <= MOST_OF_A_KIND {
-            let small = minimise(content_type, &case);
+            let small = minimise(target, &case);
             let path = keep(name, &kind, &small)?;
-            let again = check(&Case::from_bytes(content_type, &small));
+            let again = target.check(&small);
             println!("{name}: {}\n    {path}", again.first().unwrap_or(fault));
         }
     }

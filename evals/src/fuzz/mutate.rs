@@ -77,7 +77,8 @@ const REPEATED: [&str; 22] = [
     "/*",
     "&amp;",
 ];
-const MOST_BYTES: usize = 60_000;
+/// A case has no more.
+pub(super) const MOST_BYTES: usize = 60_000;
 
 /// A new case of this type in bytes.
 pub(super) fn generate(content_type: ContentType, random: &mut Random) -> Vec<u8> {
@@ -111,7 +112,8 @@ fn scraps(random: &mut Random) -> Vec<u8> {
     text
 }
 
-fn change(text: &mut Vec<u8>, random: &mut Random) {
+/// Changes a text in one of the ways that break parsers.
+pub(super) fn change(text: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(text.len() + 1);
     let end = (at + (1 << random.below(10))).min(text.len());
     match random.below(12) {

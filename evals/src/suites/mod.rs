@@ -5,6 +5,7 @@ mod html;
 mod json;
 mod linked;
 mod logs;
+mod markdown;
 mod memory;
 mod speed;
 mod text;
@@ -22,12 +23,13 @@ use crate::{Failure, measure};
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 9] = [
+pub const SUITES: [(&str, Suite); 10] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
     ("html", html::measure),
     ("text", text::measure),
+    ("markdown", markdown::measure),
     ("traces", traces::measure),
     ("memory", memory::measure),
     ("linked", linked::measure),

@@ -361,6 +361,7 @@ fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> Item<'a> {
         tokens: known.tokens,
         opaque_tokens: known.beside,
         calls,
+        others: &[],
         result_of: known.result_of.as_deref(),
         is_error: false,
         summarizable: true,

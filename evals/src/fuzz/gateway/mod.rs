@@ -1,0 +1,21 @@
+//! Breaking the gateway's reading and writing of the wire formats.
+
+mod bodies;
+mod diff;
+pub(super) mod requests;
+pub(super) mod results;
+pub(super) mod streams;
+
+use larder_server::wire::Format;
+
+/// All formats, as the first byte of a case chooses them.
+const FORMATS: [Format; 3] = [Format::Chat, Format::Responses, Format::Messages];
+
+fn format_of(byte: u8) -> Format {
+    FORMATS[usize::from(byte) % FORMATS.len()]
+}
+
+/// A text in a report: its beginning.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(120)]
+}
