@@ -9,14 +9,20 @@ mod output;
 mod progress;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+
+/// How long a thread for blocking work waits for more. The server looks at its files every second, which wakes idle
+/// threads in turn and would keep them all.
+const IDLE_THREAD: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
     output::start_logging(args.global.verbose);
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_keep_alive(IDLE_THREAD)
         .build()
         .map_err(error::CliError::Runtime)
         .and_then(|runtime| runtime.block_on(commands::run(args)));

@@ -79,6 +79,7 @@ impl Known {
                 hash: *hash,
                 tokens: *tokens,
                 opaque_tokens: 8,
+                others: &[],
                 calls: if role == Role::Assistant { &calls[at] } else { &[] },
                 result_of: (role == Role::Tool).then(|| self.ids[at - 1].as_str()),
                 is_error: false,

@@ -152,6 +152,7 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
             tokens: counter.count(&said.text),
             opaque_tokens: FRAMING + 10 * calls.len(),
             calls,
+            others: &[],
             result_of: said.result_of.as_deref(),
             is_error: said.is_error,
             summarizable: true,

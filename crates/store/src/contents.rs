@@ -85,10 +85,15 @@ impl UserStore {
         tx: &Transaction<'_>,
         hashes: impl Iterator<Item = ContentHash>,
     ) -> Result<BTreeSet<ContentHash>, StoreError> {
-        let (mut whole, mut reader) = (BTreeSet::new(), FrameReader::new()?);
+        let (mut whole, mut reader) = (BTreeSet::new(), None);
         for hash in hashes {
             let Some(frame) = self.row(tx, hash)? else { continue };
-            match self.decode_row(&mut reader, hash, &frame) {
+            // Most contents are new, and making a reader costs more than looking for them.
+            let reader = match &mut reader {
+                Some(reader) => reader,
+                none => none.insert(FrameReader::new()?),
+            };
+            match self.decode_row(reader, hash, &frame) {
                 Ok(_) => drop(whole.insert(hash)),
                 Err(error) => tracing::warn!(%error, "replacing a damaged content"),
             }

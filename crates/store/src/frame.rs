@@ -15,8 +15,12 @@ pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(content, COMPRESSION_LEVEL)
 }
 
-/// The frames of many contents, at the price of one compressor.
+/// The frames of many contents, at the price of one compressor; nothing costs nothing.
 pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<Vec<u8>>> {
+    let mut contents = contents.peekable();
+    if contents.peek().is_none() {
+        return Ok(Vec::new());
+    }
     let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
     contents.map(|content| compressor.compress(content)).collect()
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
@@ -12,7 +13,7 @@ use crate::files;
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
 /// Pages kept in memory: rows are found by hash, so one after the other stands anywhere in the file.
-const CACHE_KIB: i64 = 32 << 10;
+const CACHE_KIB: i64 = 8 << 10;
 /// What turns version n into version n + 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
@@ -25,11 +26,12 @@ const MIGRATIONS: &[&str] = &[
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// One connection to the index, shared by the threads of this process.
+/// Two connections to the index, shared by the threads of this process: who reads does not wait for what is synced.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
-    connection: Mutex<Connection>,
+    writer: Mutex<Connection>,
+    reader: Mutex<Connection>,
 }
 
 impl Index {
@@ -44,12 +46,16 @@ impl Index {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             set_synchronous(&connection, "FULL")?;
             connection.pragma_update(None, "secure_delete", "ON")?;
-            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+            tune(&connection)?;
             migrate(&mut connection, &path, MIGRATIONS)?;
-            Ok(connection)
+            let reader = Connection::open(&path)?;
+            reader.busy_timeout(patience)?;
+            reader.pragma_update(None, "query_only", "ON")?;
+            tune(&reader)?;
+            Ok((connection, reader))
         });
         match ready {
-            Ok(connection) => Ok(Self { path, connection: Mutex::new(connection) }),
+            Ok((writer, reader)) => Ok(Self { path, writer: Mutex::new(writer), reader: Mutex::new(reader) }),
             Err(error) => Err(error.at_index(&path)),
         }
     }
@@ -58,17 +64,12 @@ impl Index {
         &self.path
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        // A thread that panicked left no open transaction: dropping it has rolled it back.
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads from one state of the index.
     pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Deferred, work)
+        self.transact(&self.reader, TransactionBehavior::Deferred, work)
     }
 
     /// Writes all or nothing; when it returns, what was written survives a crash of the machine.
@@ -76,7 +77,7 @@ impl Index {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Immediate, work)
+        self.transact(&self.writer, TransactionBehavior::Immediate, work)
     }
 
     /// As [`Index::write`], but a crash of the machine may undo it. For what can be made again.
@@ -84,7 +85,7 @@ impl Index {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = self.lock();
+        let mut connection = lock(&self.writer);
         let done = set_synchronous(&connection, "NORMAL").and_then(|()| {
             let done = transact(&mut connection, TransactionBehavior::Immediate, work);
             set_synchronous(&connection, "FULL").and(done)
@@ -94,16 +95,17 @@ impl Index {
 
     /// Folds the log of writes into the file and empties it.
     pub(crate) fn truncate_log(&self) -> Result<(), StoreError> {
-        let truncated = self.lock().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let truncated = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         truncated.map_err(|error| StoreError::from(error).at_index(&self.path))
     }
 
     fn transact<T>(
         &self,
+        connection: &Mutex<Connection>,
         behaviour: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        transact(&mut self.lock(), behaviour, work).map_err(|error| error.at_index(&self.path))
+        transact(&mut lock(connection), behaviour, work).map_err(|error| error.at_index(&self.path))
     }
 
     /// The value kept under `key`: the first one ever offered stays.
@@ -113,6 +115,18 @@ impl Index {
             Ok(tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))?)
         })
     }
+}
+
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    // A thread that panicked left no open transaction: dropping it has rolled it back.
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tune(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Or else SQLite makes the plan of a query anew whenever other values are bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 fn transact<T>(

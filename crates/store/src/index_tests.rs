@@ -38,11 +38,11 @@ fn a_file_that_is_no_database_is_called_damaged() {
 fn a_full_index_fails_with_nothing_written() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(at(&dir), PATIENCE).unwrap();
-    index.lock().pragma_update(None, "max_page_count", 1).unwrap();
+    lock(&index.writer).pragma_update(None, "max_page_count", 1).unwrap();
     let big = "x".repeat(1_000_000);
     let error = index.meta("big", &big).unwrap_err();
     assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
-    index.lock().pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    lock(&index.writer).pragma_update(None, "max_page_count", 1_000_000).unwrap();
     assert_eq!(index.meta("big", "small").unwrap(), "small");
 }
 
@@ -50,7 +50,7 @@ fn a_full_index_fails_with_nothing_written() {
 fn an_index_that_may_not_be_written_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(at(&dir), PATIENCE).unwrap();
-    index.lock().pragma_update(None, "query_only", true).unwrap();
+    lock(&index.writer).pragma_update(None, "query_only", true).unwrap();
     assert!(matches!(index.meta("a", "b"), Err(StoreError::ReadOnly { .. })));
 }
 
@@ -70,8 +70,9 @@ fn a_lock_held_by_another_is_waited_for_and_then_named() {
 fn commits_are_durable_and_readers_are_not_held_up() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(at(&dir), PATIENCE).unwrap();
-    assert_eq!(pragma(&index.lock(), "synchronous").unwrap(), 2);
-    let mode: String = index.lock().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(pragma(&lock(&index.writer), "synchronous").unwrap(), 2);
+    let mode: String =
+        lock(&index.writer).pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
 }
 
@@ -111,12 +112,13 @@ fn an_index_of_every_older_version_is_brought_up_with_its_rows() {
         .unwrap();
         drop(old);
         let index = Index::open(at(&dir), PATIENCE).unwrap();
-        assert_eq!(pragma(&index.lock(), "user_version").unwrap(), FORMAT_VERSION);
-        assert_eq!(schema(&index.lock()), schema(&fresh.lock()));
+        assert_eq!(pragma(&lock(&index.writer), "user_version").unwrap(), FORMAT_VERSION);
+        assert_eq!(schema(&lock(&index.writer)), schema(&lock(&fresh.writer)));
         assert_eq!(index.meta("k", "other").unwrap(), "v");
         let rows = "SELECT (SELECT bytes FROM pointers), (SELECT recorded FROM runs), (SELECT pointer FROM run_pointers)";
-        let kept =
-            index.lock().query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        let kept = lock(&index.writer)
+            .query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
         assert_eq!(kept, (7, 2, "p".to_owned()));
     }
 }

@@ -79,6 +79,8 @@ pub struct Entry<'a> {
     pub request: Option<usize>,
     /// What it asks of tools, to be stored if it is left out.
     pub calls: &'a [Call<'a>],
+    /// What stands beside its text as it came, to be stored with it.
+    pub others: &'a [&'a str],
 }
 
 /// The text that stands in a message's place.
@@ -237,7 +239,7 @@ fn note_dropped(
     originals
 }
 
-/// Messages as people read them, with every byte of their texts and calls.
+/// Messages as people read them, with every byte of their texts, of what stands beside those, and of calls.
 fn transcript(entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -248,6 +250,9 @@ fn transcript(entries: &[Entry<'_>]) -> String {
             Role::Tool => "tool",
         };
         let _ = writeln!(text, "[{role}]\n{}", entry.text);
+        for other in entry.others {
+            let _ = writeln!(text, "{other}");
+        }
         for call in entry.calls {
             let _ = writeln!(text, "→ {} {}", call.name, call.arguments);
         }

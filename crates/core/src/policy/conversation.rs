@@ -48,6 +48,8 @@ pub struct Item<'a> {
     pub tokens: usize,
     /// Tokens of everything else that the item holds: its marks, ids and calls, pictures, reasoning.
     pub opaque_tokens: usize,
+    /// What stands beside the text as it came, pictures and reasoning: given back with it where it is left out.
+    pub others: &'a [&'a str],
     /// What this message of the model asks of tools.
     pub calls: &'a [Call<'a>],
     /// The id of the call that this result answers.
@@ -125,6 +127,7 @@ impl<'a> Ties<'a> {
             asked,
             request: self.request,
             calls: item.calls,
+            others: item.others,
         };
         if item.role == Role::User {
             self.request = Some(at);

@@ -87,6 +87,16 @@ impl Fault {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", Outcome::Failed, words)
     }
 
+    /// A budget in money cannot be kept where nothing has a price.
+    pub fn unpriced(model: &str) -> Self {
+        let model = crate::exchange::cut_name(model);
+        let message = format!(
+            "the key has a budget in money, and the model `{model}` has no price here: give it `prices` in a table \
+             [models.NAME] of larder.toml, or use a key with a budget in tokens"
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, message)
+    }
+
     /// Too many requests at once.
     pub fn busy() -> Self {
         let message =

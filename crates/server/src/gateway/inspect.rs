@@ -1,14 +1,78 @@
 //! What would become of a request: decided as if it had come in, but neither sent, stored nor recorded.
 
 use bytes::Bytes;
-use larder_store::UserStore;
+use larder_core::pointer::PointerKey;
+use larder_core::policy::{ContextBudgetPolicy, Memo};
+use larder_core::tokens::Counter;
+use larder_store::{Timestamp, UserStore};
 
 use crate::app::App;
 use crate::exchange::{Exchange, Outcome, Wire};
+use crate::gateway::cache::Cache;
 use crate::gateway::describe::Forms;
+use crate::gateway::fault::Fault;
 use crate::gateway::ledger;
+use crate::gateway::shelf::Counts;
 use crate::gateway::window::Bench;
 use crate::wire::{self, Format};
+
+/// Counts that [`leaving`] keeps for the one request it is given.
+const COUNTS: usize = 1 << 10;
+
+/// A request as it would leave.
+#[derive(Debug)]
+pub struct Leaving {
+    /// Its body.
+    pub body: String,
+    /// Whether our tool is offered in it.
+    pub offered: bool,
+    /// What must be stored before it leaves: the originals of the pointers in it.
+    pub originals: Vec<String>,
+    /// What would be recorded of it.
+    pub exchange: Exchange,
+}
+
+/// Makes of a body what would be sent under a policy: with no server and no store, and nothing known from before.
+///
+/// # Errors
+/// Why nothing would be sent.
+pub fn leaving(
+    format: Format,
+    body: &str,
+    policy: &ContextBudgetPolicy,
+    counter: &Counter,
+    key: &PointerKey,
+) -> Result<Leaving, Fault> {
+    let request = wire::read(format, body).map_err(|error| Fault::invalid(error.to_string()))?;
+    let wire = match format {
+        Format::Chat => Wire::Chat,
+        Format::Responses => Wire::Responses,
+        Format::Messages => Wire::Messages,
+    };
+    let mut exchange = ledger::blank("", Timestamp::from_millis(0), "", wire);
+    let bench = Bench {
+        memo: &Memo::default(),
+        counts: Counts::new(Cache::new(COUNTS)),
+        policy,
+        counter,
+        key,
+        last: &Forms::default(),
+        rehydrates: true,
+        body: &Bytes::copy_from_slice(body.as_bytes()),
+        counts_only: false,
+        transcribes: true,
+        is_stored: &|_| false,
+    };
+    let prepared = bench.prepare(&request, None, &mut exchange)?;
+    exchange.head.outcome = Outcome::Ok;
+    let body = String::from_utf8(prepared.body.into()).map_err(|error| Fault::bug(&error.to_string()))?;
+    Ok(Leaving {
+        body,
+        offered: prepared.offered,
+        originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),
+        exchange: ledger::sealed(exchange),
+    })
+}
 
 /// Decides over the body of a request. Blocks.
 ///
@@ -39,6 +103,7 @@ pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<E
         last: &Forms::default(),
         rehydrates: current.gateway.rehydrate_rounds > 0,
         body: &Bytes::new(),
+        counts_only: false,
         transcribes: false,
         is_stored: &|_| true,
     };

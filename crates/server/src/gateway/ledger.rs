@@ -38,7 +38,7 @@ pub struct Ledger {
     waited: Duration,
     /// Time that the gateway itself has spent; `None` until it responds.
     busy: Option<Duration>,
-    held: Option<Held>,
+    held: Vec<Held>,
     /// Whether anything has been sent to the upstream.
     sent: bool,
     after: Vec<Work>,
@@ -72,7 +72,7 @@ impl Ledger {
             started: Instant::now(),
             waited: Duration::ZERO,
             busy: None,
-            held: None,
+            held: Vec::new(),
             sent: false,
             after: Vec::new(),
             bytes: 0,
@@ -100,15 +100,40 @@ impl Ledger {
     /// Sets aside what the request may come to. Blocks where the key has limits.
     ///
     /// # Errors
-    /// When the key's budget does not reach.
+    /// When the key's budget does not reach, or is in money and the model has no price.
     pub fn reserve(&mut self) -> Result<(), Fault> {
+        if self.caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
+            return Err(Fault::unpriced(&self.exchange.head.model));
+        }
         let tokens = &self.exchange.head.tokens;
         let most = Usage { input: tokens.after, output: tokens.output, ..Usage::default() };
         let cost =
             self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
         let held = self.app.auth.reserve(&self.caller, total(&most), cost);
-        self.held = Some(held.map_err(|error| Fault::of_auth(&error, self.app.store.now()))?);
+        self.held.push(held.map_err(|error| Fault::of_auth(&error, self.app.store.now()))?);
         Ok(())
+    }
+
+    /// Sets aside what a further round may come to, whose prompt is so many tokens longer than the first; whether the
+    /// key's budget reaches.
+    pub async fn reserve_round(&mut self, longer: u64) -> bool {
+        if self.caller.limits.is_unlimited() {
+            return true;
+        }
+        let tokens = &self.exchange.head.tokens;
+        let most =
+            Usage { input: tokens.after.saturating_add(longer), output: tokens.output, ..Usage::default() };
+        let cost =
+            self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
+        let (app, caller) = (Arc::clone(&self.app), self.caller.clone());
+        let reserving = tokio::task::spawn_blocking(move || app.auth.reserve(&caller, total(&most), cost));
+        match reserving.await {
+            Ok(Ok(held)) => {
+                self.held.push(held);
+                true
+            }
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 
     /// From now on the upstream may have worked on the request.
@@ -242,7 +267,9 @@ impl Drop for Ledger {
         }
         let job = Job {
             store: self.caller.store.clone(),
-            spent: self.held.take().map(|held| Spent { held, used }),
+            spent: Some(std::mem::take(&mut self.held))
+                .filter(|held| !held.is_empty())
+                .map(|held| Spent { held, used }),
             after: std::mem::take(&mut self.after),
             bytes: self.bytes,
             exchange: self.exchange.clone(),

@@ -50,6 +50,9 @@ pub use shelf::Shelf;
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
 
+/// Bytes that are read of a body that nobody will look at.
+const MOST_UNREAD: usize = 1 << 20;
+
 /// Everything below `/v1`.
 pub fn router() -> Router<Arc<App>> {
     let completes = |wire, format| {
@@ -74,11 +77,16 @@ pub fn router() -> Router<Arc<App>> {
 /// One request to a model or a recipe.
 async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    app.recorder.has_room().await;
+    let current = app.current();
     let mut ledger = match Ledger::open(&app, &caller, wire, &parts.headers) {
         Ok(ledger) => ledger,
-        Err(fault) => return reply::error(format, &fault),
+        Err(fault) => {
+            // A client that is still sending would see its connection break, and not what is said.
+            let _ = read_body(body, MOST_UNREAD, current.gateway.body_timeout).await;
+            return reply::error(format, &fault);
+        }
     };
-    let current = app.current();
     let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
         Err(fault) => return reply::refuse(ledger, format, fault),

@@ -31,6 +31,8 @@ use crate::wire::Format;
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
+/// Where models are listed, which are the same for all users.
+const MODELS: &str = "/v1/models";
 
 type AppState = State<Arc<App>>;
 
@@ -215,12 +217,19 @@ async fn passed(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, Fault> {
-    let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE);
-    let limits = caller.limits;
-    if !reads && (limits.tokens_per_day.is_some() || limits.picos_per_day.is_some()) {
-        let words =
-            "this key has a budget, and what this route uses cannot be counted; use a key without limits";
-        return Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+    let refused =
+        |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+    let path = parts.uri.path();
+    if path.ends_with('/') || path.contains("//") {
+        // A server may take it for a route that is decided and counted here.
+        let words = format!("no such route: {path}; write it without an empty part");
+        return Err(Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
+    }
+    let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if !reads && !caller.limits.is_unlimited() {
+        return refused(
+            "this key has a budget, and what this route uses cannot be counted; use a key without limits",
+        );
     }
     let target = current.routes.any(provider).ok_or_else(|| {
         let key = provider.as_str();
@@ -229,6 +238,13 @@ async fn passed(
         );
         Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
     })?;
+    if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
+        // What users keep at the provider under one key is not kept apart there.
+        return refused(
+            "this route passes to the provider as it is, where all users of this Larder share one key; send a key of \
+             the provider's own, with Larder's in x-api-key or authorization",
+        );
+    }
     let place = app.places.take().ok_or_else(Fault::busy)?;
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout).await?;

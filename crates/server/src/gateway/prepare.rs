@@ -114,7 +114,11 @@ impl Desk<'_> {
         let (before, after) = (head.tokens.before, head.tokens.after);
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.ledger.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
-        if head.wire != Wire::CountTokens {
+        if head.wire == Wire::CountTokens {
+            // Nothing is generated, so nothing is saved.
+            self.ledger.exchange.head.tokens.before = after;
+            self.ledger.exchange.compactions.clear();
+        } else {
             self.ledger.reserve()?;
             self.keep(&prepared.missing)?;
             let known = Session { forms: Arc::new(prepared.forms), before };
@@ -155,6 +159,7 @@ impl Desk<'_> {
             last: &known.forms,
             rehydrates: self.current.gateway.rehydrate_rounds > 0,
             body,
+            counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
             is_stored: &|hash: ContentHash| app.shelf.is_stored(&user, hash),
         };

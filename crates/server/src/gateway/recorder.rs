@@ -14,9 +14,11 @@ use crate::auth::Held;
 use crate::exchange::Exchange;
 
 /// KiB that may wait to be written. Requests wait when it is more.
-const MOST_KIB: u32 = 16 << 10;
+const MOST_KIB: u32 = 8 << 10;
 /// What a record weighs beside its texts, in KiB.
 const RECORD_KIB: u32 = 2;
+/// How long a request waits for room before it is let in.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the first record of a batch waits for others.
 const LINGER: Duration = Duration::from_millis(50);
 /// Records in one transaction.
@@ -44,8 +46,8 @@ pub type Work = Box<dyn FnOnce(&UserStore, &mut Exchange) -> Result<(), StoreErr
 
 /// What a reservation came to.
 pub struct Spent {
-    /// The reservation.
-    pub held: Held,
+    /// The reservations: one for the request, and one for each further round.
+    pub held: Vec<Held>,
     /// Tokens and money used; `None` when nothing was sent.
     pub used: Option<(u64, Usd)>,
 }
@@ -72,6 +74,12 @@ impl Recorder {
             room: Arc::new(Semaphore::new(MOST_KIB as usize)),
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// Waits until there is room for a record, so that requests come in no faster than they are written down; not longer
+    /// than [`LONGEST_WAIT`].
+    pub async fn has_room(&self) {
+        let _ = tokio::time::timeout(LONGEST_WAIT, self.room.acquire_many(RECORD_KIB)).await;
     }
 
     /// Queues a job, if there is room for it at once.
@@ -142,12 +150,16 @@ fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
             }
         }
         if let Some(Spent { held, used }) = job.spent.take() {
-            let settled = match used {
-                Some((tokens, cost)) => held.settle(tokens, cost),
-                None => held.release(),
-            };
-            if let Err(error) = settled {
-                tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
+            let mut used = used;
+            for held in held {
+                // The first takes all that was used, whatever it was set aside for.
+                let settled = match used.take() {
+                    Some((tokens, cost)) => held.settle(tokens, cost),
+                    None => held.release(),
+                };
+                if let Err(error) = settled {
+                    tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
+                }
             }
         }
     }

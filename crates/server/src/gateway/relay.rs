@@ -124,8 +124,15 @@ impl Call {
             match self.again(&mut reply).await {
                 Ok(Again::Continue(next)) => incoming = next,
                 Ok(Again::Close) => break,
-                Ok(Again::Refused(refusal)) => return pass(self.ledger, refusal, &self.ours),
-                Err(fault) => return refuse(self.ledger, self.format, fault),
+                // The rounds before are billed, however this one ended.
+                Ok(Again::Refused(refusal)) => {
+                    self.ledger.reported(reply.rounds().usage(), reply.rounds().count());
+                    return pass(self.ledger, refusal, &self.ours);
+                }
+                Err(fault) => {
+                    self.ledger.reported(reply.rounds().usage(), reply.rounds().count());
+                    return refuse(self.ledger, self.format, fault);
+                }
             }
         }
         self.close(reply.rounds(), &incoming).await;
@@ -157,7 +164,12 @@ impl Call {
         if calls.is_empty() || !answerer.has_rounds() || !answerer.fits(calls.len(), said) {
             return Ok(Again::Close);
         }
+        let room = answerer.room;
         let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
+        let longer = room.saturating_sub(answerer.room);
+        if !self.ledger.reserve_round(u64::try_from(longer).unwrap_or(u64::MAX)).await {
+            return Ok(Again::Close);
+        }
         reply.rounds().answer(answers);
         let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
         let sent = std::str::from_utf8(&self.sending.outgoing.body).map_err(|error| bug(&error))?;
@@ -235,6 +247,8 @@ impl Relay {
         let (mut out, work) = (Vec::new(), self.call.ledger.begin_work());
         while out.is_empty() && !self.ended {
             if let Err(fault) = self.advance(&mut out).await {
+                let rounds = self.reply.rounds();
+                self.call.ledger.reported(rounds.usage(), rounds.count());
                 let fault = self.call.ledger.fail(fault);
                 self.reply.fail(&fault.problem(), &mut out);
                 self.ended = true;

@@ -65,6 +65,8 @@ pub struct Bench<'a> {
     pub rehydrates: bool,
     /// The body as it came.
     pub body: &'a Bytes,
+    /// Whether the request is only to be counted.
+    pub counts_only: bool,
     /// Whether a transcript is kept.
     pub transcribes: bool,
     /// Whether an original is known to be stored.
@@ -88,7 +90,8 @@ impl Bench<'_> {
         let started = Instant::now();
         let texts: Vec<Cow<'_, str>> = request.items.iter().map(wire::Item::text).collect();
         let calls: Vec<Vec<Call<'_>>> = request.items.iter().map(calls).collect();
-        let items = self.items(request, &texts, &calls);
+        let others: Vec<Vec<&str>> = request.items.iter().map(others).collect();
+        let items = self.items(request, &texts, &calls, &others);
         let fixed = self.fixed(request);
         let conversation = Conversation {
             fixed,
@@ -100,7 +103,8 @@ impl Bench<'_> {
         let window = self.policy.decide(&conversation, means);
         let forms = describe(request, &window, &conversation, self.last, exchange);
         exchange.head.times.policy_us = micros(started.elapsed());
-        if window.verdict == Verdict::Refuse {
+        // Whoever asks how long a prompt is wants to know that above all where it is too long.
+        if window.verdict == Verdict::Refuse && !self.counts_only {
             let decision = &window.decision;
             let problem = wire::Problem::too_long(
                 request.format,
@@ -147,10 +151,11 @@ impl Bench<'_> {
         request: &'r Request<'r>,
         texts: &'r [Cow<'r, str>],
         calls: &'r [Vec<Call<'r>>],
+        others: &'r [Vec<&'r str>],
     ) -> Vec<Item<'r>> {
-        let items = request.items.iter().zip(texts).zip(calls);
+        let items = request.items.iter().zip(texts).zip(calls).zip(others);
         items
-            .map(|((item, text), calls)| {
+            .map(|(((item, text), calls), others)| {
                 let hash = ContentHash::of(text.as_bytes());
                 let result = item.result.as_ref();
                 Item {
@@ -159,6 +164,7 @@ impl Bench<'_> {
                     hash,
                     tokens: self.count(hash, text),
                     opaque_tokens: self.opaque(item, calls),
+                    others,
                     calls,
                     result_of: result.map(|result| result.id.as_ref()),
                     is_error: result.is_some_and(|result| result.error),
@@ -200,11 +206,15 @@ impl Bench<'_> {
         let framing = self.counter.framing();
         let tools: usize = request.tools.iter().map(|tool| framing.per_tool + self.count_raw(tool.raw)).sum();
         let rest: usize = request.fixed.iter().map(|fixed| self.count_raw(fixed.raw)).sum();
+        let ours = framing.per_tool + self.count_raw(wire::rehydrate_tool_json(request.format));
+        // What comes with tools at all comes with the client's, or else with ours.
+        let (with_theirs, with_ours) =
+            if request.tools.is_empty() { (0, framing.tools) } else { (framing.tools, 0) };
         Fixed {
             system: 0,
-            tools: tools + if request.tools.is_empty() { 0 } else { framing.tools },
+            tools: tools + with_theirs,
             framing: framing.priming + rest,
-            rehydrate_tool: framing.per_tool + self.count_raw(&wire::rehydrate_tool_json(request.format)),
+            rehydrate_tool: ours + with_ours,
         }
     }
 
@@ -227,6 +237,10 @@ const BYTES_PER_FILE_TOKEN: usize = 16;
 fn calls<'r>(item: &'r wire::Item<'r>) -> Vec<Call<'r>> {
     let call = |call: &'r wire::Call<'r>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };
     item.calls.iter().map(call).collect()
+}
+
+fn others<'r>(item: &'r wire::Item<'r>) -> Vec<&'r str> {
+    item.opaque.iter().map(|opaque| opaque.raw).collect()
 }
 
 /// What was decided, as changes of the body.

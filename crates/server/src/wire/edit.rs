@@ -52,7 +52,7 @@ impl<'b> Request<'b> {
         let root = self.doc.root();
         let tools = self.tools_at.map(|at| self.doc.value(at)).or_else(|| root.get("tools"));
         let offer = match tools {
-            Some(tools) if tools.kind() == Kind::Array => json::append_to(tools, &tool),
+            Some(tools) if tools.kind() == Kind::Array => json::append_to(tools, tool),
             Some(tools) if tools.kind() == Kind::Null => Edit::replace(tools.span(), format!("[{tool}]")),
             Some(_) => return Vec::new(),
             None => json::add_members(root, &format!(r#""tools":[{tool}]"#)),

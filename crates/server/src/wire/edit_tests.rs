@@ -98,7 +98,7 @@ fn our_own_fields_never_reach_a_provider() {
 fn our_tool_stands_behind_the_clients_in_the_shape_of_the_format() {
     for format in [Format::Chat, Format::Responses, Format::Messages] {
         let list = if format == Format::Responses { "input" } else { "messages" };
-        let tool: Json = serde_json::from_str(&rehydrate_tool_json(format)).unwrap();
+        let tool: Json = serde_json::from_str(rehydrate_tool_json(format)).unwrap();
         let name = if format == Format::Chat { &tool["function"]["name"] } else { &tool["name"] };
         assert_eq!(name, REHYDRATE);
         for tools in [",\"tools\":[]", ",\"tools\":[{\"type\":\"x\"} ]", ",\"tools\":null", ""] {

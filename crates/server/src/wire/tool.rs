@@ -1,12 +1,26 @@
 //! Our tool: its definition, and how each format writes it. Knows no request.
 
+use std::sync::LazyLock;
+
 use larder_core::policy::{REHYDRATE, rehydrate_tool};
 
 use super::Format;
 use crate::json::encoded;
 
 /// The definition as a format has it in `tools`: always the same bytes.
-pub fn rehydrate_tool_json(format: Format) -> String {
+pub fn rehydrate_tool_json(format: Format) -> &'static str {
+    // Every request counts it.
+    static WRITTEN: LazyLock<[String; 3]> =
+        LazyLock::new(|| [Format::Chat, Format::Responses, Format::Messages].map(written));
+    let [chat, responses, messages] = &*WRITTEN;
+    match format {
+        Format::Chat => chat,
+        Format::Responses => responses,
+        Format::Messages => messages,
+    }
+}
+
+fn written(format: Format) -> String {
     let tool = rehydrate_tool();
     let (name, description, parameters) =
         (encoded(&tool.name), encoded(&tool.description), tool.parameters.to_string());

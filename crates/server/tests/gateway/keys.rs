@@ -3,10 +3,10 @@
 use larder_server::auth::create_key;
 use larder_server::exchange::Outcome;
 use larder_store::KeyLimits;
-use larder_testkit::stub::StubServer;
+use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, after_tool, long_log, said};
+use crate::support::{Gateway, after_tool, completion, long_log, said};
 
 fn body() -> Value {
     json!({"model": "mini", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]})
@@ -110,4 +110,70 @@ async fn keys_can_be_demanded_before_there_are_any() {
     assert_eq!(gateway.chat(&body()).await.status(), 401);
     let page = gateway.get("/").header("accept", "text/html").send().await.unwrap();
     assert!(page.url().path().contains("sign-in"), "{}", page.url());
+}
+
+#[tokio::test]
+async fn a_budget_in_money_needs_prices() {
+    let gateway = Gateway::new([said("hi")]).await;
+    let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(1_000_000_000_000) };
+    let key = key(&gateway, "ada", limits);
+    let mut claude = body();
+    claude["model"] = json!("claude");
+    let unpriced = gateway.post("/v1/messages", claude.to_string()).bearer_auth(&key).send().await.unwrap();
+    assert_eq!(unpriced.status(), 403);
+    assert!(unpriced.text().await.unwrap().contains("`prices`"));
+    assert!(gateway.seen().is_empty());
+    let priced = gateway.post("/v1/chat/completions", body().to_string()).bearer_auth(&key);
+    assert_eq!(priced.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails() {
+    let provider = StubServer::responding(|seen| {
+        let messages = seen.json()["messages"].as_array().unwrap().clone();
+        if messages.len() > 4 {
+            return Answer::json(429, &json!({"error": {"message": "slow down"}}));
+        }
+        let text = messages[3]["content"].as_str().unwrap();
+        let id = text[text.find("lp1-").unwrap()..].get(..24).unwrap();
+        let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "ours_1", "type": "function",
+            "function": {"name": "larder_rehydrate", "arguments": json!({"id": id, "pattern": "ERROR"}).to_string()}}]});
+        Answer::json(200, &completion(call, "tool_calls"))
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let ample = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(50_000), picos_per_day: None });
+    let scarce = key(&gateway, "bob", KeyLimits { tokens_per_day: Some(2_000), picos_per_day: None });
+    let mut body = after_tool(&long_log());
+    body["max_tokens"] = json!(1_000);
+    for (key, status, requests) in [(&ample, 429, 2), (&scarce, 200, 3)] {
+        let asked =
+            gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(key).send().await.unwrap();
+        assert_eq!((asked.status().as_u16(), gateway.seen().len()), (status, requests));
+    }
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    for id in store.keys().unwrap() {
+        let day = store.key_day(&id.id).unwrap();
+        assert_eq!((day.used.tokens, day.held.tokens), (110, 0), "{}", id.user);
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_keeps_under_a_shared_key_is_not_reached() {
+    let provider = StubServer::start([said("hi")]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"key\"\n", provider.address());
+    let dir = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    crate::support::write_settings(dir.path(), &provider, &settings);
+    std::fs::write(dir.path().join("key"), "sk-ours\n").unwrap();
+    let gateway = Gateway::on(dir, provider).await;
+    let key = key(&gateway, "ada", KeyLimits::default());
+    for path in ["/v1/files", "/v1/batches/b1"] {
+        assert_eq!(gateway.get(path).bearer_auth(&key).send().await.unwrap().status(), 403, "{path}");
+    }
+    for path in ["/v1/chat/completions/", "/v1//chat/completions"] {
+        let asked = gateway.post(path, body().to_string()).bearer_auth(&key).send().await.unwrap();
+        assert_eq!(asked.status(), 404, "{path}");
+    }
+    assert!(gateway.seen().is_empty());
 }

@@ -66,8 +66,12 @@ impl State {
         let unit = Unit::of(Format::Messages, block, cx.hide);
         cx.round.see(&unit);
         let ours = unit.ours.is_some();
-        self.places.insert(index, (!ours).then_some(self.shown));
-        self.shown += u64::from(!ours);
+        // As long as nothing is hidden, the provider's places stand, whatever they are.
+        let shown = if cx.is_spliced() { self.shown } else { index };
+        self.places.insert(index, (!ours).then_some(shown));
+        if !ours {
+            self.shown = self.shown.max(shown.saturating_add(1));
+        }
         if cx.keep {
             let block = serde_json::from_str(block.raw()).unwrap_or_default();
             self.open.insert(index, Draft { block, input: String::new() });

@@ -51,8 +51,12 @@ impl State {
                 let unit = Unit::of(Format::Responses, item, cx.hide);
                 cx.round.see(&unit);
                 let ours = unit.ours.is_some();
-                self.places.insert(index, (!ours).then_some(self.shown));
-                self.shown += u64::from(!ours);
+                // As long as nothing is hidden, the provider's places stand, whatever they are.
+                let shown = if cx.is_spliced() { self.shown } else { index };
+                self.places.insert(index, (!ours).then_some(shown));
+                if !ours {
+                    self.shown = self.shown.max(shown.saturating_add(1));
+                }
             }
             ("response.output_item.done", Some(item), _) if cx.keep => {
                 cx.round.units.push(Unit::of(Format::Responses, item, true));
