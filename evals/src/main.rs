@@ -9,9 +9,10 @@ use larder_evals::suites::{SUITES, Suite};
 use larder_evals::{Failure, corpora, fuzz, peer, pictures, report};
 
 const USAGE: &str = "\
-larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, text, traces, memory,
-                                                linked, speed, schema or all
-larder-evals fuzz TYPE… [--seconds N] [--seed N]  break condensers; TYPE as in `larder condense --type`, or all
+larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, text, markdown, traces,
+                                                memory, linked, speed, schema or all
+larder-evals fuzz TARGET… [--seconds N] [--seed N]  break what takes texts of others; TARGET is a type as in
+                                                `larder condense --type`, requests, streams, pointers, results or all
 larder-evals peer                               JSON lines in and out, for evals/peers/compare.py
 larder-evals pictures                           write the pictures of docs/guide/condensing.md
 
