@@ -232,14 +232,16 @@ pub fn passing(headers: &HeaderMap, keeps_key: impl Fn(&HeaderName, &HeaderValue
     for name in &OWN {
         passing.remove(name);
     }
-    let drop_key = |name: &HeaderName| passing.get(name).is_some_and(|value| !keeps_key(name, value));
-    let dropped: Vec<HeaderName> = passing
-        .keys()
-        .filter(|name| name.as_str().starts_with(LARDER) || is_credential(name) && drop_key(name))
-        .cloned()
-        .collect();
-    for name in dropped {
-        passing.remove(name);
+    let checked = |name: &&HeaderName| name.as_str().starts_with(LARDER) || is_credential(name);
+    let names: Vec<HeaderName> = passing.keys().filter(checked).cloned().collect();
+    for name in names {
+        passing.remove(&name);
+        if is_credential(&name) {
+            // A header may come more than once, and each value may be another's key.
+            for value in headers.get_all(&name).iter().filter(|&value| keeps_key(&name, value)) {
+                passing.append(name.clone(), value.clone());
+            }
+        }
     }
     passing
 }
@@ -300,5 +302,26 @@ mod tests {
             ("x-api-key", "sk-2"),
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn every_value_of_a_header_with_keys_is_looked_at() {
+        let ours = |value: &str| value.contains("lk-");
+        let cases: [(&[&'static str], &[&'static str]); 3] = [
+            (&["Bearer sk-1", "Bearer lk-2"], &["Bearer sk-1"]),
+            (&["Bearer lk-1", "Bearer sk-2", "Bearer lk-3", "Bearer sk-4"], &["Bearer sk-2", "Bearer sk-4"]),
+            (&["Bearer lk-1", "Bearer lk-2"], &[]),
+        ];
+        for (given, expected) in cases {
+            for name in ["authorization", "x-api-key", "api-key"] {
+                let mut headers = HeaderMap::new();
+                for value in given.iter().copied() {
+                    headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+                }
+                let kept = passing(&headers, |_, value| !ours(value.to_str().unwrap()));
+                assert!(kept.get_all(name).iter().eq(expected.iter().copied()), "{name}: {kept:?}");
+                assert_eq!(kept.len(), expected.len());
+            }
+        }
     }
 }

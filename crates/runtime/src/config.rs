@@ -72,6 +72,8 @@ pub struct Setting {
     pub value: String,
     /// Where that comes from.
     pub origin: Origin,
+    /// Environment variables that set it; the first is its name, the others are older ones.
+    pub env: &'static [&'static str],
     /// What it does.
     pub help: &'static str,
 }
@@ -203,15 +205,12 @@ impl Config {
         for known in KNOWN {
             settings.push(resolve_one(known, &file, path, env)?);
         }
-        let home = match (home, env("LARDER_HOME")) {
-            (Some(home), _) => setting("home", &home.to_string_lossy(), Origin::Flag, HOME_HELP),
-            (None, Some(home)) => {
-                setting("home", &home, Origin::Environment { name: "LARDER_HOME".into() }, HOME_HELP)
-            }
-            (None, None) => {
-                setting("home", &dir.join(".larder").to_string_lossy(), Origin::Default, HOME_HELP)
-            }
+        let (value, origin) = match (home, env(HOME_ENV)) {
+            (Some(home), _) => (home.to_string_lossy().into_owned(), Origin::Flag),
+            (None, Some(home)) => (home, Origin::Environment { name: HOME_ENV.into() }),
+            (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), Origin::Default),
         };
+        let home = Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], help: HOME_HELP };
         Ok(Self { home, settings, models, path: path.to_owned(), places })
     }
 
@@ -225,7 +224,7 @@ impl Config {
         let (Some(known), Some(place)) = (known, place) else {
             return Err(ConfigError::Flag { key, value: value.to_owned() });
         };
-        *place = setting(known.key, value, Origin::Flag, known.help);
+        *place = setting(known, value, Origin::Flag);
         Ok(self)
     }
 
@@ -286,7 +285,7 @@ impl Config {
                 Some(resolved) => (resolved.name, self.origin_of(&key)),
                 None => (UNBOUND, Origin::Default),
             };
-            all.push(setting(&key, value, origin, "the model that plays this layer"));
+            all.push(Setting { key, value: value.to_owned(), origin, env: &[], help: LAYER_HELP });
         }
         all
     }
@@ -332,10 +331,12 @@ impl Config {
 
 /// How a layer without a model is listed.
 const UNBOUND: &str = "(unbound)";
+const LAYER_HELP: &str = "the model that plays this layer";
+const HOME_ENV: &str = "LARDER_HOME";
 const HOME_HELP: &str = "where originals, runs and interventions are kept";
 
-fn setting(key: &str, value: &str, origin: Origin, help: &'static str) -> Setting {
-    Setting { key: key.to_owned(), value: value.to_owned(), origin, help }
+fn setting(known: &Known, value: &str, origin: Origin) -> Setting {
+    Setting { key: known.key.to_owned(), value: value.to_owned(), origin, env: known.env, help: known.help }
 }
 
 fn resolve_one(
@@ -354,20 +355,13 @@ fn resolve_one(
                     like: known.example(),
                 });
             }
-            return Ok(setting(
-                known.key,
-                &value,
-                Origin::Environment { name: (*name).to_owned() },
-                known.help,
-            ));
+            return Ok(setting(known, &value, Origin::Environment { name: (*name).to_owned() }));
         }
     }
     let stated = file.iter().find(|(key, ..)| key == known.key);
     Ok(match stated {
-        Some((_, value, line)) => {
-            setting(known.key, value, Origin::File { path: path.to_owned(), line: *line }, known.help)
-        }
-        None => setting(known.key, known.default, Origin::Default, known.help),
+        Some((_, value, line)) => setting(known, value, Origin::File { path: path.to_owned(), line: *line }),
+        None => setting(known, known.default, Origin::Default),
     })
 }
 

@@ -7,6 +7,7 @@
 mod charge;
 mod key;
 mod origin;
+mod slow;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,6 +18,8 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_core::hash::ContentHash;
 use larder_store::{KeyId, KeyLimits, KeyRecord, NewKey, Shortage, Store, StoreError, Timestamp, UserStore};
+
+use slow::Slow;
 
 pub use charge::Held;
 pub use key::ApiKey;
@@ -72,6 +75,12 @@ pub enum AuthError {
     /// The budget of the key does not cover the request.
     #[error("{}", charge::describe(.0))]
     OverLimit(Box<Shortage>),
+    /// Too many keys that have not been seen before, or too many wrong secrets for this one.
+    #[error(
+        "too many keys are being checked just now, or too many wrong secrets came for this one; \
+         come again in a moment, within a minute at the latest"
+    )]
+    Busy,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -86,16 +95,22 @@ impl AuthError {
         match self {
             Self::Missing | Self::Unknown | Self::Revoked { .. } => StatusCode::UNAUTHORIZED,
             Self::NotLocal | Self::Foreign => StatusCode::FORBIDDEN,
-            Self::OverLimit(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::OverLimit(_) | Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Hashing(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    /// Whole seconds from `now` until the budget is whole again, for `retry-after`; `None` where waiting does not help.
+    /// Whole seconds from `now` until the budget is whole again or there may be a place, for `retry-after`; `None` where
+    /// waiting does not help.
     pub fn retry_after(&self, now: Timestamp) -> Option<u64> {
-        let Self::OverLimit(shortage) = self else { return None };
-        Some(shortage.resets.as_millis().saturating_sub(now.as_millis()).div_ceil(1_000))
+        match self {
+            Self::OverLimit(shortage) => {
+                Some(shortage.resets.as_millis().saturating_sub(now.as_millis()).div_ceil(1_000))
+            }
+            Self::Busy => Some(1),
+            _ => None,
+        }
     }
 }
 
@@ -119,15 +134,15 @@ pub struct Auth {
     fast: [u8; 32],
     /// Keys that passed the slow hash, with that hash and the fast one of their text.
     passed: Mutex<BTreeMap<KeyId, (String, blake3::Hash)>>,
-    /// One slow hash at a time: it takes 19 MiB.
-    slow: Mutex<()>,
+    /// Where keys are checked that have not passed.
+    slow: Slow,
 }
 
 impl Auth {
     /// The door of a store. Fails only if the system gives no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
         let fast = store.random()?;
-        Ok(Self { store, fast, passed: Mutex::default(), slow: Mutex::default() })
+        Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default() })
     }
 
     /// Who sends this request. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
@@ -177,9 +192,14 @@ impl Auth {
         // Hashes of BLAKE3 are compared in constant time.
         let passed = || lock(&self.passed).get(key.id()).is_some_and(|p| p.0 == stored.hash && p.1 == fast);
         if !passed() {
-            let _one = lock(&self.slow);
+            self.slow.admits(key.id(), self.store.now())?;
+            let _place = self.slow.place()?;
+            let mut memory = lock(&self.slow.memory);
             if !passed() {
-                if !key.matches(&stored.hash) {
+                // Those that were here before may all have been wrong.
+                self.slow.admits(key.id(), self.store.now())?;
+                if !key.matches(&stored.hash, &mut memory) {
+                    self.slow.was_wrong(key.id(), self.store.now());
                     return Ok(None);
                 }
                 lock(&self.passed).insert(key.id().clone(), (stored.hash, fast));

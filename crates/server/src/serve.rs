@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -29,6 +30,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Pace {
     /// For the head of a request; also how long a connection stays open without one.
     pub header: Duration,
+    /// For taking more of a reply that waits to be written.
+    pub write: Duration,
     /// For requests under way when the server stops.
     pub drain: Duration,
 }
@@ -43,7 +46,7 @@ pub async fn run(
     asked: impl Future<Output = ()>,
 ) -> usize {
     let gateway = app.current().gateway.clone();
-    let pace = Pace { header: gateway.header_timeout, drain: gateway.drain };
+    let pace = Pace { header: gateway.header_timeout, write: gateway.write_timeout, drain: gateway.drain };
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
     let router = crate::routes::router(&app);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
@@ -71,7 +74,7 @@ pub async fn serve(listener: TcpListener, router: Router, pace: Pace, stop: Canc
         };
         match accepted {
             Ok((stream, peer)) => {
-                let served = connection(stream, peer, router.clone(), pace.header, stop.clone());
+                let served = connection(stream, peer, router.clone(), pace, stop.clone());
                 let cut = cut.clone();
                 connections.spawn(async move { cut.run_until_cancelled(served).await });
             }
@@ -94,11 +97,15 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    header: Duration,
+    pace: Pace,
     stop: CancellationToken,
 ) {
     // A streamed reply is many small writes, each of which somebody waits for.
     let _ = stream.set_nodelay(true);
+    // Who stops reading would keep a place, and the upstream's connection, for as long as it likes. The time runs only
+    // while something waits to be written, and anew with each byte that is taken: silence of an upstream is not meant.
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(pace.write));
     let service = router.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
@@ -106,8 +113,8 @@ async fn connection(
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(header)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        .header_read_timeout(pace.header)
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
     let mut served = pin!(served);
     let ended = tokio::select! {
         ended = served.as_mut() => ended,

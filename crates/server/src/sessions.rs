@@ -4,7 +4,8 @@ use axum::http::HeaderMap;
 use larder_core::hash::ContentHash;
 use larder_core::message::Role;
 
-use crate::exchange::cut_name;
+use crate::exchange::{MAX_NAME_BYTES, cut_name};
+use crate::gateway::Fault;
 use crate::wire::Request;
 
 /// The header in which a client may name its conversation.
@@ -14,10 +15,20 @@ const DIGITS: usize = 20;
 
 /// The name of a request's conversation. Without the header, requests belong together whose history begins with the
 /// same instructions and the same first message of the user: agents send the whole history again each time.
-pub fn of(request: &Request<'_>, headers: &HeaderMap) -> String {
+///
+/// # Errors
+/// When the header holds what no name may.
+pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Fault> {
     let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return cut_name(name);
+        // The store takes no such names, and would refuse it when the work is done.
+        if name.chars().any(char::is_control) {
+            return Err(Fault::invalid(format!(
+                "{HEADER}: the name of a conversation holds no control characters, such as tabs; send printable \
+                 characters and spaces, of which the first {MAX_NAME_BYTES} bytes count"
+            )));
+        }
+        return Ok(cut_name(name));
     }
     let first = |role: Role| request.items.iter().find(|item| item.role() == role);
     let mut begin = Vec::new();
@@ -30,5 +41,5 @@ pub fn of(request: &Request<'_>, headers: &HeaderMap) -> String {
     }
     let mut name = ContentHash::of(&begin).to_hex();
     name.truncate(DIGITS);
-    format!("s-{name}")
+    Ok(format!("s-{name}"))
 }

@@ -32,6 +32,8 @@ pub struct Gateway {
     pub header_timeout: Duration,
     /// Time for its body.
     pub body_timeout: Duration,
+    /// Time that a client may take no more of its reply.
+    pub write_timeout: Duration,
     /// Time that an upstream may stay silent.
     pub upstream_timeout: Duration,
     /// Time that requests under way have to end.
@@ -69,6 +71,7 @@ impl Config {
             max_requests: number("gateway.max_requests"),
             header_timeout: seconds("gateway.header_timeout_s"),
             body_timeout: seconds("gateway.body_timeout_s"),
+            write_timeout: seconds("gateway.write_timeout_s"),
             upstream_timeout: seconds("gateway.upstream_timeout_s"),
             drain: seconds("gateway.drain_s"),
             retries: self.number("gateway.retries").unwrap_or_default(),

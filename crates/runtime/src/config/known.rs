@@ -367,6 +367,13 @@ pub(super) const KNOWN: &[Known] = &[
         "seconds that a client may take to send the body of a request",
     ),
     Known::new(
+        "gateway.write_timeout_s",
+        &["LARDER_WRITE_TIMEOUT"],
+        "60",
+        positive,
+        "seconds that a client may take no more of a reply that waits for it; then its connection is closed",
+    ),
+    Known::new(
         "gateway.upstream_timeout_s",
         &["LARDER_UPSTREAM_TIMEOUT"],
         "600",

@@ -118,6 +118,8 @@ pub struct Setting {
     /// Where that comes from: `"default"`, `"flag"`, `{"file": {"path", "line"}}` or `{"environment": {"name"}}`.
     #[schema(value_type = Object)]
     origin: (),
+    /// Environment variables that set it; the first is its name, the others are older ones.
+    env: Vec<String>,
     /// What it does.
     help: String,
 }

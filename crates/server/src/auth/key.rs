@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::password_hash::PasswordHasher;
+use argon2::password_hash::phc::Output;
+use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, Version};
 use larder_store::KeyId;
 
 use super::AuthError;
@@ -59,9 +60,28 @@ impl ApiKey {
         hash.map(|hash| hash.to_string()).map_err(|error| AuthError::Hashing(error.to_string()))
     }
 
-    /// Whether this is the hash of it; compared in constant time.
-    pub(super) fn matches(&self, hash: &str) -> bool {
-        Argon2::default().verify_password(self.text.as_bytes(), hash).is_ok()
+    /// Whether this is the hash of it; compared in constant time. `memory` is what it is computed in, and grows to what
+    /// that takes; what it holds does not matter.
+    pub(super) fn matches(&self, hash: &str, memory: &mut Vec<Block>) -> bool {
+        self.is_behind(hash, memory).unwrap_or(false)
+    }
+
+    /// `None` for what is no such hash.
+    fn is_behind(&self, hash: &str, memory: &mut Vec<Block>) -> Option<bool> {
+        let stored = PasswordHash::new(hash).ok()?;
+        let (salt, expected) = (stored.salt.as_ref()?, stored.hash.as_ref()?);
+        let algorithm = Algorithm::try_from(stored.algorithm.as_str()).ok()?;
+        let version = Version::try_from(stored.version?).ok()?;
+        let params = Params::try_from(&stored).ok()?;
+        if memory.len() < params.block_count() {
+            memory.resize(params.block_count(), Block::new());
+        }
+        let mut buffer = [0_u8; Output::MAX_LENGTH];
+        let out = buffer.get_mut(..expected.len())?;
+        let method = Argon2::new(algorithm, version, params);
+        method.hash_password_into_with_memory(self.text.as_bytes(), salt, out, memory.as_mut_slice()).ok()?;
+        // `Output` is compared in constant time.
+        Output::new(out).ok().map(|made| made == *expected)
     }
 
     /// A hash that takes no time, worth nothing to whoever lacks the key it is made with.
@@ -78,6 +98,8 @@ impl fmt::Debug for ApiKey {
 
 #[cfg(test)]
 mod tests {
+    use argon2::password_hash::PasswordVerifier as _;
+
     use super::*;
 
     #[test]
@@ -99,8 +121,17 @@ mod tests {
         let other = ApiKey::new(KeyId::new([1; 6]), [3; SECRET_BYTES]);
         let hash = key.hash([4; SALT_BYTES]).unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
-        assert!(key.matches(&hash) && !other.matches(&hash));
-        assert!(!key.matches("") && !key.matches("$argon2id$nonsense"));
+        let mut memory = Vec::new();
+        for _ in 0..2 {
+            assert!(key.matches(&hash, &mut memory) && !other.matches(&hash, &mut memory));
+        }
+        assert_eq!(memory.len(), 19 << 10, "one block for all of them");
+        for nonsense in ["", "$argon2id$nonsense", "$argon2id$v=19$m=19456,t=2,p=1", &hash[..hash.len() - 2]]
+        {
+            assert!(!key.matches(nonsense, &mut memory), "{nonsense}");
+        }
+        // What the library itself makes of the same hash.
+        assert!(Argon2::default().verify_password(key.text.as_bytes(), hash.as_str()).is_ok());
         assert_ne!(hash, key.hash([5; SALT_BYTES]).unwrap(), "the salt counts");
         assert!(!hash.contains("0202"));
     }

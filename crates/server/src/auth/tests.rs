@@ -181,7 +181,7 @@ fn the_slow_hash_is_made_once_and_revoking_works_at_once() {
     assert_eq!(user(door.get(&given)), "ada");
     assert_eq!(lock(&door.auth.passed).len(), 1);
     // Whoever waits for the slow hash would wait for ever.
-    let slow = lock(&door.auth.slow);
+    let slow = lock(&door.auth.slow.memory);
     (0..100).for_each(|_| assert_eq!(user(door.get(&given)), "ada"));
     drop(slow);
     door.other().revoke_key(key.id()).unwrap();
@@ -191,6 +191,68 @@ fn the_slow_hash_is_made_once_and_revoking_works_at_once() {
     assert!(matches!(door.get(&[]), Err(AuthError::Missing)), "no keys left is not no keys at all");
     door.other().delete_user("ada").unwrap();
     assert_eq!(user(door.get(&given)), "local");
+}
+
+/// The key with another secret, and so a wrong one; `number` makes them differ.
+fn wrong(key: &ApiKey, number: u8) -> String {
+    format!("lk-{}-{}", key.id(), format!("{number:02x}").repeat(24))
+}
+
+#[test]
+fn a_key_that_is_guessed_at_is_not_hashed_for_until_a_minute_is_over() {
+    let door = Door::new();
+    let (ada, eve, bob) = (
+        door.key("ada", KeyLimits::default()),
+        door.key("eve", KeyLimits::default()),
+        door.key("bob", KeyLimits::default()),
+    );
+    assert_eq!(user(door.get(&[("x-api-key", ada.reveal())])), "ada");
+    for key in [&ada, &eve] {
+        for number in 0..5 {
+            let guess = door.get(&[("x-api-key", &wrong(key, number))]);
+            assert!(matches!(guess, Err(AuthError::Unknown)), "{number}");
+        }
+        let error = door.get(&[("x-api-key", &wrong(key, 5))]).unwrap_err();
+        assert!(matches!(error, AuthError::Busy), "{error}");
+        let status = (error.status(), error.retry_after(Timestamp::from_millis(START)));
+        assert_eq!(status, (StatusCode::TOO_MANY_REQUESTS, Some(1)));
+    }
+    assert_eq!(user(door.get(&[("x-api-key", ada.reveal())])), "ada", "a key that has passed goes on");
+    assert_eq!(user(door.get(&[("x-api-key", bob.reveal())])), "bob", "others are not in its way");
+    door.clock.0.store(START + 59_999, Ordering::Relaxed);
+    assert!(matches!(door.get(&[("x-api-key", eve.reveal())]), Err(AuthError::Busy)));
+    door.clock.0.store(START + 60_000, Ordering::Relaxed);
+    assert_eq!(user(door.get(&[("x-api-key", eve.reveal())])), "eve");
+    assert!(matches!(door.get(&[("x-api-key", &wrong(&eve, 6))]), Err(AuthError::Unknown)));
+}
+
+#[test]
+fn no_more_than_a_few_wait_for_the_slow_hash() {
+    let door = Door::new();
+    let (ada, eve) = (door.key("ada", KeyLimits::default()), door.key("eve", KeyLimits::default()));
+    assert_eq!(user(door.get(&[("x-api-key", ada.reveal())])), "ada");
+    let places: Vec<_> = (0..=slow::MOST_WAITING).map(|_| door.auth.slow.place().unwrap()).collect();
+    assert!(matches!(door.get(&[("x-api-key", eve.reveal())]), Err(AuthError::Busy)));
+    assert!(matches!(door.auth.sign_in(&headers(&[]), &eve), Err(AuthError::Busy)));
+    assert_eq!(user(door.get(&[("x-api-key", ada.reveal())])), "ada", "who has passed does not wait");
+    drop(places);
+    assert_eq!(user(door.get(&[("x-api-key", eve.reveal())])), "eve", "a refusal leaves no place taken");
+}
+
+#[test]
+fn all_guesses_are_hashed_in_one_block_of_memory() {
+    let door = Door::new();
+    let (ada, eve) = (door.key("ada", KeyLimits::default()), door.key("eve", KeyLimits::default()));
+    let block = || {
+        let memory = lock(&door.auth.slow.memory);
+        (memory.as_ptr() as usize, memory.len())
+    };
+    assert_eq!(user(door.get(&[("x-api-key", ada.reveal())])), "ada");
+    let first = block();
+    for number in 0..3 {
+        assert!(matches!(door.get(&[("x-api-key", &wrong(&eve, number))]), Err(AuthError::Unknown)));
+    }
+    assert_eq!((block(), first.1), (first, 19 << 10));
 }
 
 #[test]

@@ -143,6 +143,7 @@ impl Fault {
         let class = match status {
             StatusCode::UNAUTHORIZED => "authentication_error",
             StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS if matches!(error, AuthError::Busy) => "rate_limited",
             StatusCode::TOO_MANY_REQUESTS => "budget_exceeded",
             _ => "storage_error",
         };

@@ -61,8 +61,7 @@ impl Ledger {
         let id = app.store.new_run_id().map_err(|error| Fault::bug(&error.to_string()))?;
         let mut exchange = blank(id.as_str(), app.store.now(), caller.store.user(), wire);
         exchange.head.key = caller.key.as_ref().map(ToString::to_string);
-        exchange.head.traceparent =
-            headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        exchange.head.traceparent = traceparent(headers);
         let mut ledger = Self {
             exchange: Box::new(exchange),
             caller: caller.clone(),
@@ -286,6 +285,17 @@ impl Drop for Ledger {
             }
         }
     }
+}
+
+/// The trace that the client wants the request in, if it is written as W3C's Trace Context has it: anything else leads to
+/// no trace, and would be kept however long it is.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut parts = text.split('-');
+    let whole =
+        [2, 32, 16, 2].iter().all(|len| parts.next().is_some_and(|part| part.len() == *len && is_hex(part)));
+    (whole && parts.next().is_none()).then(|| text.to_owned())
 }
 
 /// The record of a request of which nothing is known yet.

@@ -156,7 +156,7 @@ fn outgoing(target: &Target, parts: &Parts, body: Bytes) -> Outgoing {
 
 /// Whether a header carries one of Larder's own keys, which nobody else may see.
 fn is_ours(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|text| text.split(' ').any(ApiKey::is_meant))
+    value.to_str().is_ok_and(|text| text.split([' ', '\t', ',']).any(ApiKey::is_meant))
 }
 
 /// How long upstreams are waited for.

@@ -70,7 +70,7 @@ pub fn prepare(
     }
     ledger.model(&model);
     ledger.exchange.head.stream = request.stream;
-    let session = sessions::of(&request, headers);
+    let session = sessions::of(&request, headers)?;
     ledger.exchange.head.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
         return recipes::job(recipe, &request, session).map(|job| Way::Recipe(Box::new(job)));

@@ -17,6 +17,8 @@ use crate::exchange::Exchange;
 const MOST_KIB: u32 = 8 << 10;
 /// What a record weighs beside its texts, in KiB.
 const RECORD_KIB: u32 = 2;
+/// What one entry in the lists of a record weighs, in bytes: its words, once in memory and once as JSON.
+const ENTRY_BYTES: usize = 256;
 /// How long a request waits for room before it is let in.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the first record of a batch waits for others.
@@ -123,7 +125,10 @@ impl Recorder {
 }
 
 fn weight(job: &Job) -> u32 {
-    let kib = u32::try_from(job.bytes >> 10).unwrap_or(MOST_KIB);
+    let Exchange { window, compactions, rehydrations, .. } = &*job.exchange;
+    let entries = window.len().saturating_add(compactions.len()).saturating_add(rehydrations.len());
+    let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(job.bytes);
+    let kib = u32::try_from(bytes >> 10).unwrap_or(MOST_KIB);
     kib.saturating_add(RECORD_KIB).min(MOST_KIB)
 }
 
@@ -178,5 +183,30 @@ fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
                 std::thread::sleep(PAUSE);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_store::{StoreOptions, Timestamp};
+
+    use super::*;
+    use crate::exchange::{Rehydration, Wire};
+    use crate::gateway::ledger::blank;
+
+    #[test]
+    fn a_record_weighs_what_it_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let entry = Rehydration { pointer: String::new(), found: false, bytes: 0, tokens: 0 };
+        let weighed = |entries: usize, bytes: usize| {
+            let mut exchange = Box::new(blank("", Timestamp::from_millis(0), "ada", Wire::Chat));
+            exchange.rehydrations = vec![entry.clone(); entries];
+            let store = store.user("ada").unwrap();
+            weight(&Job { store, exchange, spent: None, after: Vec::new(), bytes })
+        };
+        assert_eq!((weighed(0, 0), weighed(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
+        assert_eq!(weighed(4_096, 1 << 10), RECORD_KIB + 1_025);
+        assert_eq!((weighed(40_000, 0), weighed(1, usize::MAX)), (MOST_KIB, MOST_KIB), "it still finds room");
     }
 }

@@ -42,6 +42,42 @@ async fn as_soon_as_there_is_a_key_one_is_needed_and_the_provider_never_sees_it(
 }
 
 #[tokio::test]
+async fn a_key_stays_here_whatever_stands_beside_it() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    let key = key(&gateway, "ada", KeyLimits::default());
+    let (ours, theirs) = (format!("Bearer {key}"), "Bearer sk-upstream".to_owned());
+    for pair in [[&ours, &theirs], [&theirs, &ours]] {
+        let request = gateway.post("/v1/chat/completions", body().to_string());
+        let request = request.header("authorization", pair[0]).header("authorization", pair[1]);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    for seen in gateway.seen() {
+        let sent = seen.headers.iter().filter(|(name, _)| name == "authorization");
+        assert_eq!(sent.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), [theirs.as_str()]);
+        assert!(!seen.headers.iter().any(|(_, value)| value.contains("lk-")));
+    }
+}
+
+#[tokio::test]
+async fn who_guesses_at_a_key_is_asked_to_come_again() {
+    let gateway = Gateway::new([said("hi")]).await;
+    let key = key(&gateway, "ada", KeyLimits::default());
+    let (id, _) = key.rsplit_once('-').unwrap();
+    let guess = format!("{id}-{}", "0".repeat(48));
+    let ask = |key: &str| gateway.post("/v1/chat/completions", body().to_string()).bearer_auth(key).send();
+    assert_eq!(ask(&key).await.unwrap().status(), 200);
+    for _ in 0..5 {
+        assert_eq!(ask(&guess).await.unwrap().status(), 401);
+    }
+    let refused = ask(&guess).await.unwrap();
+    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], "rate_limit_exceeded");
+    let page = gateway.get("/api/v1/exchanges").bearer_auth(&guess).send().await.unwrap();
+    assert_eq!((page.status().as_u16(), page.headers().contains_key("retry-after")), (429, true));
+    assert_eq!(gateway.get("/api/v1/exchanges").bearer_auth(&key).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn a_key_of_the_table_takes_the_place_of_the_clients() {
     let provider = StubServer::start([said("hi")]).await;
     let settings = format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"key\"\n", provider.address());

@@ -1,9 +1,10 @@
 //! What one client may take from the others.
 
+use larder_server::exchange::Outcome;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{Gateway, said};
 
@@ -72,6 +73,35 @@ async fn clients_that_send_their_requests_slowly_are_dropped() {
         raw(&gateway, "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{")
             .await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_loses_its_place() {
+    let (answer, pusher) = Answer::events("").pushed();
+    let provider = StubServer::start([answer, said("hi")]).await;
+    let gateway = Gateway::with(provider, "[gateway]\nmax_requests = 1\nwrite_timeout_s = 1\n").await;
+    // Far more than all buffers on the way hold.
+    let piece = format!(": {}\n\n", "x".repeat(1_000)).repeat(1_000);
+    (0..48).for_each(|_| pusher.push(piece.clone()));
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 << 10).unwrap();
+    let mut client = socket.connect(gateway.address()).await.unwrap();
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": "hi"}], "stream": true});
+    let text = body.to_string();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        text.len()
+    );
+    client.write_all(format!("{head}{text}").as_bytes()).await.unwrap();
+    let mut begun = [0; 12];
+    client.read_exact(&mut begun).await.unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
+    gateway.provider.client_left().await;
+    assert_eq!(gateway.chat(&body).await.status(), 200, "its place is free");
+    let (records, cut) = gateway.stop().await;
+    assert_eq!((records[0].head.outcome, records[1].head.outcome), (Outcome::ClientGone, Outcome::Ok));
+    assert_eq!(cut, 0);
+    drop((client, pusher));
 }
 
 /// Sends bytes and gives back all that comes before the gateway closes.

@@ -74,6 +74,36 @@ async fn headers_pass_both_ways_except_those_of_the_connection_and_ours() {
 }
 
 #[tokio::test]
+async fn a_name_that_no_conversation_may_have_is_refused_with_what_it_may_hold() {
+    let gateway = Gateway::new([said("hi")]).await;
+    let response =
+        gateway.post("/v1/chat/completions", ODD).header("x-larder-session", "talk\t7").send().await.unwrap();
+    assert_eq!(response.status(), 400);
+    let error: Value = response.json().await.unwrap();
+    let words = error["error"]["message"].as_str().unwrap();
+    assert!(words.contains("x-larder-session") && words.contains("control characters"), "{words}");
+    assert!(gateway.seen().is_empty());
+    let (records, _) = gateway.stop().await;
+    assert_eq!((records[0].head.outcome, records[0].head.session.as_ref()), (Outcome::Invalid, None));
+}
+
+#[tokio::test]
+async fn a_trace_is_kept_only_if_it_is_one() {
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let strange =
+        ["00".to_owned(), trace.to_uppercase(), format!("{trace}-"), "0".repeat(55), "x".repeat(8_000)];
+    let given: Vec<&str> = std::iter::once(trace).chain(strange.iter().map(String::as_str)).collect();
+    let gateway = Gateway::new(given.iter().map(|_| said("hi"))).await;
+    for given in &given {
+        let request = gateway.post("/v1/chat/completions", ODD).header("traceparent", *given);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    let (records, _) = gateway.stop().await;
+    let kept: Vec<_> = records.iter().filter_map(|record| record.head.traceparent.as_deref()).collect();
+    assert_eq!((records.len(), kept), (given.len(), vec![trace]));
+}
+
+#[tokio::test]
 async fn what_the_provider_refuses_is_refused_in_its_own_words() {
     let errors = [
         Answer::json(429, &json!({"error": {"message": "slow down", "type": "requests"}}))

@@ -1,0 +1,82 @@
+//! The way in past the slow hash: how many may stand on it at once, and how often one key may be guessed at. A hash takes
+//! 19 MiB and some 20 ms, and whoever knows the id of a key can ask for one, so neither memory nor threads may grow with
+//! the number of guesses. Knows no store.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use argon2::Block;
+use larder_store::{KeyId, Timestamp};
+
+use super::{AuthError, lock};
+
+/// Requests that may wait while one is hashed. Each holds a thread.
+pub(super) const MOST_WAITING: usize = 8;
+/// Wrong secrets for one key within [`MINUTE`] after which it is not hashed for until that is over.
+pub(super) const MOST_WRONG: u32 = 5;
+/// How long wrong secrets are counted together.
+pub(super) const MINUTE: Duration = Duration::from_mins(1);
+/// Keys whose wrong secrets are counted. Where more are guessed at, the queue alone bounds the work.
+const MOST_KEYS: usize = 1024;
+
+/// The slow way in: one per door.
+#[derive(Default)]
+pub(super) struct Slow {
+    /// What hashes are made in, one at a time. It is kept, since allocators keep what is freed for the thread that took
+    /// it, so fresh memory for each hash ends as memory for each thread.
+    pub(super) memory: Mutex<Vec<Block>>,
+    /// Requests that hash or wait to.
+    inside: AtomicUsize,
+    /// When the wrong secrets of a key were first counted, and how many there were.
+    wrong: Mutex<BTreeMap<KeyId, (Timestamp, u32)>>,
+}
+
+/// A place on the slow way, free again when it is dropped.
+pub(super) struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Slow {
+    /// A place on the way.
+    pub(super) fn place(&self) -> Result<Place<'_>, AuthError> {
+        let before = self.inside.fetch_add(1, Ordering::Relaxed);
+        let place = Place(&self.inside);
+        // One hashes, the others wait.
+        if before > MOST_WAITING { Err(AuthError::Busy) } else { Ok(place) }
+    }
+
+    /// Refuses a key that was guessed at too often.
+    pub(super) fn admits(&self, id: &KeyId, now: Timestamp) -> Result<(), AuthError> {
+        let wrong = lock(&self.wrong);
+        let barred =
+            wrong.get(id).is_some_and(|(since, count)| *count >= MOST_WRONG && is_recent(*since, now));
+        if barred { Err(AuthError::Busy) } else { Ok(()) }
+    }
+
+    /// Counts a wrong secret.
+    pub(super) fn was_wrong(&self, id: &KeyId, now: Timestamp) {
+        let mut wrong = lock(&self.wrong);
+        if let Some((since, count)) = wrong.get_mut(id)
+            && is_recent(*since, now)
+        {
+            *count = count.saturating_add(1);
+            return;
+        }
+        wrong.retain(|_, (since, _)| is_recent(*since, now));
+        if wrong.len() < MOST_KEYS {
+            wrong.insert(id.clone(), (now, 1));
+        }
+    }
+}
+
+/// Whether the minute that began at `since` goes on. One that begins in the future is of a clock that was put back.
+fn is_recent(since: Timestamp, now: Timestamp) -> bool {
+    let age = now.as_millis().checked_sub(since.as_millis());
+    age.is_some_and(|age| u128::from(age) < MINUTE.as_millis())
+}
