@@ -154,7 +154,7 @@ pub enum Command {
         after_help = "Examples:\n  larder serve\n  larder serve --openai https://api.openai.com/v1 --anthropic https://api.anthropic.com\n  OPENAI_BASE_URL=http://127.0.0.1:8787/v1 my-agent"
     )]
     Serve(ServeArgs),
-    /// Show every setting, its value and where it comes from
+    /// Show every setting, its value, where it comes from and what it means
     Config,
     /// Check that every pointer, blob and run of the store is whole
     Verify,
@@ -371,7 +371,7 @@ The same from the command line of Claude Code:
 VS Code (.vscode/mcp.json):
   {"servers": {"larder": {"type": "stdio", "command": "larder", "args": ["mcp", "--project", "${workspaceFolder}"]}}}
 
-Where the gateway runs, it serves the same at /mcp, for users with a key; files stay closed there unless it opens them:
+Where the gateway runs, it serves the same at /mcp, with pointers only: the gateway opens no files. With a key:
   claude mcp add --transport http larder http://127.0.0.1:8787/mcp --header "Authorization: Bearer lk-…"
 
 Without a project or --home, originals are kept in .larder in the folder that the agent starts in."#;

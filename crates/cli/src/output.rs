@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::CliError;
 
 const RED: &str = "\x1b[1;31m";
+const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
 /// Prints bytes as they are.
@@ -26,6 +27,11 @@ pub fn line(text: &str) -> Result<(), CliError> {
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Bug(error.to_string()))?;
     line(&text)
+}
+
+/// A text that steps back, on terminals.
+pub fn dim(text: &str) -> String {
+    format!("{DIM}{text}{RESET}")
 }
 
 /// Says something on stderr.

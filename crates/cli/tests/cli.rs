@@ -442,10 +442,21 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
     assert_eq!(shop.json(&["check", "fresh"]), json!([]));
     let ran = shop.fails(1, &["init", "fresh"]);
     assert!(ran.err.contains("nothing was written"), "{}", ran.err);
-    shop.write("notes.md", "We decided to buy lamps.\n");
-    let args =
-        ["explain", "notes/summary", "--doc", "notes=notes.md", "--query", "What?", "--project", "fresh"];
+    let args = [
+        "explain",
+        "notes/summary",
+        "--doc",
+        "notes=fresh/notes.md",
+        "--query",
+        "What?",
+        "--project",
+        "fresh",
+    ];
     assert_eq!(shop.json(&args)["recipe"], "notes/summary");
+    shop.write("mine/notes.md", "We decided to buy lamps.\n");
+    shop.ok(&["init", "mine"]);
+    let notes = std::fs::read_to_string(shop.path().join("mine/notes.md")).unwrap();
+    assert_eq!(notes, "We decided to buy lamps.\n");
 }
 
 #[test]
@@ -485,6 +496,14 @@ fn config_says_where_every_value_comes_from() {
         shop.command(&["config"]).env("LARDER_COMPRESSION_ENABLED", "maybe").output().unwrap().into();
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("$LARDER_COMPRESSION_ENABLED"), "{}", ran.err);
+}
+
+#[test]
+fn config_says_what_every_setting_means() {
+    let plain = Shop::new().ok(&["config"]).out;
+    let mut lines = plain.lines().skip_while(|line| !line.starts_with("policy.entry_cap"));
+    assert!(lines.next().unwrap().ends_with("default"), "{plain}");
+    assert!(lines.next().unwrap().starts_with("    tokens that a tool result may have"), "{plain}");
 }
 
 #[test]

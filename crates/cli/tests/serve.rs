@@ -96,6 +96,7 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
 fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
     let shop = Shop::with_provider([reply_text("hello"), reply_text("hello")]);
     let served = Served::start(&shop, &[]);
+    assert!(served.greeting.contains("other models: refused, until --openai"), "{}", served.greeting);
     shop.configure("", "[policy]\nprompt_budget_overide = 5\n");
     served.signal("HUP");
     // The refusal is the first thing that the process says.

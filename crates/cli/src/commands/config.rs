@@ -1,9 +1,12 @@
-//! `larder config`: every setting and where it comes from.
+//! `larder config`: every setting, where it comes from, and what it means.
 
 use crate::args::Format;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
+
+/// Columns of the lines that say what a setting means.
+const WIDTH: usize = 100;
 
 pub fn run(context: &Context) -> Result<(), CliError> {
     let settings = context.config.settings();
@@ -12,6 +15,36 @@ pub fn run(context: &Context) -> Result<(), CliError> {
     }
     for setting in &settings {
         output::line(&format!("{:<32} {:<24} {}", setting.key, setting.value, setting.origin))?;
+        for line in wrapped(setting.help, WIDTH) {
+            output::line(&output::dim(&format!("    {line}")))?;
+        }
     }
     Ok(())
+}
+
+/// A text in lines of at most `width` characters, as far as its words allow.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a-long-word b", 4), ["a-long-word", "b"]);
+        assert!(wrapped("", 4).is_empty());
+    }
 }

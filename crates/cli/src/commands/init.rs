@@ -10,6 +10,8 @@ const FILES: [(&str, &str); 3] = [
     ("recipes/notes/summary.yaml", include_str!("../init/summary.yaml")),
     ("prompts/notes/summary.md", include_str!("../init/summary.md")),
 ];
+/// Something to try the recipe on, for folders that have none.
+const NOTES: (&str, &str) = ("notes.md", include_str!("../init/notes.md"));
 
 pub fn run(dir: &Path) -> Result<(), CliError> {
     let taken: Vec<&str> =
@@ -21,7 +23,8 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
             taken.join(", ")
         )));
     }
-    for (name, text) in FILES {
+    let notes = Some(NOTES).filter(|(name, _)| !dir.join(name).exists());
+    for (name, text) in FILES.into_iter().chain(notes) {
         let path = dir.join(name);
         let failed = |source| CliError::Write { path: path.clone(), source };
         if let Some(parent) = path.parent() {
@@ -31,7 +34,8 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
     }
     output::line(&format!("made a project in {}", dir.display()))?;
     output::say(
-        "try: larder check && larder run notes/summary --doc notes=FILE --query 'What matters here?'",
+        "try in that folder: larder check && larder run notes/summary --doc notes=notes.md --query 'What matters \
+         here?'",
     );
     Ok(())
 }

@@ -11,6 +11,14 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
 
+/// What a key changes for those who called without one.
+const NEXT: [&str; 2] = [
+    "Clients send it as their API key. The provider's key then comes from gateway.openai_key_env or \
+     gateway.anthropic_key_env, or from the client in the other of the headers `authorization` and `x-api-key`.",
+    "Dashboard, `larder top` and /metrics want a key now too. What was made without one belongs to user local: \
+     `larder keys create --user local` opens it.",
+];
+
 pub fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliError> {
     let user = context.store()?;
     match command {
@@ -27,7 +35,11 @@ pub fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliErr
                 "key {} of user {}; it is shown this one time only:",
                 record.id, record.user
             ));
-            output::line(key.reveal())
+            output::line(key.reveal())?;
+            for line in NEXT {
+                output::say(line);
+            }
+            Ok(())
         }
         Some(KeysCommand::Revoke { id }) => {
             let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;

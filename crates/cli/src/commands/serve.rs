@@ -83,6 +83,12 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
             upstream.base_url
         ))?;
     }
+    if current.gateway.upstreams.is_empty() {
+        output::line(
+            "other models: refused, until --openai URL or --anthropic URL says where they go, or openai or anthropic \
+             under [gateway] in larder.toml",
+        )?;
+    }
     if !app.store.has_keys()? && !current.gateway.require_keys {
         output::line(
             "no keys yet, so programs on this machine need none and nobody else is let in; make one with \
