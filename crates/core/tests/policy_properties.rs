@@ -315,3 +315,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn our_tool_is_offered_wherever_it_was_called_before() {
+    let plain = |role, text: &str| Said {
+        role,
+        text: text.to_owned(),
+        calls: Vec::new(),
+        result_of: None,
+        is_error: false,
+        rehydrated: false,
+    };
+    let call =
+        Said { calls: vec![("a".to_owned(), larder_core::policy::REHYDRATE)], ..plain(Role::Assistant, "") };
+    let result = Said { result_of: Some("a".to_owned()), rehydrated: true, ..plain(Role::Tool, "short") };
+    let said = [plain(Role::User, "go"), call, result];
+    let policy = policy(4_000, None, None);
+    for (until, offered) in [(1, false), (2, true), (3, true)] {
+        let window = decide(&said[..until], &policy, &Memo::default());
+        assert_eq!(window.offer_tool, offered, "{until}");
+        let verdict = if offered { Verdict::Edited } else { Verdict::AsItCame };
+        assert_eq!(window.verdict, verdict, "{until}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 use crate::store::UserStore;
 use crate::user;
 
-/// Round trips that a conversation may have; of a larger one, not all are read.
+/// Keys that a conversation may have; of a larger one, always the same are read.
 const MAX_READ: i64 = 10_000;
 
 impl UserStore {
@@ -27,11 +27,11 @@ impl UserStore {
         })
     }
 
-    /// Every document of a conversation with its key.
+    /// Every document of a conversation with its key, by key.
     pub fn round_trips(&self, session: &str) -> Result<Vec<(String, String)>, StoreError> {
         self.index().read(|tx| {
             let mut query = tx.prepare_cached(
-                "SELECT key, document FROM round_trips WHERE user = ?1 AND session = ?2 LIMIT ?3",
+                "SELECT key, document FROM round_trips WHERE user = ?1 AND session = ?2 ORDER BY key LIMIT ?3",
             )?;
             let rows =
                 query.query_map((self.user(), session, MAX_READ), |row| Ok((row.get(0)?, row.get(1)?)))?;

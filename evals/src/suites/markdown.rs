@@ -44,6 +44,9 @@ impl Found {
     }
 }
 
+/// What one row is made of.
+type Measure<'a> = &'a dyn Fn() -> Result<Found, Failure>;
+
 /// Measures the examples of CommonMark and the vaults.
 ///
 /// # Errors
@@ -70,7 +73,7 @@ pub fn measure() -> Result<Report, Failure> {
     let foam = VaultFiles::read(&folder.join("foam-docs"))?;
     let examples = examples(&folder)?;
     let mut total = Found::default();
-    let measures: [(&str, &dyn Fn() -> Result<Found, Failure>); 6] = [
+    let measures: [(&str, Measure<'_>); 6] = [
         ("CommonMark: targets", &|| commonmark(&examples)),
         ("obsidian-export: links", &|| Ok(obsidian(&vaults))),
         ("foam-docs: links", &|| Ok(foam_links(&foam))),

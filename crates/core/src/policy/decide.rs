@@ -1,5 +1,6 @@
 //! Deciding a whole conversation: the packer's decisions about its history, judged against the budget.
 
+use super::REHYDRATE;
 use super::budget::{BudgetDecision, ContextBudgetPolicy, Status, sum};
 use super::conversation::{Conversation, Item, entries};
 use super::settings::Offer;
@@ -23,7 +24,7 @@ impl ContextBudgetPolicy {
         let fixed = self.fixed(conversation);
         let shrunk = history.stands.iter().any(|stands| *stands != Stands::Whole);
         let from_the_first = self.settings.offer_tool == Offer::WithTools && conversation.fixed.tools > 0;
-        let offer_tool = shrunk || from_the_first;
+        let offer_tool = shrunk || from_the_first || items.iter().any(is_ours);
         let unoffered = if offer_tool { 0 } else { conversation.fixed.rehydrate_tool };
         let after = fixed.saturating_add(sum(history.costs.iter().copied())).saturating_sub(unoffered);
         let came = fixed.saturating_add(before).saturating_sub(conversation.fixed.rehydrate_tool);
@@ -108,6 +109,11 @@ impl ContextBudgetPolicy {
         let deficit = came.saturating_sub(budget);
         BudgetDecision { deficit, ..self.decision(conversation, status, reason, after) }
     }
+}
+
+/// Whether an item calls our tool or is its result. Providers refuse calls of a tool that the request does not define.
+fn is_ours(item: &Item<'_>) -> bool {
+    item.rehydrated || item.calls.iter().any(|call| call.name == REHYDRATE)
 }
 
 /// Whether the newest epoch is newer than the last request, which ended where the model last began to speak.

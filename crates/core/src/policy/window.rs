@@ -47,8 +47,9 @@ pub struct Window {
     pub verdict: Verdict,
     /// Per item of the conversation.
     pub items: Vec<Decided>,
-    /// Put our tool into the request. It is there from a conversation's first request on where the client has tools:
-    /// adding it when the first pointer comes would move the provider's cached prefix.
+    /// Put our tool into the request: where pointers stand, and where it was called before. It is there from a
+    /// conversation's first request on where the client has tools and the settings say so: adding it when the first
+    /// pointer comes moves the provider's cached prefix.
     pub offer_tool: bool,
     /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,

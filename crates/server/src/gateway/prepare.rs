@@ -1,6 +1,7 @@
 //! From a body to the request that may leave: read, find its server, decide, set aside, store. Blocks; knows no client
 //! and no connection.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
@@ -132,6 +133,7 @@ impl Desk<'_> {
         let answerer = prepared.offered.then(|| Answerer {
             store: self.ledger.caller.store.clone(),
             session: self.session.to_owned(),
+            place: request.place(),
             rounds: gateway.rehydrate_rounds,
             most: counter.charge_of(gateway.rehydrate_tokens),
             counter,
@@ -181,23 +183,34 @@ impl Desk<'_> {
         Ok(counter.corrected(factor))
     }
 
-    /// The request with the round trips that its client does not know of, where there were any.
+    /// The request with the round trips that its client does not know of, where there were any. They are read anew each
+    /// time, and never from memory: other agents and other processes may serve the same conversation.
     fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, Fault> {
-        let replies = request.items.iter().filter(|item| item.role() == Role::Assistant).count();
-        if replies == 0 {
+        if !self.offers(request) || !request.items.iter().any(|item| item.role() == Role::Assistant) {
             return Ok(None);
         }
-        let store = &self.ledger.caller.store;
-        let hidden = self.ledger.app().shelf.hidden(store, self.session, replies)?;
-        if hidden.is_empty() {
+        let kept: HashMap<String, String> =
+            self.ledger.caller.store.round_trips(self.session)?.into_iter().collect();
+        if kept.is_empty() {
             return Ok(None);
         }
-        let edits = request.restore(|key| hidden.get(key).cloned());
+        let edits = request.restore(|key| {
+            let read = serde_json::from_str(kept.get(key)?);
+            read.inspect_err(|error| tracing::warn!(%error, "a round trip cannot be read and is left out"))
+                .ok()
+        });
         if edits.is_empty() {
             return Ok(None);
         }
         let restored = json::apply(request.body, edits).map_err(|error| Fault::bug(&error.to_string()))?;
         Ok(Some(restored.into()))
+    }
+
+    /// Whether our tool can be offered: a provider that is not told of it refuses its calls.
+    fn offers(&self, request: &Request<'_>) -> bool {
+        let policy = self.route.policy.settings();
+        let rehydrates = self.current.gateway.rehydrate_rounds > 0;
+        policy.enabled && !policy.dry_run && rehydrates && request.unofferable().is_none()
     }
 
     /// Stores what the request leaves out.

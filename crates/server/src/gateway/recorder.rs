@@ -79,7 +79,7 @@ impl Recorder {
     }
 
     /// Waits until there is room for a record, so that requests come in no faster than they are written down; not longer
-    /// than [`LONGEST_WAIT`].
+    /// than ten seconds.
     pub async fn has_room(&self) {
         let _ = tokio::time::timeout(LONGEST_WAIT, self.room.acquire_many(RECORD_KIB)).await;
     }

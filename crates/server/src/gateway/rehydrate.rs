@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::exchange::{Exchange, Rehydration, cut_name};
 use crate::gateway::fault::Fault;
-use crate::wire::{Hidden, OurCall};
+use crate::wire::{Hidden, OurCall, Place};
 
 /// Tokens that the note of an answer that was cut may take.
 const NOTE_TOKENS: usize = 80;
@@ -21,6 +21,8 @@ pub struct Answerer {
     pub store: UserStore,
     /// The conversation.
     pub session: String,
+    /// Where the reply stands in it, as the client knows it.
+    pub place: Place,
     /// Who counts.
     pub counter: Counter,
     /// Rounds that are left.

@@ -183,7 +183,7 @@ impl Call {
     async fn close(&mut self, rounds: &mut Rounds, incoming: &Incoming) {
         self.ledger.reported(rounds.usage(), rounds.count());
         if let Some(answerer) = &self.answerer {
-            answerer.remember(rounds.hidden()).await;
+            answerer.remember(rounds.hidden(&answerer.place)).await;
         }
         self.ledger.end(incoming.status);
     }

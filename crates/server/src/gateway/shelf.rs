@@ -1,7 +1,6 @@
 //! What is kept between requests to save work: counts, renditions, what is stored already, the forms of a
 //! conversation's last window. Bounded; losing any of it costs time, never changes a decision.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use larder_core::hash::ContentHash;
@@ -11,7 +10,6 @@ use larder_store::{StoreError, UserStore};
 
 use crate::gateway::cache::Cache;
 use crate::gateway::describe::Forms;
-use crate::wire::Hidden;
 
 /// Counters whose counts are kept.
 const COUNTERS: usize = 16;
@@ -42,11 +40,7 @@ pub struct Shelf {
     stored: Cache<(String, ContentHash), ()>,
     sessions: Cache<(String, String), Session>,
     factors: Cache<(String, String, String), u64>,
-    hidden: Cache<(String, String), (usize, Arc<Trips>)>,
 }
-
-/// Round trips that clients do not see, by each of their keys.
-pub type Trips = BTreeMap<String, Hidden>;
 
 impl Default for Shelf {
     fn default() -> Self {
@@ -56,7 +50,6 @@ impl Default for Shelf {
             stored: Cache::new(STORED),
             sessions: Cache::new(SESSIONS),
             factors: Cache::new(SESSIONS),
-            hidden: Cache::new(SESSIONS),
         }
     }
 }
@@ -103,27 +96,5 @@ impl Shelf {
         let factor = store.session_calibration(session, model)?.factor_ppm;
         self.factors.insert(key, factor);
         Ok(factor)
-    }
-
-    /// The round trips of a conversation that holds so many replies. They are read anew with every new reply, since
-    /// another process may have served it.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn hidden(&self, store: &UserStore, session: &str, replies: usize) -> Result<Arc<Trips>, StoreError> {
-        let key = (store.user().to_owned(), session.to_owned());
-        if let Some((_, trips)) = self.hidden.get(&key).filter(|(seen, _)| *seen == replies) {
-            return Ok(trips);
-        }
-        let mut trips = Trips::new();
-        for (key, json) in store.round_trips(session)? {
-            match serde_json::from_str(&json) {
-                Ok(hidden) => drop(trips.insert(key, hidden)),
-                Err(error) => tracing::warn!(%error, "a round trip cannot be read and is left out"),
-            }
-        }
-        let trips = Arc::new(trips);
-        self.hidden.insert(key, (replies, Arc::clone(&trips)));
-        Ok(trips)
     }
 }

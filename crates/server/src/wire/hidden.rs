@@ -1,7 +1,8 @@
 //! What clients are not shown of a reply, and how it comes back into the history they send.
 //!
 //! A hidden step is put back immediately before its anchor: the first thing of the same or the next step that the client
-//! did get and that bears an id of the provider's. Knows no store: the caller keeps [`Hidden`] under its keys.
+//! did get and still has, known by an id of the provider's, or, of a text, by its place. Knows no store: the caller keeps
+//! [`Hidden`] under its keys.
 
 use std::collections::HashSet;
 
@@ -10,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Format;
+use super::reply::push_text;
 use super::request::Request;
-use crate::json::{self, Edit, Id, Kind, Value, encoded};
+use crate::json::{self, Edit, Kind, Value, encoded};
 
 /// Calls of our tool with their results, and the place in a history where they belong. To be kept for the same user and
 /// session under each of its keys; the newest holds.
@@ -23,6 +25,12 @@ pub struct Hidden {
     pub(super) before: Vec<Step>,
     /// Calls beside the anchor, which is a call of a tool of the client's.
     pub(super) beside: Vec<Answered>,
+    /// The round of the reply that the anchor stands in: what several anchors lead to is put back once.
+    #[serde(default)]
+    pub(super) round: usize,
+    /// The text of the message that the anchor stands in, without that of the steps (chat completions).
+    #[serde(default)]
+    pub(super) last: String,
 }
 
 /// One reply in which the model called our tool only.
@@ -30,6 +38,9 @@ pub struct Hidden {
 pub(super) struct Step {
     /// Further members of the message, each with a comma before it (chat completions).
     pub members: String,
+    /// What the model said with the calls (chat completions).
+    #[serde(default)]
+    pub text: String,
     pub calls: Vec<Answered>,
 }
 
@@ -59,32 +70,31 @@ impl Request<'_> {
     pub fn restore(&self, mut find: impl FnMut(&str) -> Option<Hidden>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let here: HashSet<_> = self.items.iter().flat_map(|item| &item.calls).map(|call| &*call.id).collect();
-        for (at, &element) in self.elements.iter().enumerate() {
-            for anchor in self.anchors(element) {
-                let unit = self.doc.value(anchor);
-                let call = unit.given("call_id").and_then(Value::text);
-                let call_elsewhere = self.history_elsewhere && call.is_some_and(|id| !here.contains(&*id));
-                let keys = keys(self.format, unit, call_elsewhere);
-                if let Some(hidden) = keys.iter().find_map(|key| find(key)) {
-                    edits.extend(self.put_back(&hidden, at, unit));
-                }
+        let mut turn = 0;
+        let mut done: Vec<(usize, Vec<Step>)> = Vec::new();
+        self.walk(|at, id, others, text| {
+            if others != turn {
+                turn = others;
+                done.clear();
             }
-        }
+            let unit = self.doc.value(id);
+            // Clients give messages ids of their own.
+            let is_message = self.format != Format::Responses && id == self.elements[at];
+            let call = unit.given("call_id").and_then(Value::text);
+            let call_elsewhere = self.history_elsewhere && call.is_some_and(|id| !here.contains(&*id));
+            let mut known = if is_message { Vec::new() } else { keys(self.format, unit, call_elsewhere) };
+            known.extend(text);
+            let Some(mut hidden) = known.iter().find_map(|key| find(key)) else { return };
+            let before = (hidden.round, hidden.before.clone());
+            if done.contains(&before) {
+                hidden.before.clear();
+            } else {
+                done.push(before);
+            }
+            edits.extend(self.put_back(&hidden, at, unit));
+        });
         edits.retain(|edit: &Edit| !edit.with.is_empty());
         edits
-    }
-
-    /// The things in an element of the history that may bear an id.
-    fn anchors(&self, element: Id) -> Vec<Id> {
-        let value = self.doc.value(element);
-        let list = match self.format {
-            Format::Responses => return vec![element],
-            Format::Chat => "tool_calls",
-            Format::Messages => "content",
-        };
-        let assistant = value.get("role").is_some_and(|role| role.is("assistant"));
-        let inside = value.given(list).filter(|_| assistant);
-        inside.into_iter().flat_map(Value::items).map(Value::id).collect()
     }
 
     fn put_back(&self, hidden: &Hidden, at: usize, unit: Value<'_, '_>) -> Vec<Edit> {
@@ -104,14 +114,24 @@ impl Request<'_> {
                 vec![Edit::insert(here, text)]
             }
             Format::Chat => {
+                let own = own_text(hidden, message);
+                let text = |step: &Step| if own.is_some() { step.text.clone() } else { String::new() };
                 let before: String =
-                    hidden.before.iter().map(|step| format!("{},", step.chat(None))).collect();
+                    hidden.before.iter().map(|step| format!("{},", step.chat(&text(step)))).collect();
                 let mut edits = vec![Edit::insert(message.span().start, before)];
+                edits.extend(own);
                 if !hidden.beside.is_empty() {
                     edits.push(Edit::insert(here, format!("{calls},")));
                     edits.push(Edit::insert(message.span().end, format!(",{results}")));
                 }
                 edits
+            }
+            // A text alone, without blocks.
+            Format::Messages if unit.id() == message.id() => {
+                let step = |step: &Step| {
+                    format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.all_calls(), step.user())
+                };
+                vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())]
             }
             Format::Messages => {
                 let (end, begin) = halves(message);
@@ -142,8 +162,8 @@ impl Step {
     }
 
     /// OpenAI's messages: the call, the results.
-    pub(super) fn chat(&self, text: Option<&str>) -> String {
-        let text = text.map_or_else(|| "null".to_owned(), encoded);
+    pub(super) fn chat(&self, text: &str) -> String {
+        let text = if text.is_empty() { "null".to_owned() } else { encoded(text) };
         let (members, calls, results) = (&self.members, calls(&self.calls), results(&self.calls));
         format!(r#"{{"role":"assistant","content":{text}{members},"tool_calls":[{calls}]}},{results}"#)
     }
@@ -151,6 +171,26 @@ impl Step {
     /// OpenAI's items: each call, each result.
     pub(super) fn outputs(&self) -> String {
         results(&self.calls)
+    }
+}
+
+/// A client of chat completions has the text of all steps as one, in the last message. Where it left that as it was, each
+/// message gets its own text again, as the provider knows them: this is the last one's.
+fn own_text(hidden: &Hidden, message: Value<'_, '_>) -> Option<Edit> {
+    let content = message.given("content")?;
+    let mut all = String::new();
+    hidden.before.iter().for_each(|step| push_text(&mut all, &step.text));
+    if all.is_empty() {
+        return None;
+    }
+    push_text(&mut all, &hidden.last);
+    content.text().filter(|given| **given == *all)?;
+    let calls = message.given("tool_calls").is_some_and(|calls| calls.items().next().is_some());
+    match hidden.last.as_str() {
+        "" if calls => Some(Edit::replace(content.span(), "null")),
+        // Providers refuse a message that says nothing.
+        "" => None,
+        last => Some(Edit::replace(content.span(), encoded(last))),
     }
 }
 

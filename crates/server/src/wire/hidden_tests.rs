@@ -65,7 +65,8 @@ fn reply(format: Format, rounds: &[Vec<Part>]) -> (Vec<Hidden>, String) {
         reply.rounds().answer(answers);
         sent = reply.next(&sent).unwrap().unwrap_or(sent);
     }
-    (reply.rounds().hidden(), reply.close().unwrap())
+    let place = read(format, &request(format)).unwrap().place();
+    (reply.rounds().hidden(&place), reply.close().unwrap())
 }
 
 proptest! {
@@ -83,15 +84,14 @@ proptest! {
 
             // Every call of ours that can be anchored is back, with its result.
             let asks = rounds.last().unwrap().iter().any(|part| matches!(part, Part::Call { .. }));
-            let keyed = |part: &Part| match part {
-                Part::Think(_) => format != Format::Chat,
-                Part::Text(_) => format == Format::Responses,
-                Part::Call { .. } => true,
-            };
+            let keyed = |part: &Part| format != Format::Chat || matches!(part, Part::Call { .. });
+            // A chat has the texts of all rounds in one.
+            let text = rounds.iter().flatten().any(|part| matches!(part, Part::Text(_)));
             let mut expected = 0;
             for (at, parts) in rounds.iter().enumerate() {
                 let ours = parts.iter().filter(|part| part.is_ours()).count();
                 let anchored = at + 1 == rounds.len() && asks
+                    || format == Format::Chat && text
                     || rounds[at + 1..].iter().flatten().any(|part| keyed(part) && !part.is_ours());
                 expected += if anchored { ours } else { 0 };
             }
@@ -202,4 +202,96 @@ fn a_breakpoint_of_the_cache_stays_on_its_block() {
     assert_eq!(json["messages"].as_array().unwrap().len(), 3);
     assert_eq!(json["messages"][2]["content"][0]["cache_control"], json!({"type": "ephemeral"}));
     assert_eq!(json["messages"][2]["x"], 1);
+}
+
+/// A history of texts: who speaks, and what; `parts`: as parts, not as a string.
+fn texts(format: Format, said: &[(&str, &str)], parts: bool) -> String {
+    let message = |(role, text): &(&str, &str)| {
+        let kind = match (format, *role) {
+            (Format::Responses, "assistant") => "output_text",
+            (Format::Responses, _) => "input_text",
+            _ => "text",
+        };
+        let content = if parts { json!([{"type": kind, "text": text}]) } else { json!(text) };
+        json!({"role": role, "content": content})
+    };
+    let name = if format == Format::Responses { "input" } else { "messages" };
+    json!({"model": "m", name: said.iter().map(message).collect::<Vec<_>>()}).to_string()
+}
+
+fn put(hidden: &[Hidden], format: Format, body: &str) -> Vec<Json> {
+    let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
+    let restored = json::apply(body, read(format, body).unwrap().restore(find)).unwrap();
+    let restored: Json = serde_json::from_str(&restored).unwrap();
+    let name = if format == Format::Responses { "input" } else { "messages" };
+    restored[name].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_text_is_known_by_its_place_however_it_is_spelled() {
+    let said =
+        [("user", "go"), ("assistant", "done"), ("user", "more"), ("assistant", "done"), ("user", "?")];
+    for format in FORMATS {
+        let (hidden, _) = reply(format, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
+        for parts in [false, true] {
+            let body = texts(format, &said, parts);
+            let plain: Json = serde_json::from_str(&body).unwrap();
+            let name = if format == Format::Responses { "input" } else { "messages" };
+            let plain = plain[name].as_array().unwrap();
+            let list = put(&hidden, format, &body);
+            // The call and its result, before the first of two equal texts, and nothing before the second.
+            assert_eq!(list.len(), plain.len() + 2, "{format:?} {parts} {list:?}");
+            assert_eq!(list[0], plain[0]);
+            assert_eq!(list[3]["role"], "assistant");
+            assert_eq!(list[4..], plain[2..]);
+            assert!(list[1].to_string().contains(REHYDRATE), "{:?}", list[1]);
+            assert!(list[2].to_string().contains("answer to a"), "{:?}", list[2]);
+        }
+    }
+}
+
+#[test]
+fn a_text_that_was_changed_or_stands_elsewhere_brings_nothing_back() {
+    for format in FORMATS {
+        let (hidden, _) = reply(format, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
+        for said in [
+            [("user", "go"), ("assistant", "Done")],
+            [("user", "went"), ("assistant", "done")],
+            [("assistant", "done"), ("user", "go")],
+            [("user", "go"), ("user", "done")],
+        ] {
+            let body = texts(format, &said, false);
+            assert_eq!(put(&hidden, format, &body).len(), 2, "{format:?} {body}");
+        }
+        let body = texts(format, &[("user", "go"), ("user", "go"), ("assistant", "done")], true);
+        assert_eq!(put(&hidden, format, &body).len(), 3, "{format:?} {body}");
+    }
+}
+
+#[test]
+fn what_a_text_and_a_thought_lead_to_is_put_back_once() {
+    let rounds = [vec![Part::ours("a")], vec![Part::Think("hm".into()), Part::Text("done".into())]];
+    let (hidden, body) = reply(Format::Messages, &rounds);
+    let seen = seen_whole(Format::Messages, &body);
+    let whole = history(Format::Messages, &seen.units, &seen.parts);
+    let without = history(Format::Messages, &seen.units[1..], &seen.parts);
+    for body in [whole, without] {
+        let list = put(&hidden, Format::Messages, &body);
+        let all = Json::Array(list).to_string();
+        assert_eq!(all.matches(REHYDRATE).count(), 1, "{all}");
+    }
+}
+
+#[test]
+fn each_message_of_a_chat_gets_its_own_text_again() {
+    let rounds = [
+        vec![Part::Text("one".into()), Part::ours("a")],
+        vec![Part::Text("two ".into()), Part::ours("b")],
+        vec![Part::Text("three".into())],
+    ];
+    let (hidden, _) = reply(Format::Chat, &rounds);
+    let said = [("user", "go"), ("assistant", "one\n\ntwo three")];
+    let list = put(&hidden, Format::Chat, &texts(Format::Chat, &said, false));
+    let texts: Vec<&Json> = list.iter().map(|message| &message["content"]).collect();
+    assert_eq!(texts, ["go", "one", "answer to a", "two ", "answer to b", "three"]);
 }

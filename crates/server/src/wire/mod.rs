@@ -25,17 +25,18 @@
 //! - *Beside calls of the client's tools*: the client gets its own calls at once. Its results come with its next request.
 //!
 //! In both cases a history that the client sends later lacks what was hidden. [`Hidden`] holds it, to be remembered
-//! under the ids that providers give to calls and thoughts and that clients send back; [`Request::restore`] puts it back
-//! in its place. So the model finds its own steps again, thoughts stand beside the calls they led to (some providers
-//! refuse them otherwise), and what was rehydrated need not be asked for again at each step. The memory is no condition:
-//! where it is lost, or a provider gives no ids, the model meets a history without its call and may call again. Nothing
-//! is invented, and a client's call is never delayed or repeated. Where the restored form would not fit, the plain form
-//! is what the client knows anyway.
+//! under the ids that providers give to calls and thoughts and that clients send back, and of texts, which have none,
+//! under the text and its [`Place`]; [`Request::restore`] puts it back in its place. So the model finds its own steps
+//! again, thoughts stand beside the calls they led to (some providers refuse them otherwise), and what was rehydrated
+//! need not be asked for again at each step. The memory is no condition: where it is lost, or a client changed what it
+//! was told, the model meets a history without its call and may call again. Nothing is invented, and a client's call is
+//! never delayed or repeated. Where the restored form would not fit, the plain form is what the client knows anyway.
 
 mod chat;
 mod edit;
 mod hidden;
 mod messages;
+mod place;
 mod problem;
 mod read;
 pub mod reply;
@@ -50,6 +51,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::edit::Change;
 pub use self::hidden::Hidden;
+pub use self::place::Place;
 pub use self::problem::{Problem, ProblemKind};
 pub use self::read::ReadError;
 pub use self::reply::{OurCall, Rounds, Whole};

@@ -3,7 +3,9 @@
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, after_tool, chat_events, completion, long_log, message, pointers, said};
+use crate::support::{
+    Gateway, after_tool, chat_events, completion, long_log, message, pointers, said, write_settings,
+};
 
 /// The call of our tool that a model makes, from what it was sent.
 fn our_call(id: &str, arguments: &Value) -> Value {
@@ -225,4 +227,99 @@ async fn without_rounds_nothing_is_offered_and_nothing_is_pointed_at() {
     let sent = gateway.last_sent();
     assert_eq!(sent["tools"].as_array().unwrap().len(), 1);
     assert!(pointers(&gateway, &sent.to_string()).is_empty());
+}
+
+/// A provider that says something, asks an original back, and then says the same in every reply.
+async fn looking() -> StubServer {
+    StubServer::responding(|seen| {
+        let messages = seen.json()["messages"].as_array().unwrap().clone();
+        if messages.len() > 4 {
+            return said("Line 321.");
+        }
+        let id = first_pointer(messages[3]["content"].as_str().unwrap());
+        let mut call = our_call("ours_1", &json!({"id": id, "pattern": "ERROR"}));
+        call["content"] = json!("Let me look.");
+        Answer::json(200, &completion(call, "tool_calls"))
+    })
+    .await
+}
+
+/// The next request of a client that got `reply`, and asks on.
+fn asked_on(body: &Value, reply: &Value) -> Value {
+    let mut body = body.clone();
+    let history = body["messages"].as_array_mut().unwrap();
+    history.push(reply["choices"][0]["message"].clone());
+    history.push(json!({"role": "user", "content": "And why?"}));
+    body
+}
+
+#[tokio::test]
+async fn a_reply_that_ends_in_text_keeps_what_was_read_and_the_prefix() {
+    let gateway = Gateway::with(looking().await, "").await;
+    let body = after_tool(&long_log());
+    let reply: Value = gateway.chat(&body).await.json().await.unwrap();
+    assert_eq!(reply["choices"][0]["message"]["content"], "Let me look.\n\nLine 321.");
+    let before = gateway.last_sent()["messages"].clone();
+    let gateway = gateway.restart().await;
+    let next = asked_on(&body, &reply);
+    let again: Value = gateway.chat(&next).await.json().await.unwrap();
+    let sent = gateway.last_sent()["messages"].clone();
+    let (before, sent) = (before.as_array().unwrap(), sent.as_array().unwrap());
+    assert_eq!(before.len(), 6);
+    assert_eq!(sent[..6], before[..], "the prompt is extended");
+    assert_eq!(sent[6]["content"], "Line 321.");
+    assert_eq!(sent.len(), 8);
+    // The turn after that, and then a client that changed what it was told.
+    let mut last = asked_on(&next, &again);
+    gateway.chat(&last).await;
+    let longer = gateway.last_sent()["messages"].clone();
+    assert_eq!(longer.as_array().unwrap()[..8], sent[..]);
+    last["messages"][4]["content"] = json!("It was line 321.");
+    gateway.chat(&last).await;
+    assert_eq!(gateway.last_sent()["messages"].as_array().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn the_same_history_gives_the_same_bytes_whoever_asked_before() {
+    let gateway = Gateway::with(looking().await, "").await;
+    let body = after_tool(&long_log());
+    // Another agent of the session, whose history holds as many replies, was there first.
+    let mut other = body.clone();
+    other["messages"][3]["content"] = json!("nothing");
+    let history = other["messages"].as_array_mut().unwrap();
+    history.push(json!({"role": "assistant", "content": "So."}));
+    history.push(json!({"role": "user", "content": "And?"}));
+    gateway.chat(&other).await;
+    let reply: Value = gateway.chat(&body).await.json().await.unwrap();
+    gateway.chat(&other).await;
+    let next = asked_on(&body, &reply);
+    gateway.chat(&next).await;
+    let first = gateway.last_sent();
+    let gateway = gateway.restart().await;
+    gateway.chat(&next).await;
+    assert_eq!(gateway.last_sent(), first);
+    assert_eq!(first["messages"].as_array().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn calls_are_put_back_only_where_the_tool_is_offered() {
+    let gateway = Gateway::with(looking().await, "").await;
+    let body = after_tool(&long_log());
+    let reply: Value = gateway.chat(&body).await.json().await.unwrap();
+    let next = asked_on(&body, &reply);
+    let has_tool = |sent: &Value| {
+        let tools = sent["tools"].as_array().unwrap();
+        tools.iter().any(|tool| tool["function"]["name"] == "larder_rehydrate")
+    };
+    let mut gateway = gateway;
+    for settings in
+        ["[policy]\ndry_run = true\n", "[policy]\nenabled = false\n", "[gateway]\nrehydrate_rounds = 0\n"]
+    {
+        write_settings(gateway.dir.path(), &gateway.provider, settings);
+        gateway = gateway.restart().await;
+        assert_eq!(gateway.chat(&next).await.status(), 200);
+        let sent = gateway.last_sent();
+        assert!(!sent["messages"].to_string().contains("larder_rehydrate"), "{settings}");
+        assert!(!has_tool(&sent), "{settings}");
+    }
 }

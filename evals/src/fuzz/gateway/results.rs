@@ -54,7 +54,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
         faults.extend(of_items(&case, &counter, body, leaving));
     }
     faults.extend(of_prefix(case.format, &first.1.body, &later.1.body));
-    if ContentHash::of(bytes).as_bytes()[0] % STORED == 0 {
+    if ContentHash::of(bytes).as_bytes()[0].is_multiple_of(STORED) {
         faults.extend(of_store(&first.1.originals));
     }
     faults

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use larder_server::json::Document;
-use larder_server::wire::{self, Format, Problem, ProblemKind, ReadError, Stream, Whole};
+use larder_server::wire::{self, Format, Place, Problem, ProblemKind, ReadError, Stream, Whole};
 
 use super::super::check::slow;
 use super::super::mutate;
@@ -76,7 +76,7 @@ fn drive(
             None => break,
         }
     }
-    let hidden = stream.rounds().hidden().len();
+    let hidden = stream.rounds().hidden(&Place::default()).len();
     let _ = (stream.rounds().usage(), stream.rounds().last_usage(), stream.rounds().is_complete());
     // A stream that broke off while the model was to go on ends with an error.
     if sent.len() > rounds.len() {
@@ -161,7 +161,7 @@ fn of_whole(format: Format, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
     if taken == 0 {
         return faults;
     }
-    let hidden = reply.rounds().hidden().len();
+    let hidden = reply.rounds().hidden(&Place::default()).len();
     match reply.close() {
         Err(error) => faults.push(format!("close: {error}")),
         Ok(body) if taken == 1 && hidden == 0 && (!hide || holds_none(last.as_bytes())) && body != last => {

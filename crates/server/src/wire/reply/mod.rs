@@ -13,6 +13,7 @@ pub(super) use self::usage::Tally;
 pub use self::whole::Whole;
 pub(super) use self::whole::stop_edit;
 use super::hidden::{Answered, Hidden, Step, keys};
+use super::place::{Place, said};
 use super::read::ReadError;
 use super::{Format, REHYDRATE, tool};
 use crate::json::{self, Document, Edit, Kind, Value, encoded};
@@ -143,34 +144,59 @@ impl Rounds {
         }
     }
 
-    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back. To be stored
-    /// before the end of the reply reaches the client, which may come back at once.
-    pub fn hidden(&self) -> Vec<Hidden> {
+    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is where
+    /// the reply stands. To be stored before the end of the reply reaches the client, which may come back at once.
+    pub fn hidden(&self, place: &Place) -> Vec<Hidden> {
+        let mut place = place.clone();
         let mut found: Vec<Hidden> = Vec::new();
         let mut before: Vec<Step> = Vec::new();
-        for round in &self.done {
-            let anchor = |unit: &Unit| {
-                let keys = Document::parse(&unit.raw).map(|doc| keys(self.format, doc.root(), false));
-                keys.ok().filter(|keys| unit.ours.is_none() && !keys.is_empty())
-            };
-            if let Some(keys) = round.units.iter().find_map(anchor).filter(|_| !before.is_empty()) {
-                found.push(Hidden { keys, before: std::mem::take(&mut before), beside: Vec::new() });
-            }
+        for (at, round) in self.done.iter().enumerate() {
+            let anchors = self.anchors(round, &mut place);
+            let steps = if anchors.is_empty() { Vec::new() } else { std::mem::take(&mut before) };
             let calls = round.answered(self.format);
-            if calls.is_empty() {
-                continue;
-            }
-            let Some(call) = round.units.iter().find(|unit| unit.asks) else {
-                before.push(Step { members: round.members.clone(), calls });
-                continue;
+            let asks = round.units.iter().any(|unit| unit.asks);
+            let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
+            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<Answered>| Hidden {
+                keys: anchors.into_iter().flat_map(|(_, keys)| keys).collect(),
+                before: steps.clone(),
+                beside,
+                round: at,
+                last: round.text.clone(),
             };
-            let Some(keys) = anchor(call) else { continue };
-            match found.last_mut().filter(|last| last.keys == keys) {
-                Some(same) => same.beside = calls,
-                None => found.push(Hidden { keys, before: Vec::new(), beside: calls }),
+            let (call, others): (Vec<_>, Vec<_>) = anchors.into_iter().partition(|(asks, _)| *asks);
+            found.push(hidden(others, Vec::new()));
+            found.push(hidden(call, beside));
+            if !calls.is_empty() {
+                before.push(Step { members: round.members.clone(), text: round.text.clone(), calls });
             }
         }
+        // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
+        if self.format == Format::Chat && !self.done.iter().any(|round| round.lost) {
+            let keys = place.key(&self.text_before()).into_iter().collect();
+            let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
+            found.push(Hidden { keys, before, beside: Vec::new(), round: self.done.len(), last });
+        }
+        let is_empty = |hidden: &Hidden| hidden.before.is_empty() && hidden.beside.is_empty();
+        found.retain(|hidden| !hidden.keys.is_empty() && !is_empty(hidden));
         found
+    }
+
+    /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
+    /// whether it is that call. Thoughts and texts may be gone from what a client sends.
+    fn anchors(&self, round: &Round, place: &mut Place) -> Vec<(bool, Vec<String>)> {
+        let shown = round.units.iter().filter(|unit| unit.ours.is_none());
+        let mut all: Vec<(bool, Vec<String>)> = shown
+            .filter_map(|unit| {
+                let doc = Document::parse(&unit.raw).ok()?;
+                let mut own = keys(self.format, doc.root(), false);
+                own.extend(said(self.format, doc.root()).and_then(|text| place.key(&text)));
+                (!own.is_empty()).then_some((unit.asks, own))
+            })
+            .collect();
+        if let Some(call) = all.iter().position(|(asks, _)| *asks) {
+            all.truncate(call + 1);
+        }
+        all
     }
 
     /// What the provider reported, summed over the rounds; nothing if it reported nothing.
@@ -233,12 +259,11 @@ impl Rounds {
         if calls.is_empty() {
             return Ok(None);
         }
-        let step = Step { members: round.members.clone(), calls };
+        let step = Step { members: round.members.clone(), text: round.text.clone(), calls };
         let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
         let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
-        let text = Some(round.text.as_str()).filter(|text| !text.is_empty());
         let (list, more) = match self.format {
-            Format::Chat => ("messages", step.chat(text)),
+            Format::Chat => ("messages", step.chat(&step.text)),
             Format::Messages => {
                 ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
             }
@@ -293,7 +318,7 @@ fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
 }
 
 /// Appends text of a later round, set apart from what stands before it.
-fn push_text(all: &mut String, text: &str) {
+pub(super) fn push_text(all: &mut String, text: &str) {
     if !all.is_empty() && !text.is_empty() && !all.ends_with(char::is_whitespace) {
         all.push_str(GAP);
     }

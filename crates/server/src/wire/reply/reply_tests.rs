@@ -93,7 +93,7 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
         let body = whole(format, 0, &parts).replace(':', " : ");
         let mut reply = Whole::new(format, true);
         reply.take(&body).unwrap();
-        assert!(reply.rounds().calls().is_empty() && reply.rounds().hidden().is_empty());
+        assert!(reply.rounds().calls().is_empty() && reply.rounds().hidden(&Place::default()).is_empty());
         assert_eq!(reply.next(&request(format)).unwrap(), None);
         assert_eq!(reply.close().unwrap(), body);
         // Where we offered nothing, a tool of our name is the client's own affair.

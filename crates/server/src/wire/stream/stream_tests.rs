@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::reply::tests::{request, visible};
 use super::super::testing::{FORMATS, Part, any_rounds, seen_streamed, seen_whole, streamed, whole};
-use super::super::{ProblemKind, REHYDRATE, Whole};
+use super::super::{Place, ProblemKind, REHYDRATE, Whole};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
@@ -61,7 +61,7 @@ proptest! {
             }
             prop_assert_eq!(stream.rounds().usage(), reply.rounds().usage());
             prop_assert_eq!(stream.rounds().last_usage(), reply.rounds().last_usage());
-            let keys = |rounds: &Rounds| rounds.hidden().into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
+            let keys = |rounds: &Rounds| rounds.hidden(&Place::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
             prop_assert_eq!(keys(stream.rounds()), keys(reply.rounds()));
             let expected = seen_whole(format, &reply.close().unwrap());
             prop_assert_eq!(&seen.stop, &expected.stop);
@@ -161,7 +161,7 @@ fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
         assert_eq!(stream.rounds().calls().len(), 1);
         stream.rounds().answer(vec!["text".into()]);
         assert_eq!(stream.next(&request(format)).unwrap(), None);
-        assert_eq!(stream.rounds().hidden().len(), 1);
+        assert_eq!(stream.rounds().hidden(&Place::default()).len(), 1);
         stream.close(&mut out);
         seen_streamed(format, &out);
     }
@@ -223,7 +223,7 @@ fn calls_in_one_chunk_are_told_apart() {
     let (out, _, mut stream) = drive(Format::Chat, &[text], &[]);
     let seen = seen_streamed(Format::Chat, &out);
     assert_eq!(seen.parts, [Part::call("b", "read", json!({}))]);
-    assert_eq!(stream.rounds().hidden()[0].keys.len(), 1);
+    assert_eq!(stream.rounds().hidden(&Place::default())[0].keys.len(), 1);
     // Servers that give every call the index 0.
     let delta = json!({"tool_calls": [entry(0, "a", REHYDRATE), entry(0, "b", "read")]});
     let text =
