@@ -30,16 +30,7 @@ fi
 
 scratch=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
-port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-wait_for() {
-    for _ in $(seq 200); do
-        if (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then return; fi
-        sleep 0.05
-    done
-    echo "nothing listens on port $1" >&2
-    cat "$scratch"/*.log >&2
-    exit 1
-}
+source ../loopback.sh
 
 upstream=$(port) gateway=$(port)
 record=$scratch/record.jsonl

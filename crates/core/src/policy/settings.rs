@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens kept for the reply when a request asks for no number (C15).
 const RESPONSE_RESERVE: usize = 2_000;
-/// Tokens that a tool result may have when it enters: what the first 600 characters and a pointer take, which is what
-/// the usual write-time offload keeps.
+/// Tokens that a tool result may have when it enters: about what the first 600 characters and a pointer take, which is
+/// what the usual write-time offload keeps. Over recorded agent runs, fewer begin to hide values that later calls need,
+/// and more cost more than they keep (`larder-evals traces`).
 const ENTRY_CAP: usize = 144;
 /// The least entry cap: below it a header and marks leave no room.
 const LEAST_ENTRY_CAP: usize = 96;

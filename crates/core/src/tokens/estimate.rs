@@ -68,8 +68,9 @@ impl Margin {
     /// For counts that are no estimates.
     pub(super) const NONE: Self = Self { prose: WHOLE, json: WHOLE, code: WHOLE, upper: WHOLE };
 
-    /// For vocabularies of which nothing is known: smaller ones than o200k_base take up to a third more for English and
-    /// code; the upper end is the widest that was measured for vocabularies that are not public.
+    /// For vocabularies of which nothing is known. The upper end is the widest that was measured for vocabularies that
+    /// are not public; the rest is a guess, which lies above o200k_base because most vocabularies are smaller, and holds
+    /// until the provider reports what it counted.
     pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
 
     /// What is charged for prose that takes `tokens` in the model's own vocabulary, most likely.
