@@ -2,7 +2,7 @@
 //
 //     node dashboard.mjs GATEWAY RECORD [--pictures DIR | --only NAME]
 //
-// Nothing here sleeps: every wait is for a condition.
+// Every wait is for a condition.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ import * as say from "./scenario.mjs";
 const [GATEWAY, RECORD, ...flags] = process.argv.slice(2);
 const flag = (name) => (flags.includes(name) ? flags[flags.indexOf(name) + 1] : null);
 const [PICTURES, ONLY] = [flag("--pictures"), flag("--only")];
-const { CHROMIUM, LARDER, LARDER_HOME, PROJECT, ASSETS } = process.env;
+const { CHROMIUM, LARDER, LARDER_HOME, PROJECT, ASSETS, UPSTREAM } = process.env;
 const npm = createRequire(resolve(process.env.NODE_MODULES_HOME, "package.json"));
 const { chromium } = npm("playwright-core");
 const AXE = readFileSync(npm.resolve("axe-core/axe.min.js"), "utf8");
@@ -59,6 +59,21 @@ async function expect(status, request, session) {
 }
 
 const api = async (path) => (await fetch(`${GATEWAY}/api/v1/${path}`)).json();
+// Asks a question as a turn; gives the response, whose body tells what happens where `stream` is set.
+const askTurn = (query, stream) =>
+  fetch(`${GATEWAY}/api/v1/turns`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query, stream }) });
+
+// Asks until the answer is as it should be; the gateway works on it.
+async function eventually(words, ask) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() > end) throw new Error(`in vain waited for: ${words}`);
+    await new Promise((go) => setTimeout(go, 50));
+  }
+}
+
 const upstreamGot = () =>
   readFileSync(RECORD, "utf8").trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
@@ -77,6 +92,10 @@ async function talk() {
   const cartons = await expect(200, say.awkward);
   const long = [];
   for (const request of say.nightlyImport) long.push(await expect(200, request));
+  const asked = await askTurn(say.turnQuestion, false);
+  const outcome = await asked.json();
+  if (outcome.status !== "complete" || outcome.unverified) throw new Error(`the turn came to ${JSON.stringify(outcome)}`);
+  await eventually("the turn is summarized", async () => (await api(`turns/${outcome.turn}`)).turn.summary.startsWith("The cheapest laptop of"));
   const { runs } = await api("runs");
   const named = (recipe, status) => runs.find((run) => run.recipe === recipe && run.status === status).run_id;
   const run = named("incident", "completed");
@@ -84,7 +103,7 @@ async function talk() {
   const part = window.findIndex((each) => each.role === "tool");
   return {
     cartons: cartons.id, part, pointer: window[part].pointer, long: long.map(({ id }) => id),
-    run, failedRun: named("triage", "intervention"), goodRun: named("triage", "completed"),
+    turn: outcome.turn, folder: outcome.folder, run, failedRun: named("triage", "intervention"), goodRun: named("triage", "completed"),
   };
 }
 
@@ -622,6 +641,108 @@ check("by ear: landmarks, headings, names", () =>
     yes(/group.*\n?.*pointer, show what is behind it/.test(tree) || tree.includes("pointer , show what is behind it") || tree.includes("pointer, show what is behind it"), "a badge says what it opens");
   }));
 
+check("a turn, from the list to the bytes of a claim", () =>
+  withPage({}, async (page) => {
+    await open(page, "/");
+    await page.getByRole("link", { name: "Documents" }).click();
+    await page.waitForURL("**/documents");
+    const listed = (await table(page, "Turns")).find((row) => row.Turn === String(shown.turn));
+    is([listed.Question, listed.Status], [say.turnQuestion, "complete"], "the list names the question and how it ended");
+    await page.getByRole("link", { name: say.turnQuestion }).click();
+    await page.waitForURL(`**/turns/${shown.turn}`);
+    is(await page.locator("h1").textContent(), say.turnQuestion, "the turn's page is headed by its question");
+    const raw = await (await fetch(`${GATEWAY}/api/v1/documents/${shown.folder}/context.md`)).text();
+    const written = [...new Set([...raw.matchAll(/^## (\d\. [^(\n]+?)(?: \(Attempt \d+\))?$/gm)].map((found) => found[1]))];
+    const heads = await texts(page.locator(".part-of-turn > h2"));
+    is(heads.map((each) => each.replace(/ attempt \d+$/, "")), written, "every section of the document stands on the page");
+    yes(heads.includes("5. Synthesis attempt 2") && heads.includes("6. Validation attempt 2"), "what was written again says so");
+    const older = page.locator("section", { has: page.locator("h2", { hasText: "5. Synthesis" }) }).locator("details");
+    is(await older.getByText("On sale it goes for $599.").isVisible(), false, "an older attempt is folded");
+    await older.locator("summary").click();
+    yes(await older.getByText("On sale it goes for $599.").isVisible(), "and opens");
+
+    const { metrics } = await api(`turns/${shown.turn}`);
+    const phases = await table(page, "Phases");
+    is(phases.map((row) => row["Tokens in"]), [...metrics.runs].sort((one, other) => one.phase - other.phase).map((run) => number(run.tokens_in)), "each run says what it took");
+    const calls = await table(page, "Calls of tools");
+    is([calls.length, calls[0].Status], [1, "success"], "the call of the tool stands there");
+    const claims = await table(page, "Claims");
+    is(claims.map((row) => row.Claim), [say.CLAIM, "Acer Nitro V costs $749"], "the claims stand there");
+
+    await page.getByRole("link", { name: "Trace claim-001" }).click();
+    await page.waitForURL("**/claims/claim-001");
+    const pointer = await page.locator("[data-copy]").getAttribute("data-copy");
+    const bytes = await (await fetch(`${GATEWAY}/api/v1/pointers/${encodeURIComponent(pointer)}/content`)).text();
+    is(await page.locator("mark").textContent(), bytes, "the marked stretch is what the pointer gives back");
+    yes(bytes.includes("Lenovo LOQ 15") && bytes.includes("$697"), `and it says so: ${bytes}`);
+    await page.getByRole("link", { name: "Exactly these bytes" }).click();
+    await page.waitForURL(/\/pointers\//);
+    is(await page.locator('pre[aria-label="The original"]').textContent(), bytes, "the link opens exactly these bytes");
+    await page.goBack();
+    await page.getByRole("link", { name: "result 1" }).click();
+    await page.waitForURL(/toolresults%2Emd#b-result-001$/);
+    yes(await page.locator("#b-result-001").isVisible(), "the link to the result leads to its block");
+  }));
+
+check("links of documents lead where they say", () =>
+  withPage({ console: /status of 404/ }, async (page) => {
+    const seen = new Map();
+    const waiting = [`/turns/${shown.turn}`, "/vault"];
+    while (waiting.length > 0 && seen.size < 40) {
+      const path = waiting.shift();
+      if (seen.has(path)) continue;
+      await open(page, path);
+      seen.set(path, await page.evaluate(() => [...document.querySelectorAll("[id]")].map((each) => each.id)));
+      is(await texts(page.locator("main .broken")), [], `${path} has no broken link`);
+      const links = await page.locator("main a").evaluateAll((found) => found.map((each) => each.getAttribute("href")));
+      for (const link of links.filter((each) => /^\/(turns|vault)\//.test(each))) {
+        const [to, id] = link.split("#");
+        if (!seen.has(to) && !waiting.includes(to)) waiting.push(to);
+        if (id && seen.has(to)) yes(seen.get(to).includes(id), `${link} leads to something`);
+      }
+    }
+    yes(seen.size > 10, `${seen.size} pages were looked at`);
+    const context = `/vault/${shown.folder}/context.md`;
+    await open(page, context);
+    is(await page.locator("h1").textContent(), "context.md", "a document is headed by its name");
+    await page.locator("details.properties summary").click();
+    const properties = await table(page, "Properties");
+    yes(properties.some((row) => row.Property === "turn_number" && row.Value === String(shown.turn)), "its properties are a table");
+    await page.getByRole("link", { name: "Raw" }).click();
+    const raw = await (await fetch(`${GATEWAY}/api/v1/documents/${shown.folder}/context.md`)).text();
+    is(await page.locator("pre").textContent(), raw, "raw it is the file, character by character");
+    await open(page, "/vault/users/nobody/facts.md", 404);
+  }));
+
+check("documents are searched", () =>
+  withPage({}, async (page) => {
+    await open(page, "/documents");
+    await page.getByLabel("Words").fill("cheapest laptop");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\?q=cheapest/);
+    const { hits } = await api("search?q=cheapest%20laptop");
+    is(await page.locator(".hits li").count(), hits.length, "the page and the API find alike");
+    yes(hits.some((hit) => hit.document === `${shown.folder}/context.md`), "the turn is found");
+    await page.getByLabel("Words").fill("zebra");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByText("No document holds these words.").waitFor();
+  }));
+
+check("a turn under way is shown as it goes on", () =>
+  withPage({}, async (page) => {
+    const answer = await askTurn(say.waiting, true);
+    const told = answer.text();
+    const running = await eventually("the turn is under way", async () => (await api("turns")).unfinished.find((each) => each.running && each.phase === 2));
+    await open(page, `/turns/${running.number}`);
+    await until(page, "the page says that it is live", () => document.getElementById("live-state").textContent === "live");
+    await until(page, "it says which phase goes on", () => document.querySelector(".events li:last-child")?.textContent.includes("Phase 3"));
+    await fetch(`${UPSTREAM}/release`);
+    await page.getByRole("link", { name: "Show the whole turn" }).click();
+    await page.locator("h2", { hasText: "5. Synthesis" }).waitFor();
+    const events = [...(await told).matchAll(/^event: (\w+)$/gm)].map((found) => found[1]);
+    is([events[0], events.at(-1)], ["started", "outcome"], "who asked has heard all of it");
+  }));
+
 const pages = () => [
   ["/", "overview"],
   ["/requests", "requests"],
@@ -633,6 +754,14 @@ const pages = () => [
   [`/sessions/${say.SESSION}`, "session"],
   ["/runs", "runs"],
   [`/runs/${shown.run}`, "run"],
+  ["/documents", "documents"],
+  ["/documents?q=laptop", "documents, found"],
+  [`/turns/${shown.turn}`, "turn"],
+  [`/turns/${shown.turn}/claims/claim-001`, "claim"],
+  ["/vault", "vault"],
+  [`/vault/${shown.folder}/context.md`, "document"],
+  [`/vault/${shown.folder}/toolresults.md`, "results of tools"],
+  [`/vault/${shown.folder}/metrics.json?view=raw`, "raw document"],
   ["/costs", "costs"],
   ["/interventions?all=true", "interventions"],
   ["/policy", "policy"],
@@ -742,6 +871,13 @@ const PROOFS = [
   ["the compaction map of a session", /pointers/, "ERROR", "WARN"],
   ["runs", PAGE, /intervention<\/span>/g, "completed</span>"],
   ["runs", PAGE, "captured twice", "captured once"],
+  ["a turn, from the list to the bytes of a claim", PAGE, "<mark>", "<mark>x"],
+  ["a turn, from the list to the bytes of a claim", PAGE, /<details class="fold" id/g, '<details open class="fold" id'],
+  ["a turn, from the list to the bytes of a claim", PAGE, 'id="b-result-001"', 'id="b-result-002"'],
+  ["a turn, from the list to the bytes of a claim", PAGE, "<h2 id=\"h-3-task-plan\">", "<h2>3"],
+  ["links of documents lead where they say", PAGE, /href="\/vault\/([^"]+)%2Emd/, 'href="/vault/$1%2Emdx'],
+  ["links of documents lead where they say", PAGE, "turn_number", "turn"],
+  ["documents are searched", PAGE, /<ol class="hits"><li>/, '<ol class="hits"><li></li><li>'],
   ["costs by model, by recipe and by day", PAGE, /<td class="figure">\$0\.0[1-9]/, '<td class="figure">$0.9'],
   ["costs by model, by recipe and by day", PAGE, "orders/triage", "orders/other"],
   ["costs by model, by recipe and by day", PAGE, 'value="7"', 'value="8"'],
@@ -823,6 +959,18 @@ async function pictures(folder) {
   });
   await take("session", { height: 1000 }, `/sessions/${say.SESSION}`, (page) => page.locator("a.column").nth(9).hover());
   await take("run", { height: 1000 }, `/runs/${shown.run}`);
+  const section = (words) => `section:has(> h2:text-is("${words}"))`;
+  await take("documents", { height: 760 }, "/documents");
+  await take("turn", { height: 1100 }, `/turns/${shown.turn}`);
+  await take("turn-tools", { height: 1100 }, `/turns/${shown.turn}`, null, 'section[aria-labelledby="h-4-tool-execution"]');
+  await take("turn-attempts", { height: 1100 }, `/turns/${shown.turn}`, (page) =>
+    page.locator('section[aria-labelledby="h-5-synthesis"] > details > summary').click(), 'section[aria-labelledby="h-5-synthesis"]');
+  await take("turn-claims", { height: 900 }, `/turns/${shown.turn}`, null, section("Claims"));
+  await take("turn-phases", { height: 900 }, `/turns/${shown.turn}`, null, section("What it took"));
+  await take("claim", { height: 1000 }, `/turns/${shown.turn}/claims/claim-001`);
+  await take("vault", { height: 900 }, "/vault");
+  await take("document", { height: 900 }, `/vault/${shown.folder}/toolresults.md`);
+  await take("turn-phone", { width: 360, height: 720 }, `/turns/${shown.turn}`);
   await take("costs", { height: 980 }, "/costs");
   await take("interventions", { height: 760 }, "/interventions");
   await take("inspect", { height: 900 }, "/policy", inspect);

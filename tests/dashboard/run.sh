@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Drives the dashboard in a real browser, headless, while a client talks through the gateway to a scripted provider:
-# live totals, windows, badges, sessions, runs, costs, interventions, policy; by keyboard and by ear (axe-core), by day
+# live totals, windows, badges, sessions, runs, documents of turns, costs, interventions, policy; by keyboard and by ear (axe-core), by day
 # and by night, from 360 pixels to 4K. Then breaks the pages on their way to the browser, one thing at a time, and
 # demands that each is noticed. Needs Python 3, node with npm, Chromium, and a release build of `larder`; where npm or
 # Chromium is missing it says so and does nothing. Everything but the installation stays on the loopback address.
@@ -59,12 +59,13 @@ node --input-type=module -e '
 import { writeFileSync } from "node:fs";
 const say = await import(process.argv[1]);
 writeFileSync(`${process.argv[2]}/answers.json`, JSON.stringify(say.ANSWERS));
+writeFileSync(`${process.argv[2]}/turn.json`, JSON.stringify(say.turn).replaceAll("UPSTREAM", process.argv[3]));
 writeFileSync(`${process.argv[2]}/project/import.log`, say.incident.log);
 writeFileSync(`${process.argv[2]}/project/notes.md`, say.incident.notes);
-' "$here/scenario.mjs" "$scratch"
-python3 upstream.py "$upstream" "$record" "$scratch/answers.json" >"$scratch/upstream.log" 2>&1 &
+' "$here/scenario.mjs" "$scratch" "$upstream"
+python3 upstream.py "$upstream" "$record" "$scratch/answers.json" "$scratch/turn.json" >"$scratch/upstream.log" 2>&1 &
 wait_for "$upstream"
-export LARDER LARDER_HOME PROJECT CHROMIUM NODE_MODULES_HOME
+export LARDER LARDER_HOME PROJECT CHROMIUM NODE_MODULES_HOME UPSTREAM=http://127.0.0.1:$upstream
 if [[ -n ${ASSETS:-} ]]; then export ASSETS; fi
 (cd "$PROJECT" && exec "$LARDER" serve --listen "127.0.0.1:$gateway") >"$scratch/gateway.log" 2>&1 &
 wait_for "$gateway"

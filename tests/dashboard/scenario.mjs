@@ -224,3 +224,79 @@ export const incident = {
     "- 06:55 Maria sees 80 orders in state `pending`.\n- 07:40 they are released by hand. Jonas writes to the customers.\n" +
     "- One payment was captured twice (order A-70533). Accounting knows.\n",
 };
+
+// A question that runs through all phases: a page is visited, a claim is taken from it, and the answer is written twice,
+// because the first one states a price that stands nowhere. What is said in each phase: [words of the prompt, the reply].
+const SHOP = "http://127.0.0.1:UPSTREAM/shop/laptops";
+const same = (reply) => [["", reply]];
+const verdict = (decision, more) => ({
+  decision, confidence: 0.93, checks: { claims_supported: true, no_hallucinations: true, query_addressed: true, coherent_format: true },
+  goals: [], issues: [], revision_hints: [], suggested_fixes: [], notes: "", ...more,
+});
+const round = (more) => ({
+  action: "DONE", goal: null, reasoning: "", calls: [], goal_confidence: null, progress: null, claims: [], ...more,
+});
+export const CLAIM = "Lenovo LOQ 15 costs $697";
+export const turnQuestion = "Which laptop of Corner Shop is the cheapest with 16 GB of memory?";
+export const waiting = "Wait for it: which laptop is in stock?";
+const WRONG = "On sale it goes for $599.";
+export const turn = {
+  waits: waiting,
+  pages: {
+    "/shop/laptops":
+      "<!DOCTYPE html><html lang=en><head><title>Laptops at Corner Shop</title></head><body><main><h1>Laptops</h1>" +
+      "<p>Corner Shop sells laptops for work and for play. Every price holds for today, and every machine is new.</p>" +
+      "<table><tr><th>Laptop</th><th>Memory</th><th>Price</th><th>In stock</th></tr>" +
+      "<tr><td>HP Victus 15</td><td>8 GB</td><td>$649</td><td>yes</td></tr>" +
+      "<tr><td>Lenovo LOQ 15</td><td>16 GB</td><td>$697</td><td>yes</td></tr>" +
+      "<tr><td>Acer Nitro V</td><td>16 GB</td><td>$749</td><td>no</td></tr></table>" +
+      "<p>The Lenovo LOQ 15 with 16 GB of memory costs $697 and leaves the shop today.</p>" +
+      "<p>The Acer Nitro V with 16 GB of memory costs $749 and comes back next week.</p></main></body></html>",
+  },
+  phases: {
+    "You read a user's query before it is answered": same({
+      resolved_query: "", was_resolved: false, query_type: "general_question", content_reference: null,
+      reasoning: "It stands by itself; nothing came before.",
+    }),
+    "You are the gate before any work": same({
+      decision: "PROCEED", confidence: 0.96, is_action: false, is_follow_up: false,
+      reasoning: "One shop and one measure are named.", question: null,
+    }),
+    "You choose what is read before a query is answered": same({ direct_info: [], links_to_follow: [], reasoning: "Nothing is known yet." }),
+    "You compile what is known before a query is answered": same({
+      information: "Nothing is known yet of the laptops of Corner Shop.", preferences: [], prior_turns: [], references: [], sufficiency: "NEEDS_RESEARCH",
+    }),
+    "You plan how a query is answered": ["Wait for it", ""].map((words) => [words === "" ? "" : waiting, {
+      goal: "The cheapest laptop of Corner Shop with 16 GB of memory", intent: "comparison", confidence: 0.94, next_step: "coordinator",
+      question: null, goals: [], tasks: [{ goal: null, text: `Visit ${SHOP} and compare the prices` }], focus: "memory of 16 GB",
+      previous_failure: null, new_approach: null, topic: "commerce.laptop",
+    }]),
+    "You carry out a plan with tools": [
+      ["Iteration 1", round({
+        reasoning: "The page lists every laptop with memory and price.",
+        progress: "Two laptops have 16 GB: the Lenovo LOQ 15 at $697 and the Acer Nitro V at $749.",
+        claims: [
+          { claim: CLAIM, confidence: 0.95, source: SHOP, ttl: "6h" },
+          { claim: "Acer Nitro V costs $749", confidence: 0.95, source: SHOP, ttl: "6h" },
+        ],
+      })],
+      ["", round({ action: "TOOL_CALL", reasoning: "The shop's own page has the prices.", calls: [{ tool: "web.visit", arguments: { url: SHOP } }] })],
+    ],
+    "You write the answer that the user gets": [
+      ["Remove the price $599", `The cheapest is the **Lenovo LOQ 15** at **$697**. [1] The Acer Nitro V with as much memory costs $749. [1]\n\nPrices are those of [Corner Shop](${SHOP}) today.\n`],
+      ["", `The cheapest is the Lenovo LOQ 15 at $697. [1] ${WRONG} [1]\n`],
+    ],
+    "You are the last check before a user sees an answer": [
+      ["The Acer Nitro V with as much memory", verdict("APPROVE", {})],
+      ["", verdict("REVISE", {
+        confidence: 0.7,
+        checks: { claims_supported: false, no_hallucinations: false, query_addressed: true, coherent_format: true },
+        issues: [`"${WRONG}": no document gives $599.`],
+        revision_hints: ["Remove the price $599: nothing states it. Name the other laptop with 16 GB."],
+      })],
+    ],
+    "You write the index entry of a finished turn": same({
+      summary: "The cheapest laptop of Corner Shop with 16 GB is the Lenovo LOQ 15 at $697; the Acer Nitro V costs $749.", topic: "commerce.laptop", lessons: [],
+    }),
+  },
+};

@@ -2,7 +2,9 @@
 """The scripted provider of tests/clients with figures as providers report them: usage grows with what was sent, what a
 request has in common with an earlier one was cached, and some questions have answers of their own.
 
-    upstream.py PORT RECORD ANSWERS      # ANSWERS: a JSON object: words of the user -> what is said to them
+    upstream.py PORT RECORD ANSWERS TURN
+        # ANSWERS: a JSON object: words of the user -> what is said to them
+        # TURN: who answers which phase of a turn, and the pages that its tools read (scenario.mjs)
 """
 import http.server
 import importlib.util
@@ -10,6 +12,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 
 PLAIN = pathlib.Path(__file__).resolve().parent.parent / "clients" / "upstream.py"
 spec = importlib.util.spec_from_file_location("plain_upstream", PLAIN)
@@ -44,8 +47,40 @@ class Handler(plain.Handler):
             usage |= {"input_tokens": self.tokens - self.cached, "cache_read_input_tokens": self.cached, "output_tokens": 120}
         super().json(value, status, **headers)
 
+    def do_GET(self):
+        if self.path == "/release":
+            released.set()
+            return self.json({"released": True})
+        page = turn["pages"].get(self.path)
+        if page is None:
+            return super().do_GET()
+        raw = page.encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+
+# A turn that waits goes on when somebody asks for /release.
+released = threading.Event()
+
+
+def phase(body):
+    """What the phase says whose prompt this is: the first of its replies whose words the prompt holds."""
+    prompt = json.dumps(body["messages"], ensure_ascii=False) if "messages" in body else ""
+    replies = next((replies for mark, replies in turn["phases"].items() if mark in prompt), None)
+    if replies is None:
+        return None
+    words, reply = next(each for each in replies if each[0] in prompt)
+    if words == turn["waits"]:
+        released.wait(60)
+    return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+
 
 def decide(wire, body):
+    if (said := phase(body)) is not None:
+        return (said, [], None)
     asked = next((text for role, text in reversed(list(wire.history(body))) if role == "user"), "")
     said = next((said for words, said in answers.items() if words in asked), None)
     return (said, [], None) if said is not None else scripted(wire, body)
@@ -53,7 +88,7 @@ def decide(wire, body):
 
 if __name__ == "__main__":
     scripted, plain.decide = plain.decide, decide
-    answers = json.loads(pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"))
+    answers, turn = (json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in sys.argv[3:5])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
     server.record = sys.argv[2]
     server.daemon_threads = True

@@ -1,12 +1,13 @@
 //! What can be typed. Knows nothing of what will run.
 
+mod turns;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_models::price::Usd;
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::StrDeserializer;
+
+pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
 #[derive(Debug, Parser)]
@@ -98,9 +99,38 @@ pub enum Command {
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
     #[command(
+        override_usage = "larder ask [OPTIONS] <PATH>... <QUESTION>",
         after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain\n  larder ask logs 'Why did the build fail?' --quote"
     )]
     Ask(AskArgs),
+    /// Answer a question in a turn of eight phases, whose every document stays; resume, list and show turns
+    #[command(
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        after_help = "Examples:\n  larder turn 'What did we decide about the granary?'\n  larder turn 'Make the tests pass' --mode code --workspace . --max-time 600\n  larder turn resume\n  larder turn list\n  larder turn show 12 --file response.md"
+    )]
+    Turn(TurnArgs),
+    /// Talk: each line is a turn that knows the turns before it
+    #[command(
+        after_help = "Examples:\n  larder chat\n  larder chat --session granary\n  printf '%s\\n' 'Who is Ada?' 'And her team?' | larder chat"
+    )]
+    Chat(ChatArgs),
+    /// Build the index over the documents of all users anew, from the documents alone
+    #[command(after_help = "Example:\n  larder reindex")]
+    Reindex,
+    /// Move the turns of a user that are older than 90 days to the archive
+    #[command(after_help = "Examples:\n  larder archive\n  larder archive --user ada --format json")]
+    Archive,
+    /// Remove everything of a user: documents, turns, memory, runs, pointers, keys
+    #[command(after_help = "Example:\n  larder forget ada --yes")]
+    Forget {
+        /// Who
+        #[arg(value_name = "USER")]
+        who: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Serve tools, recipes and pointers to an agent over the Model Context Protocol, on standard input and output
     #[command(after_long_help = MCP_EXAMPLES)]
     Mcp(McpArgs),
@@ -236,12 +266,6 @@ pub struct ExplainArgs {
     /// Print the messages themselves too
     #[arg(long)]
     pub messages: bool,
-}
-
-/// An amount of US dollars.
-fn dollars(text: &str) -> Result<Usd, String> {
-    let text: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
-    Usd::deserialize(text).map_err(|error| error.to_string())
 }
 
 /// Tokens that a condensed text may have.
@@ -438,7 +462,7 @@ pub enum KeysCommand {
         #[arg(long, value_name = "N")]
         tokens_per_day: Option<u64>,
         /// US dollars it may spend a day (UTC), such as 2.50
-        #[arg(long, value_name = "X", value_parser = dollars)]
+        #[arg(long, value_name = "X")]
         usd_per_day: Option<Usd>,
     },
     /// Revoke a key, at once and for every process

@@ -30,7 +30,18 @@ pub struct Context {
 impl Context {
     pub fn new(global: Global) -> Result<Self, CliError> {
         let dir = project_dir(&global);
-        let config = Config::load(dir.as_deref(), global.home.as_deref(), &env)?;
+        if let Some(dir) = dir.as_deref().filter(|dir| !dir.is_dir()) {
+            return Err(CliError::Fixable(format!(
+                "there is no folder {}; name the project's with --project, or make one with `larder init`",
+                dir.display()
+            )));
+        }
+        // What the environment says comes from there, though the command line's reader looks there as well.
+        let typed = global
+            .home
+            .as_deref()
+            .filter(|home| std::env::var_os("LARDER_HOME").as_deref() != Some(home.as_os_str()));
+        let config = Config::load(dir.as_deref(), typed, &env)?;
         Ok(Self { global, config })
     }
 
@@ -101,7 +112,15 @@ impl Context {
             return;
         }
         let model = &receipt.model;
-        let named = self.config.models().model(model).and_then(|spec| spec.tokenizer.as_deref());
+        let spec = self.config.models().model(model);
+        if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
+            output::say(&format!(
+                "note: the weights of {model}, which hold its tokenizer, are not there yet, so every byte counts as a \
+                 token, several times too many for most text; fetch them with `larder models pull`"
+            ));
+            return;
+        }
+        let named = spec.and_then(|spec| spec.tokenizer.as_deref());
         let why = match named {
             Some(name) if name == Counter::bytes().name() => return,
             Some(name) => match table_counter(&self.weights(), &self.folder(), name) {

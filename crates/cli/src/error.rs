@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use larder::condensing::MissingRecipe;
 use larder::config::ConfigError;
 use larder::executor::RunError;
+use larder::gather::GatherError;
 use larder::project::ProjectError;
+use larder::turn::{HostError, TurnError};
 use larder_core::content::CondenseError;
 use larder_core::tokens::TokenError;
 use larder_models::chat::ModelError;
@@ -37,6 +39,8 @@ pub enum CliError {
     Project(#[from] ProjectError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Turn(#[from] TurnError),
     #[error(transparent)]
     MissingRecipe(#[from] MissingRecipe),
     #[error(transparent)]
@@ -79,6 +83,15 @@ impl From<AuthError> for CliError {
     }
 }
 
+impl From<HostError> for CliError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Store(error) => Self::Store(error),
+            error @ HostError::Tools(_) => Self::Fixable(error.to_string()),
+        }
+    }
+}
+
 impl CliError {
     /// Prints the error and gives the exit code.
     pub fn report(&self) -> ExitCode {
@@ -94,14 +107,31 @@ impl CliError {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Select(_) => USAGE,
-            Self::Model(error) | Self::Run(RunError::Model { source: error, .. }) => model_code(error),
-            Self::Store(error)
-            | Self::Run(RunError::Store(error))
-            | Self::Serve(StartError::Store(error)) => store_code(error),
+            Self::Model(error) => model_code(error),
+            Self::Run(error) => run_code(error),
+            Self::Turn(error) => turn_code(error),
+            Self::Store(error) | Self::Serve(StartError::Store(error)) => store_code(error),
             Self::Write { .. } | Self::Print(_) | Self::Pull(_) => UPSTREAM,
             Self::Bug(_) | Self::Runtime(_) | Self::Auth(AuthError::Hashing(_)) => BUG,
             _ => FIXABLE,
         }
+    }
+}
+
+fn run_code(error: &RunError) -> u8 {
+    match error {
+        RunError::Model { source, .. } => model_code(source),
+        RunError::Store(error) => store_code(error),
+        _ => FIXABLE,
+    }
+}
+
+fn turn_code(error: &TurnError) -> u8 {
+    match error {
+        TurnError::Stopped { source, .. } => run_code(source),
+        TurnError::Store(error) | TurnError::Gather(GatherError::Store(error)) => store_code(error),
+        TurnError::Gather(GatherError::NotGranted { .. }) => BUG,
+        _ => FIXABLE,
     }
 }
 
@@ -119,6 +149,7 @@ fn store_code(error: &StoreError) -> u8 {
         | StoreError::Io { .. }
         | StoreError::DiskFull { .. }
         | StoreError::ReadOnly { .. }
+        | StoreError::Objects { .. }
         | StoreError::Randomness { .. } => UPSTREAM,
         _ => FIXABLE,
     }

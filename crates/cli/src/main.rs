@@ -5,13 +5,20 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod keyboard;
 mod output;
 mod progress;
+mod turns;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+
+/// A server makes and drops many small things on all its threads at once; the system's allocator then waits for itself
+/// and gives memory back that it needs again at once.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long a thread for blocking work waits for more. The server looks at its files every second, which wakes idle
 /// threads in turn and would keep them all.

@@ -42,7 +42,8 @@ pub fn say(text: &str) {
 
 /// Says what went wrong.
 pub fn error(text: &str) {
-    say(&format!("{RED}error{RESET}: {text}"));
+    // Reports of problems in files name their own severity.
+    say(&if text.starts_with("error[") { text.to_owned() } else { format!("{RED}error{RESET}: {text}") });
 }
 
 /// Whether somebody reads and can answer.
@@ -59,6 +60,10 @@ pub fn start_logging(verbose: u8) {
         _ => "larder=debug,larder_models=debug,larder_store=debug,info,rmcp=warn",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LARDER_LOG").unwrap_or_else(|_| level.into());
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .without_time()
+        .try_init();
 }

@@ -18,10 +18,7 @@ pub struct Spinner {
 impl Spinner {
     /// Starts; `explain` prints the layout of each prompt before it leaves.
     pub fn new(explain: bool) -> Self {
-        let bar =
-            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar, explain }
+        Self { bar: spinner(), explain }
     }
 
     /// Clears the line.
@@ -52,6 +49,14 @@ impl Observer for Spinner {
             self.bar.suspend(|| output::say(&layout(&receipt.receipt)));
         }
     }
+}
+
+/// Something that turns while work goes on.
+pub fn spinner() -> ProgressBar {
+    let bar =
+        if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
 }
 
 /// A bar for a transfer of known or unknown length.

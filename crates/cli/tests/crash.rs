@@ -5,20 +5,15 @@
 
 mod support;
 
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use larder_testkit::stub::End;
-use support::{Shop, reply_text};
+use support::{Shop, ended_within, next, reply_text, setting};
 
 /// Runs that are killed when nobody asks for more.
 const ROUNDS: usize = 25;
 /// The longest that a run here may take; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn number(variable: &str, default: usize) -> usize {
-    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
-}
 
 /// A document that no other round has, far larger than the budget, so that its original must be stored.
 fn document(round: usize) -> String {
@@ -27,32 +22,9 @@ fn document(round: usize) -> String {
         .collect()
 }
 
-/// Waits until the process ends or `delay` has passed; says whether it ended.
-fn ended_within(child: &mut Child, delay: Duration) -> bool {
-    let end = Instant::now() + delay;
-    loop {
-        if child.try_wait().unwrap().is_some() {
-            return true;
-        }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        std::thread::park_timeout(left.min(Duration::from_micros(500)));
-    }
-}
-
-/// Steele and Vigna's splitmix64: the moments are the same in every run of the test.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
-
 #[test]
 fn a_run_that_is_killed_leaves_a_whole_store() {
-    let rounds = number("LARDER_CRASH_ROUNDS", ROUNDS);
+    let rounds = setting("LARDER_CRASH_ROUNDS", ROUNDS);
     let shop = Shop::with_provider(vec![reply_text("It costs 2401 euros."); rounds + 1]);
     let args = ["run", "notes/summary", "--doc", "notes=notes.md", "--query", "What does lamp 343 cost?"];
 
@@ -62,7 +34,7 @@ fn a_run_that_is_killed_leaves_a_whole_store() {
     shop.ok(&args);
     let whole = started.elapsed();
 
-    let mut state = number("LARDER_CRASH_SEED", 2026) as u64;
+    let mut state = setting("LARDER_CRASH_SEED", 2026) as u64;
     let mut completed = 1;
     for round in 1..=rounds {
         shop.write("notes.md", document(round));

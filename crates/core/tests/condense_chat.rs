@@ -218,6 +218,26 @@ fn time_grows_in_proportion() {
     }
 }
 
+#[test]
+fn initials_behind_a_long_indentation_take_linear_time() {
+    let text = |len: usize| " ".repeat(len / 2) + &"A. ".repeat(len / 6);
+    let time = |text: &str| {
+        guarantees::seconds(|| {
+            let case = Case {
+                text,
+                content_type: larder_core::content::ContentType::Prose,
+                target: 300,
+                query: None,
+                pins: &[],
+            };
+            assert!(case.run(&Counter::o200k()).is_ok());
+        })
+    };
+    let (fast, slow) = (time(&text(30_000)), time(&text(120_000)));
+    // 4 times the text in at most 4.8 times the time, and as much again for a busy machine.
+    assert!(slow <= fast.max(0.000_5) * 9.6, "{fast} s, then {slow} s for 4 times the text");
+}
+
 fn texts() -> impl Strategy<Value = String> {
     let said = prop::sample::select(vec![
         "Sure! ",

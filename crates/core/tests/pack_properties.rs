@@ -17,7 +17,8 @@ use larder_core::content::ContentType;
 use larder_core::hash::ContentHash;
 use larder_core::message::{Role, ToolCall};
 use larder_core::pack::{
-    Budget, Cap, Form, Framing, Overflow, Pack, PackRequest, Packing, Part, Protection, Rendition, Slot, Step,
+    Budget, Cap, Form, Frame, Framing, Overflow, Pack, PackRequest, Packing, Part, Protection, Rendition,
+    Slot, Step,
 };
 use larder_core::pointer::{Fragment, Pointer, PointerKey};
 use larder_core::tokens::Counter;
@@ -114,8 +115,13 @@ fn part(slot: &'static str) -> impl Strategy<Value = Part> {
         Just(ContentType::ContextDoc),
         Just(ContentType::Generic),
     ];
-    (words(), content_type, 0u8..=3, 0u8..20, 1u8..9, any::<bool>()).prop_map(
-        move |(text, content_type, priority, protection, relevance, summarizable)| {
+    let frame = prop_oneof![
+        Just(Frame::Bare { heading: None }),
+        Just(Frame::Tagged { name: "doc".into(), attributes: vec![("from".into(), "a \"b\"".into())] }),
+        Just(Frame::Fenced { heading: "## Log".into() }),
+    ];
+    (words(), content_type, 0u8..=3, 0u8..20, 1u8..9, any::<bool>(), frame, 0u8..24).prop_map(
+        move |(text, content_type, priority, protection, relevance, summarizable, frame, pinned)| {
             let mut part = Part::new("", slot, text);
             part.content_type = content_type;
             part.priority = priority * 25;
@@ -126,9 +132,20 @@ fn part(slot: &'static str) -> impl Strategy<Value = Part> {
                 _ => Protection::None,
             };
             part.summarizable = summarizable;
+            part.frame = frame;
+            if pinned == 0 {
+                let (start, end) = (text_at(&part.text, 1, 3), text_at(&part.text, 1, 2));
+                let end = part.text.floor_char_boundary(end.min(start + 24));
+                part.pins = vec![part.text[start..end].to_owned()];
+            }
             part
         },
     )
+}
+
+/// The character boundary at or before so much of the text.
+fn text_at(text: &str, part: usize, of: usize) -> usize {
+    text.floor_char_boundary(text.len() * part / of)
 }
 
 fn number(mut parts: Vec<Part>) -> Vec<Part> {
@@ -186,6 +203,9 @@ fn check(request: &PackRequest, pack: &Pack) -> Result<(), TestCaseError> {
     prop_assert_eq!(pack.receipt.parts.len(), request.parts.len());
     let prompt: String = pack.messages.iter().map(|message| message.joined_text()).collect();
     for part in &request.parts {
+        for pin in &part.pins {
+            prop_assert!(prompt.contains(pin.as_str()), "{pin:?} of {} is gone", part.id);
+        }
         let receipt =
             pack.receipt.parts.iter().find(|receipt| *receipt.id == *part.id).expect("a line per part");
         if part.protection == Protection::Critical {
@@ -247,7 +267,10 @@ proptest! {
     /// A request without anything critical is never refused, however small its budget is beside its content.
     #[test]
     fn what_may_be_left_out_never_causes_a_refusal(mut request in request()) {
-        request.parts.iter_mut().for_each(|part| part.protection = Protection::None);
+        for part in &mut request.parts {
+            part.protection = Protection::None;
+            part.pins.clear();
+        }
         request.budget.total += 700;
         let step = run(&request);
         prop_assert!(matches!(step, Step::Done(_)), "{step:?}");

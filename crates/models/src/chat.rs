@@ -219,7 +219,12 @@ pub enum ModelError {
 impl ModelError {
     /// Whether sending the same request again can neither bill nor act twice and may help.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::RateLimited { .. } | Self::Server { .. })
+        match self {
+            Self::Unreachable { .. } | Self::RateLimited { .. } => true,
+            // Who stopped waiting for the model does not say that the model stopped working.
+            Self::Server { status, .. } => !matches!(status, 504 | 524),
+            _ => false,
+        }
     }
 }
 

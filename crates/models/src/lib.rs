@@ -1,5 +1,5 @@
 //! Everything that talks to a model: the chat and embedding seams, the providers behind them, the model table,
-//! prices, retries and the circuit breaker.
+//! prices, retries and the circuit breaker; and, since it is the one crate that reaches servers, the open web ([`web`]).
 
 mod anthropic;
 mod bedrock;
@@ -20,4 +20,5 @@ mod settings;
 mod sse;
 pub mod table;
 pub mod upstream;
+pub mod web;
 pub mod weights;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::Sum;
 use std::ops::Add;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -72,9 +73,20 @@ impl Serialize for Usd {
 impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        parse_decimal(&text, DECIMALS).map(Self).ok_or_else(|| {
-            serde::de::Error::custom(format!("`{text}` is no amount of dollars such as `0.0105`"))
-        })
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A text that is no amount of US dollars.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no amount of dollars such as `0.0105`")]
+pub struct ParseUsdError(String);
+
+impl FromStr for Usd {
+    type Err = ParseUsdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse_decimal(text, DECIMALS).map(Self).ok_or_else(|| ParseUsdError(text.to_owned()))
     }
 }
 

@@ -247,3 +247,13 @@ async fn a_stream_that_falls_silent_counts_as_a_failure() {
     }
     assert!(matches!(rig.model.chat(&asked).await, Err(ModelError::BreakerOpen { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_stopped_waiting_is_not_asked_again() {
+    for status in [504, 524] {
+        let late = ModelError::Server { provider: name(), status, detail: "timeout".to_owned() };
+        let rig = rig([fail(late.clone()), say("billed twice")]);
+        assert_eq!(rig.model.chat(&request()).await, Err(late));
+        assert_eq!(rig.script.requests().len(), 1, "whether the model went on is not known");
+    }
+}

@@ -239,7 +239,11 @@ impl Engine {
             });
         }
         let counter = self.passage_counter(recipe)?;
-        let (mut passages, found) = self.gather(question, &counter, observer)?;
+        let (mut passages, mut found) = self.gather(question, &counter, observer)?;
+        if found.is_empty() {
+            // Nothing shares a word with the question: the beginnings are the best guess there is.
+            found = passages.beginning(OFFERED / 8);
+        }
         let mut search = Search {
             files: passages.library.files.len(),
             bytes: passages.library.bytes,
@@ -255,7 +259,7 @@ impl Engine {
         Ok(Answer { outcome, claims, search })
     }
 
-    /// The passages that speak to a question, best first, without any model.
+    /// The passages that speak to a question, best first, without any model; none where no word of it stands.
     ///
     /// # Errors
     /// When nothing can be read.
@@ -326,10 +330,6 @@ impl Engine {
         let (paths, held) = self.stored(question.paths)?;
         let (passages, mut found) = Passages::read(&paths, held, question.text, counter, observer)?;
         found.truncate(OFFERED);
-        if found.is_empty() {
-            // Nothing shares a word with the question: the beginnings are the best guess there is.
-            found = passages.beginning(OFFERED / 8);
-        }
         let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
         for at in 0..found.len().min(WITH_NEIGHBOURS) {
             let relevance = found[at].relevance * NEIGHBOUR_SHARE;

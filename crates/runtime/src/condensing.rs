@@ -62,6 +62,8 @@ pub(crate) enum Failure {
     Stopped,
     #[error("it took longer than policy.summarizer_timeout_s allows")]
     Late,
+    #[error("all that may be spent is")]
+    Spent,
     #[error("the model's reply was empty")]
     Empty,
     #[error("the model wrote {0:?}, which the text does not say")]

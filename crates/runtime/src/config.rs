@@ -6,6 +6,8 @@
 mod gateway;
 mod known;
 mod places;
+mod tools;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +19,7 @@ use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
 pub use self::gateway::Gateway;
-use self::known::{KNOWN, Known, nearest};
+use self::known::{Known, known, nearest};
 use self::places::Places;
 use crate::ask::{Limits, Planner};
 use crate::engine::{DEFAULT_SUMMARIZER_TIMEOUT, Policy};
@@ -202,9 +204,10 @@ impl Config {
             return Err(ConfigError::Problems(problems));
         };
         let mut settings = Vec::new();
-        for known in KNOWN {
+        for known in known() {
             settings.push(resolve_one(known, &file, path, env)?);
         }
+        settings.extend(tools::settings(&file, path));
         let (value, origin) = match (home, env(HOME_ENV)) {
             (Some(home), _) => (home.to_string_lossy().into_owned(), Origin::Flag),
             (None, Some(home)) => (home, Origin::Environment { name: HOME_ENV.into() }),
@@ -219,7 +222,7 @@ impl Config {
     /// # Errors
     /// When there is no such setting, or it cannot be this.
     pub fn with_flag(mut self, key: &'static str, value: &str) -> Result<Self, ConfigError> {
-        let known = KNOWN.iter().find(|known| known.key == key && (known.check)(value));
+        let known = known().find(|known| known.key == key && (known.check)(value));
         let place = self.settings.iter_mut().find(|setting| setting.key == key);
         let (Some(known), Some(place)) = (known, place) else {
             return Err(ConfigError::Flag { key, value: value.to_owned() });
@@ -387,8 +390,16 @@ fn read_tables(
             _ => report(name, format!("unknown table or key {name}"), nearest(name)),
         }
     }
+    let (servers, stated): (Vec<_>, Vec<_>) =
+        stated.into_iter().partition(|(full, _)| full.starts_with(tools::MCP));
+    let servers: Vec<tools::Stated> =
+        servers.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
+    for (key, message, help) in tools::problems(&servers) {
+        report(&key, message, help);
+    }
+    found.extend(servers);
     for (full, text) in stated {
-        match KNOWN.iter().find(|known| known.is_called(&full)) {
+        match known().find(|known| known.is_called(&full)) {
             None => report(&full, format!("unknown setting {full}"), nearest(&full)),
             Some(known) if !(known.check)(&text) => report(
                 &full,

@@ -4,27 +4,31 @@
 //! becomes an intervention; a provider that fails is replaced by its fallback model, for which the prompt is packed
 //! anew; a recipe that is missing is an intervention at once. Whatever happens, one record is written.
 
+mod call;
 mod error;
 mod evidence;
 mod explain;
+mod meter;
 mod outcome;
 mod record;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::{Overflow, Pack, Receipt};
-use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
+use larder_core::recipe::{Layer, Mode, OutputFormat, Recipe, RecipeError};
 use larder_core::tokens::Counter;
-use larder_models::chat::{ChatReply, ChatRequest, ModelError, Usage};
+use larder_models::chat::{ChatReply, StopReason, Usage};
 use larder_models::price::Usd;
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
 
 pub use self::error::RunError;
-use self::evidence::{citing, shown};
+use self::evidence::{citing_cost, shown};
+pub(crate) use self::meter::Paid;
+pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 use self::record::Uncounted;
 use crate::condensing::Allowance;
@@ -79,6 +83,30 @@ struct Progress<'a> {
     answer: Option<String>,
     gates: GateResult,
     layer: Layer,
+    /// What the run may spend on condensing, whatever it repeats.
+    allowance: Allowance<'a>,
+}
+
+impl Progress<'_> {
+    /// Counts a call that was answered.
+    fn charge(&mut self, candidate: &Candidate, usage: Usage, observer: &dyn Observer) {
+        let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
+        self.calls += 1;
+        self.usage += usage;
+        if let Some(cost) = cost {
+            self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
+        }
+        observer.spent(usage, cost);
+    }
+
+    /// Fails if no further call may be made.
+    fn require_means(&self, observer: &dyn Observer, failures: &[GateFailure]) -> Result<(), RunError> {
+        if observer.may_spend() {
+            return Ok(());
+        }
+        let (recipe, failures) = (self.recipe.id(), listed(failures));
+        Err(RunError::Spent { recipe, failures, run_id: self.run_id.clone() })
+    }
 }
 
 enum Attempt {
@@ -129,12 +157,13 @@ impl Engine {
             answer: None,
             gates: GateResult::default(),
             layer: recipe.layer,
+            allowance: Allowance::new(self, input, observer),
         };
         let outcome = self.attempts(&mut progress, input, observer).await;
         self.finish(progress, input, outcome)
     }
 
-    fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
+    pub(crate) fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
         let found = self.project.recipe(name).or_else(|error| match mode {
             Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
             None => Err(error),
@@ -144,7 +173,7 @@ impl Engine {
     }
 
     /// A run that cannot begin for want of its recipe asks for a human (R0-18.2).
-    fn missing(&self, name: &str, source: RecipeError) -> RunError {
+    pub(crate) fn missing(&self, name: &str, source: RecipeError) -> RunError {
         tracing::info!(recipe = name, "recipe not found or broken");
         match self.store.raise(&NewIntervention::missing_recipe(name)) {
             Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
@@ -177,11 +206,19 @@ impl Engine {
         let mut failures = Vec::new();
         for attempt in 0..=recipe.gates.max_retries {
             if attempt > 0 {
+                progress.require_means(observer, &failures)?;
                 observer.stage("the answer did not pass its checks; asking again");
             }
-            match self.attempt(progress, &mut candidate, input, note.as_deref(), observer).await? {
-                Attempt::Answered(parsed) => return Ok(parsed),
-                Attempt::Failed(found) => failures = found,
+            let sent = progress.receipt.clone();
+            match self.attempt(progress, &mut candidate, input, note.as_deref(), observer).await {
+                Ok(Attempt::Answered(parsed)) => return Ok(parsed),
+                Ok(Attempt::Failed(found)) => failures = found,
+                // Only the note does not fit: what was asked did, and its answer is what failed.
+                Err(RunError::Refused { .. }) if note.take().is_some() => {
+                    progress.receipt = sent;
+                    break;
+                }
+                Err(error) => return Err(error),
             }
             let repair = output::repair_message(&failures);
             if repair.is_empty() {
@@ -200,6 +237,7 @@ impl Engine {
         if let Ok(Some(mut next)) = next
             && next.name != candidate.name
         {
+            progress.require_means(observer, &failures)?;
             observer.stage(&format!("asking layer {} instead", next.layer.as_str()));
             match self.attempt(progress, &mut next, input, note.as_deref(), observer).await? {
                 Attempt::Answered(parsed) => return Ok(parsed),
@@ -251,13 +289,16 @@ impl Engine {
         let mut tried = BTreeSet::from([candidate.name.clone()]);
         loop {
             progress.layer = candidate.layer;
-            let (prepared, pack) = self.pack(progress, candidate, input, note, observer).await?;
+            let (prepared, pack) = self.pack(progress, candidate, input, note).await?;
             if let Some(receipt) = &progress.receipt {
                 observer.packed(receipt);
             }
             observer.stage(&format!("asking {}", candidate.name));
             match self.call(progress, candidate, &prepared, &pack).await {
-                Ok(reply) => return self.judge(progress, candidate, &prepared, &pack, reply),
+                Ok(reply) => {
+                    progress.charge(candidate, reply.usage, observer);
+                    return self.judge(progress, &prepared, &pack, reply);
+                }
                 Err(error) => {
                     tracing::warn!(model = candidate.name, "{error}");
                     let Some(next) = self.fallback(candidate, &tried) else {
@@ -284,7 +325,6 @@ impl Engine {
         candidate: &Candidate,
         input: &RunInput,
         note: Option<&str>,
-        observer: &dyn Observer,
     ) -> Result<(Prepared, Pack), RunError> {
         let recipe = progress.recipe;
         let counter = self.counter(&candidate.spec);
@@ -293,11 +333,10 @@ impl Engine {
             && self.policy.compression_enabled
             && recipe.compression.enabled
             && progress.purpose == Purpose::Answer;
-        let allowance = Allowance::new(self, input, observer);
-        let packed = self.pack_by_model(recipe, &prepared.request, &counter, &allowance).await?;
+        let packed = self.pack_by_model(recipe, &prepared.request, &counter, &progress.allowance).await?;
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
         let mut receipt = self.receipt(recipe, candidate, &counter, packed_ref);
-        receipt.condensing = allowance.tally();
+        receipt.condensing = progress.allowance.tally();
         progress.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
@@ -319,7 +358,14 @@ impl Engine {
         note: Option<&str>,
         purpose: Purpose,
     ) -> Result<Prepared, RunError> {
-        let mut prepared = prepare(recipe, input, limits(&candidate.spec), counter, note)?;
+        let limits = limits(&candidate.spec);
+        let mut prepared = prepare(recipe, input, limits, counter, note)?;
+        if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
+            && limits.enforces_schema
+            && limits.schema_in_prompt
+        {
+            prepared.request.framing.per_call += citing_cost(schema, &prepared.citable, counter);
+        }
         if !self.policy.compression_enabled || matches!(purpose, Purpose::Condensing { .. }) {
             prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
         }
@@ -339,67 +385,32 @@ impl Engine {
         self.store.put_all(&originals).map(drop)
     }
 
-    async fn call(
-        &self,
-        progress: &Progress<'_>,
-        candidate: &Candidate,
-        prepared: &Prepared,
-        pack: &Pack,
-    ) -> Result<ChatReply, ModelError> {
-        let recipe = progress.recipe;
-        let model = self.models.chat(&candidate.name)?;
-        let enforced = candidate.spec.can(Capability::JsonSchema);
-        let request = ChatRequest {
-            model: candidate.spec.id.clone(),
-            messages: pack.messages.clone(),
-            tools: Vec::new(),
-            schema: recipe.output.schema.as_ref().filter(|_| enforced).map(|schema| {
-                if recipe.gates.evidence_required {
-                    citing(schema, &shown(pack, &prepared.citable))
-                } else {
-                    schema.clone()
-                }
-            }),
-            max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
-            temperature: candidate.temperature,
-            timeout: Duration::from_millis(recipe.gates.timeout_ms).max(candidate.spec.timeout),
-            stable_messages: pack.stable_messages,
-            thinking_budget: None,
-        };
-        if !progress.purpose.has_substitute() {
-            return model.chat(&request).await;
-        }
-        let mut after = request.timeout;
-        if let Purpose::Condensing { until: Some(until) } = progress.purpose {
-            after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
-        }
-        let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
-        tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
-    }
-
     fn judge(
         &self,
         progress: &mut Progress<'_>,
-        candidate: &Candidate,
         prepared: &Prepared,
         pack: &Pack,
         reply: ChatReply,
     ) -> Result<Attempt, RunError> {
         let recipe = progress.recipe;
-        progress.calls += 1;
-        progress.usage += reply.usage;
-        if let Some(prices) = &candidate.spec.prices {
-            let cost = prices.cost(&reply.usage).total;
-            progress.cost = Some(progress.cost.map_or(cost, |sum| sum + cost));
-        }
+        let stop = reply.stop;
         let parsed = output::parse(&recipe.output, &reply.text);
         progress.answer = Some(reply.text);
-        let citable = shown(pack, &prepared.citable);
+        let citable: BTreeSet<String> = shown(pack, &prepared.citable).into_iter().collect();
         progress.gates =
             output::evaluate(parsed.as_ref(), &recipe.output, &recipe.gates, &self.schemas, &citable)
                 .map_err(|source| RunError::Schema { recipe: recipe.id(), source })?;
+        // Data that can be read is whole, whatever the provider says.
+        let whole = recipe.output.format == OutputFormat::Json && parsed.is_ok();
+        progress.gates.failures.extend(match stop {
+            StopReason::Length if !whole => Some(GateFailure::Cut { limit: prepared.max_output }),
+            StopReason::Refusal => Some(GateFailure::Declined),
+            _ => None,
+        });
         match parsed {
-            Ok(parsed) if progress.gates.passed() => Ok(Attempt::Answered(parsed)),
+            Ok(parsed) if progress.gates.passed() || leaves_doubt_to_its_role(recipe, &progress.gates) => {
+                Ok(Attempt::Answered(parsed))
+            }
             _ => Ok(Attempt::Failed(progress.gates.failures.clone())),
         }
     }
@@ -425,6 +436,16 @@ impl Engine {
             condensing: None,
         }
     }
+}
+
+/// Roles with a rule of their own for an answer that is sound and not sure enough: whoever runs them asks again, asks
+/// the user, or does not approve (C67). The record says how sure it was.
+const ROLES_WITH_A_RULE: [&str; 2] = ["reflection", "validation"];
+
+/// Whether all that is wrong with an answer is its confidence, and its role says what to do then.
+fn leaves_doubt_to_its_role(recipe: &Recipe, gates: &GateResult) -> bool {
+    let has_rule = recipe.role.as_deref().is_some_and(|role| ROLES_WITH_A_RULE.contains(&role));
+    has_rule && gates.failures.iter().all(|failure| matches!(failure, GateFailure::LowConfidence { .. }))
 }
 
 fn listed(failures: &[GateFailure]) -> String {

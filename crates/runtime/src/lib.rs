@@ -9,9 +9,12 @@ pub mod condensing;
 pub mod config;
 pub mod engine;
 pub mod executor;
+pub mod gather;
 pub mod inputs;
 mod packer;
 mod prepare;
 pub mod project;
+pub mod tools;
+pub mod turn;
 
 pub use prepare::PrepareError;

@@ -275,11 +275,10 @@ impl Build<'_> {
             let number = section.id.number();
             let name = format!("§{number}");
             let mut slot = Slot::new(name.as_str());
-            let mut part = Part::new(
-                self.id(&format!("{}§{number}", document.name)),
-                name.as_str(),
-                view.text_of(section),
-            );
+            // Named by the input, not by its path: a model has to repeat it, and no prompt depends on where a vault is.
+            let id = self.id(&format!("{}§{number}", document.input));
+            let mut part = Part::new(id, name.as_str(), view.text_of(section));
+            part.source.name = format!("{}§{number}", document.name).into();
             part.content_type = ContentType::Markdown;
             if section.id == SectionId::UserQuery {
                 part.protection = Protection::Critical;

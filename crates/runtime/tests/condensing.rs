@@ -5,8 +5,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
-use futures::stream::BoxStream;
 use larder::engine::{Engine, Policy};
 use larder::executor::{CondensingTally, Silent};
 use larder::inputs::{Document, RunInput};
@@ -15,64 +13,11 @@ use larder_core::content::retell::HISTORY_HEADINGS;
 use larder_core::content::{CondenseRequest, Condensed, ContentType};
 use larder_core::pack::Rendition;
 use larder_core::tokens::Counter;
-use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError};
-use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::table::{ModelSpec, ModelTable};
+use larder_models::chat::{ChatModel, ModelError};
 use larder_store::{RunFilter, RunRecord, Store, StoreOptions};
+use larder_testkit::layers::{Answering, every_layer};
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use tempfile::TempDir;
-
-const TABLE: &str = "
-[models.layers]
-REFLEX = \"m\"
-NERVES = \"m\"
-MIND = \"m\"
-VOICE = \"m\"
-EYES = \"m\"
-
-[models.m]
-provider = \"embedded\"
-id = \"m\"
-tokenizer = \"cl100k_base\"
-window = 8000
-max_output = 1000
-timeout_ms = 1000
-retries = 0
-prices = { input = 1, output = 2 }
-";
-
-/// Opens one and the same model for every layer.
-struct Only(Arc<dyn ChatModel>);
-
-impl EmbeddedModels for Only {
-    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
-    }
-}
-
-/// Answers by what it is asked, and remembers the prompts.
-struct Answering<F> {
-    answer: F,
-    prompts: Mutex<Vec<String>>,
-}
-
-impl<F: Fn(&str) -> String + Send + Sync> ChatModel for Answering<F> {
-    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
-        let prompt: Vec<String> = request.messages.iter().map(|message| message.joined_text()).collect();
-        let prompt = prompt.join("\n");
-        let reply = text(&(self.answer)(&prompt));
-        self.prompts.lock().unwrap().push(prompt);
-        async move { Ok(reply) }.boxed()
-    }
-
-    fn stream<'a>(&'a self, _: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
-        panic!("the executor asks for whole replies")
-    }
-}
 
 struct Shop {
     engine: Engine,
@@ -82,8 +27,7 @@ struct Shop {
 fn shop(model: Arc<dyn ChatModel>, policy: Policy) -> Shop {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
-    let table = ModelTable::parse(TABLE).unwrap();
-    let models = Models::new(table, dir.path(), &|_| None).with_embedded(Arc::new(Only(model)));
+    let models = every_layer(model, dir.path(), 8_000, 1_000);
     let project = Project::builtin(&Counter::cl100k());
     let engine = Engine::new(project, models, store, policy, Box::new(|_| None)).unwrap();
     Shop { engine, _dir: dir }
@@ -94,7 +38,7 @@ fn by_model() -> Policy {
 }
 
 fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Shop {
-    shop(Arc::new(Answering { answer, prompts: Mutex::default() }), by_model())
+    shop(Arc::new(Answering::new(answer)), by_model())
 }
 
 fn scripted(acts: impl IntoIterator<Item = Act>) -> (Shop, Arc<ScriptedModel>) {
@@ -346,7 +290,7 @@ async fn run_with(policy: Policy) -> (Shop, larder::executor::RunOutcome) {
             "It was about the bridge.".to_owned()
         }
     };
-    let shop = shop(Arc::new(Answering { answer, prompts: Mutex::default() }), policy);
+    let shop = shop(Arc::new(Answering::new(answer)), policy);
     let mut input = RunInput { query: Some("What was it about?".to_owned()), ..RunInput::default() };
     input.documents.push(Document::whole("document", "minutes.txt", prose(900)));
     let outcome = shop.engine.run("summarize/summarize", &input, &Silent).await.unwrap();

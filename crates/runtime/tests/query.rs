@@ -36,8 +36,12 @@ max_output = 1000
 
 /// The engine over the recipes that ship, and the folder that it needs.
 fn engine() -> (Engine, tempfile::TempDir) {
+    engine_over(TABLE)
+}
+
+fn engine_over(table: &str) -> (Engine, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let table = ModelTable::parse(TABLE).unwrap();
+    let table = ModelTable::parse(table).unwrap();
     let models = Models::new(table, dir.path(), &|_| None);
     let store =
         Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("local").unwrap();
@@ -110,6 +114,18 @@ fn every_deciding_recipe_packs_the_query_verbatim() {
 #[test]
 fn every_recipe_packs_a_short_query_with_documents_of_any_size() {
     let (engine, _dir) = engine();
+    packs_a_short_query(&engine);
+}
+
+/// Also in the window of the embedded model, the smallest that ships, and where the schema has to stand in the prompt.
+#[test]
+fn every_recipe_packs_in_the_smallest_window() {
+    let smallest = TABLE.replace("window = 6000", "window = 4096").replace("= 1000", "= 1024");
+    let (engine, _dir) = engine_over(&smallest);
+    packs_a_short_query(&engine);
+}
+
+fn packs_a_short_query(engine: &Engine) {
     let mut seen = 0;
     for recipe in engine.project.check().recipes.iter() {
         for lines in [0, 1, 5_000] {

@@ -6,10 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use larder::config::{Config, Gateway, Setting};
 use larder::engine::Engine;
 use larder::project::Project;
-use larder_store::{Store, UserStore};
+use larder::tools::NoOne;
+use larder::turn::Turns;
+use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Auth;
+use crate::api::Problem;
+use crate::auth::{Auth, Caller};
 use crate::desk::{Desk, ModelBudget};
 use crate::exchange::{Exchange, Wire};
 use crate::gateway::recorder::Recorder;
@@ -17,6 +21,7 @@ use crate::gateway::route::Routes;
 use crate::gateway::{Shelf, inspect};
 use crate::limits::Places;
 use crate::telemetry::Telemetry;
+use crate::turns::{Courses, Tools};
 
 /// Settings and the engine over them, as they were read.
 pub struct Loaded {
@@ -38,6 +43,8 @@ pub struct Snapshot {
     /// Where requests go.
     pub routes: Routes,
     engine: Engine,
+    /// What turns may call.
+    tools: Tools,
 }
 
 impl Snapshot {
@@ -45,7 +52,8 @@ impl Snapshot {
         let Loaded { config, engine } = loaded;
         let gateway = config.gateway();
         let routes = Routes::new(&config, &gateway, &engine)?;
-        Ok(Self { config, gateway, routes, engine })
+        let tools = Tools::new(&config)?;
+        Ok(Self { config, gateway, routes, engine, tools })
     }
 
     /// The engine over one user's store.
@@ -63,6 +71,10 @@ impl Snapshot {
 pub struct App {
     /// What persists, of all users.
     pub store: Store,
+    /// Documents, of all users; where they lie is settled when the gateway starts.
+    pub documents: Documents,
+    /// Turns under way.
+    pub courses: Arc<Courses>,
     /// Keys.
     pub auth: Auth,
     /// Totals, metrics, traces.
@@ -107,10 +119,13 @@ impl App {
         let snapshot = load().and_then(Snapshot::new).map_err(StartError::Load)?;
         let gateway = &snapshot.gateway;
         let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
+        let stop = CancellationToken::new();
         Ok(Arc::new(Self {
+            documents: Documents::open(&store, &snapshot.config.document_place())?,
+            courses: Arc::new(Courses::new(stop.clone())),
             auth: Auth::new(store.clone())?,
             telemetry: Telemetry::new(store.now(), otel),
-            stop: CancellationToken::new(),
+            stop,
             shelf: Shelf::default(),
             recorder: Recorder::start(store.clone())?,
             places: Places::new(gateway.max_requests),
@@ -196,5 +211,29 @@ impl Desk for App {
 
     fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
         inspect::inspect(self, store, wire, body)
+    }
+
+    fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {
+        self.documents.user(store.user())
+    }
+
+    fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
+        let current = self.current();
+        Ok(Turns {
+            engine: current.engine(&caller.store),
+            documents: self.documents.user(caller.store.user())?,
+            tools: current.tools.get().map_err(|error| Problem::internal(&error))?,
+            limits: current.config.turn_limits(),
+            // Over HTTP there is nobody to ask, so dangerous calls are refused.
+            confirm: Arc::new(NoOne),
+        })
+    }
+
+    fn courses(&self) -> &Arc<Courses> {
+        &self.courses
+    }
+
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.places.take()
     }
 }

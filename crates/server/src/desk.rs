@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use larder::config::Setting;
 use larder::project::Project;
-use larder_store::UserStore;
+use larder::turn::Turns;
+use larder_store::{StoreError, UserDocuments, UserStore};
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
-use crate::auth::Auth;
+use crate::api::Problem;
+use crate::auth::{Auth, Caller};
 use crate::exchange::{Exchange, Wire};
 use crate::telemetry::Telemetry;
+use crate::turns::Courses;
 
 /// The state of every page and every route of the API.
 pub type Shared = Arc<dyn Desk>;
@@ -37,6 +41,20 @@ pub trait Desk: Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be understood, in words for the person who pasted it.
     fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String>;
+    /// The documents of one user. Blocks.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError>;
+    /// What runs turns of this caller, as the settings are now. Blocks; not to be called from a future.
+    ///
+    /// # Errors
+    /// Something that turns need cannot be opened.
+    fn turns(&self, caller: &Caller) -> Result<Turns, Problem>;
+    /// Turns under way.
+    fn courses(&self) -> &Arc<Courses>;
+    /// A place among the requests at once, held until it is dropped; none when all are taken.
+    fn place(&self) -> Option<OwnedSemaphorePermit>;
 }
 
 /// What one model may take under the policy, in tokens (R3-2.6, R3-7.6).
@@ -62,3 +80,5 @@ pub struct ModelBudget {
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+pub(crate) mod vault;

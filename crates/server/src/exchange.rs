@@ -262,7 +262,8 @@ pub struct WindowPart {
     pub slot: String,
     /// Who speaks: `system`, `user`, `assistant`, `tool`.
     pub role: String,
-    /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. May be empty.
+    /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. Not there when empty.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub label: String,
     /// The form in which it stands.
     #[schema(value_type = String, example = "condensed")]
@@ -274,6 +275,7 @@ pub struct WindowPart {
     /// Why it has this form, in words.
     pub reason: String,
     /// How to get the original back, unless it stands whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>)]
     pub pointer: Option<Pointer>,
     /// The message of the request that it belongs to, from 0; `None` for system prompt and tools.

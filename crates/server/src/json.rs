@@ -361,8 +361,8 @@ impl Scan<'_> {
             let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
                 return Err((start, "this string does not end"));
             };
-            // A pass of its own: without branches it costs next to nothing.
-            if self.bytes[at..at + found].iter().any(|&byte| byte < b' ') {
+            // A pass of its own that never ends early: so it has no branches, and costs next to nothing.
+            if self.bytes[at..at + found].iter().fold(false, |any, &byte| any | (byte < b' ')) {
                 let control = self.bytes[at..].iter().position(|&byte| byte < b' ');
                 return Err((at + control.unwrap_or_default(), "a control character in a string"));
             }

@@ -20,4 +20,5 @@ pub mod routes;
 pub mod serve;
 pub mod sessions;
 pub mod telemetry;
+pub mod turns;
 pub mod wire;

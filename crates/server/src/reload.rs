@@ -25,20 +25,25 @@ type Marks = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 pub struct Watched {
     paths: Vec<PathBuf>,
     seen: Marks,
+    hang_up: HangUp,
 }
 
 impl Watched {
-    /// Looks at everything below `paths`. To miss no change, look before anything is read.
+    /// Looks at everything below `paths`, and listens for SIGHUP, which would otherwise end the process. To miss no
+    /// change, look before anything is read.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let seen = marks(&paths);
-        Self { paths, seen }
+        Self { paths, seen, hang_up: HangUp::new() }
     }
 }
 
 /// Reloads `app` whenever a file that is watched changes, until `stop` is cancelled.
 pub async fn watch(app: Arc<App>, watched: Watched, stop: CancellationToken) {
-    let Watched { paths, mut seen } = watched;
-    let mut hang_up = HangUp::new();
+    let Watched { paths, mut seen, mut hang_up } = watched;
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(EVERY) => false,
@@ -79,6 +84,7 @@ fn mark(path: &Path, depth: usize, marks: &mut Marks) {
 }
 
 /// SIGHUP, where there is such a thing.
+#[derive(Debug)]
 struct HangUp {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

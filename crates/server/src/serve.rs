@@ -45,6 +45,9 @@ pub async fn run(
     watched: Watched,
     asked: impl Future<Output = ()>,
 ) -> usize {
+    if let Err(error) = app.documents.recover().await {
+        tracing::error!(%error, "turns that a crash interrupted were not written again; the next start tries anew");
+    }
     let gateway = app.current().gateway.clone();
     let pace = Pace { header: gateway.header_timeout, write: gateway.write_timeout, drain: gateway.drain };
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
@@ -128,28 +131,38 @@ async fn connection(
     }
 }
 
-/// Waits until the process is asked to stop: SIGTERM, SIGINT, or what stands for them.
-pub async fn asked_to_stop() {
-    let interrupt = async {
+/// Listens, from the call on, for the process being asked to stop: SIGTERM, SIGINT, or what stands for them. The future
+/// ends when it is. Call it before anybody is told where the server is: until then a signal ends the process at once.
+///
+/// # Panics
+///
+/// Outside a Tokio runtime.
+#[cfg(unix)]
+pub fn asked_to_stop() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| {
+        let listening = signal(kind);
+        async move {
+            match listening {
+                Ok(mut signal) => drop(signal.recv().await),
+                Err(_) => std::future::pending().await,
+            }
+        }
+    });
+    async {
+        tokio::select! {
+            () = interrupt => {}
+            () = terminate => {}
+        }
+    }
+}
+
+/// Listens for the process being asked to stop. The future ends when it is.
+#[cfg(not(unix))]
+pub fn asked_to_stop() -> impl Future<Output = ()> {
+    async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    };
-    tokio::select! {
-        () = interrupt => {}
-        () = terminated() => {}
     }
-}
-
-#[cfg(unix)]
-async fn terminated() {
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut signal) => drop(signal.recv().await),
-        Err(_) => std::future::pending().await,
-    }
-}
-
-#[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
 }

@@ -3,13 +3,13 @@
 //! A file costs a sync of its own, some milliseconds each; rows share the one sync of their transaction. Receipts
 //! and the many small parts of a prompt are rows, so recording a run is one sync.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use larder_core::hash::ContentHash;
 use rusqlite::{OptionalExtension, Transaction};
 
 use crate::error::StoreError;
-use crate::frame::{self, FrameReader};
+use crate::frame::{self, FrameReader, FrameWriter};
 use crate::store::UserStore;
 
 /// The longest content that becomes a row, in bytes before compression.
@@ -21,6 +21,15 @@ pub(crate) struct Placed {
     pub(crate) hashes: Vec<ContentHash>,
     /// The frames of the small ones that are not there yet.
     rows: Vec<(ContentHash, Vec<u8>)>,
+}
+
+/// What writing many contents in one transaction uses again from one to the next.
+#[derive(Default)]
+pub(crate) struct Desk {
+    reader: Option<FrameReader>,
+    writer: Option<FrameWriter>,
+    /// Contents known to be there and whole, with the folders of their users.
+    whole: HashSet<(String, ContentHash)>,
 }
 
 impl UserStore {
@@ -85,17 +94,11 @@ impl UserStore {
         tx: &Transaction<'_>,
         hashes: impl Iterator<Item = ContentHash>,
     ) -> Result<BTreeSet<ContentHash>, StoreError> {
-        let (mut whole, mut reader) = (BTreeSet::new(), None);
+        let (mut whole, mut desk) = (BTreeSet::new(), Desk::default());
         for hash in hashes {
-            let Some(frame) = self.row(tx, hash)? else { continue };
             // Most contents are new, and making a reader costs more than looking for them.
-            let reader = match &mut reader {
-                Some(reader) => reader,
-                none => none.insert(FrameReader::new()?),
-            };
-            match self.decode_row(reader, hash, &frame) {
-                Ok(_) => drop(whole.insert(hash)),
-                Err(error) => tracing::warn!(%error, "replacing a damaged content"),
+            if self.is_whole(tx, hash, &mut desk)? {
+                whole.insert(hash);
             }
         }
         Ok(whole)
@@ -111,6 +114,40 @@ impl UserStore {
             insert.execute((self.user(), hash.as_bytes(), frame))?;
         }
         Ok(())
+    }
+
+    /// Writes those small contents that are not there yet and whole, in the transaction of the rows that name them.
+    pub(crate) fn keep_rows<'a>(
+        &self,
+        tx: &Transaction<'_>,
+        contents: impl Iterator<Item = &'a [u8]>,
+        desk: &mut Desk,
+    ) -> Result<(), StoreError> {
+        for content in contents {
+            let hash = ContentHash::of(content);
+            if !desk.whole.insert((self.folder().to_owned(), hash)) || self.is_whole(tx, hash, desk)? {
+                continue;
+            }
+            let failed = StoreError::io(self.index().path(), "compressing a content");
+            let frame = match &mut desk.writer {
+                Some(writer) => writer.write(content),
+                none => FrameWriter::new().and_then(|writer| none.insert(writer).write(content)),
+            };
+            let placed = Placed { hashes: vec![hash], rows: vec![(hash, frame.map_err(failed)?)] };
+            self.insert_contents(tx, &placed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a content is a row and undamaged.
+    fn is_whole(&self, tx: &Transaction<'_>, hash: ContentHash, desk: &mut Desk) -> Result<bool, StoreError> {
+        let Some(frame) = self.row(tx, hash)? else { return Ok(false) };
+        let reader = match &mut desk.reader {
+            Some(reader) => reader,
+            none => none.insert(FrameReader::new()?),
+        };
+        let read = self.decode_row(reader, hash, &frame);
+        Ok(read.inspect_err(|error| tracing::warn!(%error, "replacing a damaged content")).is_ok())
     }
 
     /// Refuses to let a row name a content that is not there, whatever happened since it was placed.

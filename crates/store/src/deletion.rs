@@ -16,7 +16,7 @@ use crate::user;
 /// How the names of folders that are being removed begin.
 const DELETED_PREFIX: &str = ".deleted-";
 /// Every table that holds rows of users.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 23] = [
     "contents",
     "pointers",
     "runs",
@@ -33,6 +33,13 @@ const TABLES: [&str; 16] = [
     "usage_sums",
     "session_calibrations",
     "round_trips",
+    "turn_numbers",
+    "turn_drafts",
+    "turn_files",
+    "document_writes",
+    "turn_moves",
+    "document_uses",
+    "document_sources",
 ];
 
 impl Store {

@@ -210,6 +210,60 @@ pub enum StoreError {
         /// What the source of randomness said.
         source: io::Error,
     },
+    /// A document is not the one that was read.
+    #[error("{path}: changed since it was read; read it again and repeat the change")]
+    Changed {
+        /// The document.
+        path: String,
+    },
+    /// A path that this user has no business with.
+    #[error("{path}: not a document of this user; expected a path below {expected}")]
+    Foreign {
+        /// The path.
+        path: String,
+        /// Where the user's documents stand.
+        expected: String,
+    },
+    /// A link of the file system stands where a folder or a file should.
+    #[error("{}: a symbolic link; documents are read and written through no links: put the real file or folder there", path.display())]
+    Symlink {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A document that should be text is none.
+    #[error("{path}: not UTF-8 from byte {at} on; save the file as UTF-8")]
+    NotText {
+        /// The document.
+        path: String,
+        /// The first byte that is wrong.
+        at: usize,
+    },
+    /// A turn cannot be committed as it is.
+    #[error("turn {number}: {reason}")]
+    BadTurn {
+        /// Its number.
+        number: u32,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The address of the documents cannot be used.
+    #[error("documents at {place:?}: {reason}")]
+    BadPlace {
+        /// The address.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The object store failed.
+    #[error("{path}: the object store failed while {action}: {source}")]
+    Objects {
+        /// The document or folder.
+        path: String,
+        /// What was being done.
+        action: &'static str,
+        /// What the store said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The part of the content that was asked for cannot be given.
     #[error(transparent)]
     Select(#[from] SelectError),

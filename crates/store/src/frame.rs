@@ -21,8 +21,21 @@ pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::
     if contents.peek().is_none() {
         return Ok(Vec::new());
     }
-    let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
-    contents.map(|content| compressor.compress(content)).collect()
+    let mut writer = FrameWriter::new()?;
+    contents.map(|content| writer.write(content)).collect()
+}
+
+/// Makes frames. Making one costs more than compressing a small content does: keep it for many.
+pub(crate) struct FrameWriter(zstd::bulk::Compressor<'static>);
+
+impl FrameWriter {
+    pub(crate) fn new() -> io::Result<Self> {
+        zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map(Self)
+    }
+
+    pub(crate) fn write(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
+        self.0.compress(content)
+    }
 }
 
 /// Reads frames that are in memory. Making one costs more than reading a small frame does: keep it for many.

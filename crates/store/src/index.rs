@@ -1,7 +1,7 @@
 //! The SQLite file: how it is opened, brought to the newest version, read and written. Knows no table but `meta`.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.
@@ -70,6 +71,11 @@ impl Index {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.transact(&self.reader, TransactionBehavior::Deferred, work)
+    }
+
+    /// Whether a read would begin without waiting for another thread of this process.
+    pub(crate) fn reads_at_once(&self) -> bool {
+        !matches!(self.reader.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Writes all or nothing; when it returns, what was written survives a crash of the machine.

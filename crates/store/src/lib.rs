@@ -1,6 +1,6 @@
 //! Everything that persists under a home folder: originals behind pointers, receipts, run records, interventions,
-//! API keys with their budgets, exchanges, transcripts, calibrations and caches. Knows nothing of models, recipes or
-//! prompts; time and randomness are handed to it.
+//! API keys with their budgets, exchanges, transcripts, calibrations and caches; and the documents of turns and of
+//! memory, which may lie elsewhere. Knows nothing of models, recipes or prompts; time and randomness are handed to it.
 //!
 //! # On disk
 //!
@@ -12,6 +12,8 @@
 //!   blobs/USER/aa/bb…        one zstd frame per larger content; aabb… is the BLAKE3 digest of the content
 //!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
 //!   blobs/.deleted-…         what is left of a deleted user, going
+//!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
+//!   turns/USER-NUMBER        empty; locked by the process that runs this turn
 //! ```
 //!
 //! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
@@ -35,6 +37,7 @@ mod clock;
 mod compactions;
 mod contents;
 mod deletion;
+mod documents;
 mod error;
 mod exchanges;
 mod files;
@@ -55,6 +58,10 @@ mod verify;
 pub use calibrations::Calibration;
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
+pub use documents::{
+    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary,
+    ReindexReport, ResearchRow, SourceRow, TurnDraft, TurnHold, TurnRow, UserDocuments,
+};
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, NewExchange, SessionSummary};
 pub use index::FORMAT_VERSION;
@@ -67,5 +74,7 @@ pub use pointers::{NewPointer, StoredPointer};
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
 pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
-pub use transcripts::{ForkPoint, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace};
+pub use transcripts::{
+    ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,
+};
 pub use verify::{Problem, VerifyReport};

@@ -99,6 +99,11 @@ impl Store {
         &self.inner.layout.home
     }
 
+    /// Whether looking something up would begin without waiting for another thread that reads.
+    pub fn reads_at_once(&self) -> bool {
+        self.index().reads_at_once()
+    }
+
     /// The present moment by the store's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.options.clock.now()

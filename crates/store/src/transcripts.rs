@@ -8,6 +8,8 @@
 
 mod append;
 
+pub use append::NewTranscript;
+
 use std::collections::BTreeMap;
 
 use larder_core::hash::ContentHash;

@@ -8,6 +8,7 @@
 )]
 
 pub mod fixed;
+pub mod layers;
 pub mod scripted;
 pub mod stub;
 pub mod weights;

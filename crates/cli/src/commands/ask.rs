@@ -17,6 +17,9 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
     let Some((question, paths)) = args.inputs.split_last().filter(|(_, paths)| !paths.is_empty()) else {
         return Err(CliError::Usage("expected files or folders, then the question".to_owned()));
     };
+    if question.trim().is_empty() {
+        return Err(CliError::Usage("the question, which comes last, is empty".to_owned()));
+    }
     if !args.quote {
         context.ensure_weights(args.yes).await?;
     }
@@ -82,6 +85,9 @@ fn print_quotes(format: Format, quotes: &[Quote], search: &Search) -> Result<(),
     say(search);
     if format == Format::Json {
         return output::json(&quotes);
+    }
+    if quotes.is_empty() {
+        output::say("no passage shares a word with the question");
     }
     for quote in quotes {
         let (first, last) = quote.lines;

@@ -33,7 +33,8 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
             diagnostics.iter().map(|one| json!(one)).chain(settings.iter().map(|one| json!(one))).collect();
         output::json(&all)?;
     } else if diagnostics.is_empty() && settings.is_empty() {
-        output::line(&format!("{} recipes, no problems", project.check().recipes.len()))?;
+        let recipes = project.check().recipes.len();
+        output::line(&format!("{recipes} recipe{}, no problems", if recipes == 1 { "" } else { "s" }))?;
     } else {
         output::line(&project.render(&diagnostics))?;
         for problem in &settings {

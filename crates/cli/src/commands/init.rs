@@ -10,8 +10,11 @@ const FILES: [(&str, &str); 3] = [
     ("recipes/notes/summary.yaml", include_str!("../init/summary.yaml")),
     ("prompts/notes/summary.md", include_str!("../init/summary.md")),
 ];
-/// Something to try the recipe on, for folders that have none.
-const NOTES: (&str, &str) = ("notes.md", include_str!("../init/notes.md"));
+/// For folders that have none: something to try the recipe on, and what keeps the store out of a repository.
+const EXTRAS: [(&str, &str); 2] = [
+    ("notes.md", include_str!("../init/notes.md")),
+    (".gitignore", "# Originals, runs and the key that pointers are made with.\n.larder/\n"),
+];
 
 pub fn run(dir: &Path) -> Result<(), CliError> {
     let taken: Vec<&str> =
@@ -23,8 +26,8 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
             taken.join(", ")
         )));
     }
-    let notes = Some(NOTES).filter(|(name, _)| !dir.join(name).exists());
-    for (name, text) in FILES.into_iter().chain(notes) {
+    let extras = EXTRAS.into_iter().filter(|(name, _)| !dir.join(name).exists());
+    for (name, text) in FILES.into_iter().chain(extras) {
         let path = dir.join(name);
         let failed = |source| CliError::Write { path: path.clone(), source };
         if let Some(parent) = path.parent() {

@@ -1,21 +1,26 @@
 //! One file per command. Each reads its arguments, calls the library, prints.
 
+mod archive;
 mod ask;
+mod chat;
 mod check;
 mod condense;
 mod config;
 mod count;
 mod explain;
+mod forget;
 mod init;
 mod interventions;
 mod keys;
 mod mcp;
 mod models;
 mod rehydrate;
+mod reindex;
 mod run;
 mod runs;
 mod serve;
 mod top;
+mod turn;
 mod verify;
 
 use std::process::ExitCode;
@@ -44,6 +49,11 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Explain(args) => return explain::run(&Context::new(global)?, args),
         Command::Condense(args) => condense::run(&Context::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
+        Command::Turn(args) => return turn::run(&Context::new(global)?, args).await,
+        Command::Chat(args) => return chat::run(&Context::new(global)?, args).await,
+        Command::Reindex => reindex::run(&Context::new(global)?).await?,
+        Command::Archive => archive::run(&Context::new(global)?).await?,
+        Command::Forget { who, yes } => forget::run(&Context::new(global)?, &who, yes).await?,
         Command::Mcp(args) => mcp::run(&Context::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {

@@ -28,8 +28,9 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         CliError::Fixable(format!("cannot listen on {address}: {error}; name another place with --listen"))
     })?;
+    let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
-    let cut = serve::run(app, listener, watched, serve::asked_to_stop()).await;
+    let cut = serve::run(app, listener, watched, asked).await;
     if cut > 0 {
         output::say(&format!(
             "{cut} connections were cut: their requests did not end within the time of drain_s"

@@ -1,9 +1,12 @@
 //! A folder with a project and a store, the `larder` binary, and a stub that plays the provider.
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
+pub mod scholar;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use larder_testkit::stub::{Answer, Seen, StubServer};
 use serde_json::{Value, json};
@@ -90,6 +93,19 @@ impl Shop {
         shop
     }
 
+    /// A folder with nothing in it, and a provider that answers each request by what it says.
+    pub fn responding(respond: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = runtime.block_on(StubServer::responding(respond));
+        Self { dir: tempfile::tempdir().unwrap(), provider: Some((runtime, server)) }
+    }
+
+    /// Where the provider is.
+    pub fn address(&self) -> &str {
+        self.provider.as_ref().unwrap().1.address()
+    }
+
     /// Writes larder.toml with more keys for the model `stub`, and more tables. `[models.small]` gets its provider.
     pub fn configure(&self, keys: &str, tables: &str) {
         self.configure_layers(&["VOICE"], keys, tables);
@@ -129,6 +145,20 @@ impl Shop {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.args(args).current_dir(self.dir.path()).env_clear();
+        command.env("HOME", self.dir.path().join("user")).env("LARDER_HOME", self.dir.path().join("home"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// The command, in a process that writes no file beyond so many KiB: it is told so by an error, as on a full disk.
+    #[cfg(unix)]
+    pub fn command_within(&self, kib: u64, args: &[&str]) -> Command {
+        let limited = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+        let mut command = Command::new("/bin/sh");
+        // The shell counts in blocks of 512 bytes.
+        let blocks = (kib * 2).to_string();
+        command.args(["-c", limited, &blocks, env!("CARGO_BIN_EXE_larder")]).args(args);
+        command.current_dir(self.dir.path()).env_clear();
         command.env("HOME", self.dir.path().join("user")).env("LARDER_HOME", self.dir.path().join("home"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -201,4 +231,32 @@ pub fn reply(value: &Value) -> Answer {
 /// The keys of an object, in order.
 pub fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// A number that the environment sets for a test.
+pub fn setting(variable: &str, default: usize) -> usize {
+    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
+}
+
+/// Waits until the process ends or `delay` has passed; says whether it ended.
+pub fn ended_within(child: &mut Child, delay: Duration) -> bool {
+    let end = Instant::now() + delay;
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::park_timeout(left.min(Duration::from_micros(500)));
+    }
+}
+
+/// Steele and Vigna's splitmix64: the moments are the same in every run of a test.
+pub fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }

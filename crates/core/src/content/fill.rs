@@ -1,7 +1,11 @@
-//! Filling up: what whole pieces leave unused is used by the beginnings of others, cut between words.
+//! Filling up: what whole pieces leave unused is used by the beginnings of others, cut between words, or within one
+//! where no next word fits and too much of a small target would stay unused.
 //!
 //! Knows the selection; every step is checked against the exact count, so the target is never passed.
 
+use std::ops::Range;
+
+use super::frame::Job;
 use super::select::Selection;
 use super::units::Tier;
 
@@ -12,22 +16,39 @@ const MOST_STEPS: usize = 48;
 /// Attempts to cut one piece shorter when the exact count says that the estimate was too high.
 const MOST_CUTS: usize = 6;
 
+/// Of a target from this size on, at most one part in [`UNUSED`] stays unused where there is something to show.
+const PROMISED_FROM: usize = 200;
+const UNUSED: usize = 50;
+
 /// Shows parts of further pieces until at most [`SLACK`] tokens stay unused or nothing more can be shown.
 pub(super) fn fill(selection: &mut Selection<'_>) {
+    let target = selection.job.request.target;
+    let tokens = fill_by(selection, |job, range, room| job.cut_at(range, room));
+    if target >= PROMISED_FROM && target.saturating_sub(tokens) * UNUSED > target {
+        fill_by(selection, |job, range, room| job.cut_within(range, room));
+    }
+}
+
+/// Where a beginning of a range that takes at most so many tokens ends.
+type Cut = fn(&Job<'_>, &Range<usize>, usize) -> Option<usize>;
+
+/// Fills with beginnings that are cut so; gives the exact count.
+fn fill_by(selection: &mut Selection<'_>, cut: Cut) -> usize {
     let target = selection.job.request.target;
     let mut tokens = selection.tokens();
     let mut dead = vec![false; selection.pieces.len()];
     for _ in 0..MOST_STEPS {
         let free = target.saturating_sub(tokens);
         if free <= SLACK {
-            return;
+            break;
         }
-        let Some(piece) = best_to_extend(selection, &dead, free) else { return };
-        match extend(selection, piece, free) {
+        let Some(piece) = best_to_extend(selection, &dead, free) else { break };
+        match extend(selection, piece, free, cut) {
             Some(now) => tokens = now,
             None => dead[piece] = true,
         }
     }
+    tokens
 }
 
 /// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere; at last
@@ -53,17 +74,15 @@ fn joins(selection: &Selection<'_>, piece: usize) -> bool {
 }
 
 /// Shows more of a piece's beginning, as `free` tokens allow; gives the new exact count.
-fn extend(selection: &mut Selection<'_>, piece: usize, free: usize) -> Option<usize> {
+fn extend(selection: &mut Selection<'_>, piece: usize, free: usize, cut: Cut) -> Option<usize> {
     let (job, range) = (selection.job, selection.pieces[piece].range.clone());
     let before = selection.partial.get(&piece).copied();
     let shown = before.map_or(0, |end| job.request.counter.count(&job.request.text[range.start..end]));
     let mark = if joins(selection, piece) { 0 } else { selection.mark };
     let mut room = (shown + free).checked_sub(mark)?;
     for _ in 0..MOST_CUTS {
-        let Some(end) = job.cut_at(&range, room).filter(|&end| before.is_none_or(|before| before < end))
-        else {
-            break;
-        };
+        let end = cut(job, &range, room).filter(|&end| before.is_none_or(|before| before < end));
+        let Some(end) = end else { break };
         selection.shown[piece] = end == range.end;
         selection.partial.insert(piece, end);
         let tokens = selection.tokens();

@@ -228,6 +228,16 @@ impl<'a> Job<'a> {
         fitting.checked_sub(1).map(|last| ends[last])
     }
 
+    /// As [`cut_at`](Self::cut_at), but it may end within a word, though within no span and no character.
+    pub(super) fn cut_within(&self, range: &Range<usize>, room: usize) -> Option<usize> {
+        let text = self.request.text;
+        let sound = |&at: &usize| text.is_char_boundary(at) && !self.cuts_whole(at);
+        let ends: Vec<usize> = (range.start + 1..=range.end).filter(sound).collect();
+        let count = |end: usize| self.request.counter.count(&text[range.start..end]);
+        let fitting = ends.partition_point(|&end| count(end) <= room);
+        fitting.checked_sub(1).map(|last| ends[last])
+    }
+
     fn word_ends(&self, range: &Range<usize>) -> Vec<usize> {
         let mut ends = Vec::new();
         let (mut last, mut previous) = (range.start, ' ');

@@ -3,6 +3,7 @@
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 
 mod above;
+mod beginning;
 mod chat;
 pub mod chunk;
 mod code;
@@ -40,9 +41,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use self::above::Above;
+pub use self::beginning::beginning;
 pub use self::detect::detect;
 pub use self::explain::{Explanation, Fate, Reason, Score, UnitReason};
 use self::frame::{Condenser, Extractive, Job};
+pub use self::html::{WebPage, web_page};
 use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 

@@ -153,7 +153,9 @@ fn is_abbreviation(before: &str) -> bool {
         .next()
         .unwrap_or(before);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    let list_number = word.len() == before.trim_start().len() && word.bytes().all(|b| b.is_ascii_digit());
+    // Looked at from the word backwards: a long indentation must not be read again for every full stop.
+    let list_number =
+        word.bytes().all(|b| b.is_ascii_digit()) && before[..before.len() - word.len()].trim_end().is_empty();
     initial || list_number || KNOWN.contains(&word)
 }
 

@@ -62,6 +62,9 @@ pub struct TurnMetadata {
     /// How good the answer is.
     #[serde(default)]
     pub quality: Option<Score>,
+    /// Whether the answer went out without having passed validation (C68).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unverified: bool,
     /// The last phase that was finished, 0 to 7: the next one is where it goes on.
     #[serde(default)]
     pub last_phase: Option<u8>,
@@ -71,6 +74,11 @@ pub struct TurnMetadata {
     /// How often it was planned again; at most 1 (R1-3.76).
     #[serde(default)]
     pub retries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// `metrics.json`.

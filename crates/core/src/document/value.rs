@@ -203,6 +203,8 @@ pub struct Score(f64);
 impl Eq for Score {}
 
 impl Score {
+    /// None at all.
+    pub const ZERO: Self = Self(0.0);
     const EXPECTED: &'static str = "a number from 0 to 1";
 
     /// None if `value` is below 0, above 1 or no number.

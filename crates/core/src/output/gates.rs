@@ -97,13 +97,22 @@ pub enum GateFailure {
         /// The ids that may be cited, as the message lists them.
         offered: String,
     },
+    /// It ends where its room ended, not where the model was done.
+    #[error("the answer was cut off at {limit} tokens, before its end; say it in fewer words")]
+    Cut {
+        /// Tokens that it could have.
+        limit: usize,
+    },
+    /// The model or its provider declined.
+    #[error("the model declined to answer")]
+    Declined,
 }
 
 impl GateFailure {
     /// Who can mend it.
     pub const fn remedy(&self) -> Remedy {
         match self {
-            Self::LowConfidence { .. } => Remedy::Escalate,
+            Self::LowConfidence { .. } | Self::Declined => Remedy::Escalate,
             _ => Remedy::Repair,
         }
     }

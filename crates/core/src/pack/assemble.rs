@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::choose::Ladder;
 use super::compose::{Bundle, Planned, Prompt, Standing};
 use super::part::Part;
-use super::receipt::{Ledger, NextRung, Original, Pack, PartReceipt, Receipt, Rendition};
+use super::receipt::{Ledger, NextRung, Original, OriginalText, Pack, PartReceipt, Receipt, Rendition};
 use super::render::{Rendered, Renderer};
 use super::request::PackRequest;
 use crate::message::Role;
@@ -73,7 +73,7 @@ fn part_original(part: &Part, rendition: Rendition) -> Option<Original> {
         Rendition::Absent => part.source.slice.is_some().then(|| Renderer::original(part)),
         Rendition::Pointer => Some(Renderer::original(part)),
         Rendition::Condensed => Some(Original {
-            text: Arc::clone(&part.text),
+            text: OriginalText::Given(Arc::clone(&part.text)),
             kind: "part",
             display: Renderer::original(part).display,
         }),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::part::Part;
-use super::receipt::{Epoch, Original, Reason, Rendition, SlotLedger};
+use super::receipt::{Epoch, Original, OriginalText, Reason, Rendition, SlotLedger};
 use super::render::{Rendered, Renderer, left_out_mark};
 use super::request::PackRequest;
 use super::slot::Form;
@@ -207,6 +207,10 @@ impl Bundle {
     }
 
     pub fn into_original(self) -> Original {
-        Original { text: self.text.into(), kind: "left_out", display: "parts that were left out".to_owned() }
+        Original {
+            text: OriginalText::Joined(self.text),
+            kind: "left_out",
+            display: "parts that were left out".to_owned(),
+        }
     }
 }

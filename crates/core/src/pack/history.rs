@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::choose_messages::Hold;
 use super::making::Making;
 use super::memo::Memo;
-use super::receipt::{Epoch, Original, Rendition};
+use super::receipt::{Epoch, Original, OriginalText, Rendition};
 use super::render::left_out_mark;
 use super::slot::Overflow;
 use super::watermark::{self, Decided, Marks, Ties};
@@ -179,6 +179,7 @@ pub fn decide_history(entries: &[Entry<'_>], limits: &Limits, means: Means<'_>) 
     let share = |tokens: usize, share: f64| (tokens as f64 * share) as usize;
     let low = share(limits.soft.min(limits.hard), limits.low);
     let marks = Marks {
+        lost: limits.hard,
         soft: Some((limits.soft, low)),
         hard: limits.hard,
         low,
@@ -230,7 +231,7 @@ fn note_dropped(
             tells_all: false,
         }));
         originals.push(Original {
-            text: text.into(),
+            text: OriginalText::Joined(text),
             kind: "left_out",
             display: "messages that were left out".to_owned(),
         });

@@ -31,7 +31,8 @@ pub use memo::Memo;
 pub use packing::Packing;
 pub use part::{Frame, Part, Protection, Shell, Slice, Source};
 pub use receipt::{
-    Epoch, Ledger, NextRung, Original, Pack, PartReceipt, Reason, Receipt, Refusal, Rendition, SlotLedger,
+    Epoch, Ledger, NextRung, Original, OriginalText, Pack, PartReceipt, Reason, Receipt, Refusal, Rendition,
+    SlotLedger,
 };
 pub use request::{Framing, PackError, PackRequest, RenditionRequest, Step};
 pub use slot::{Budget, Cap, Form, Overflow, Slot};

@@ -10,8 +10,9 @@ use super::part::{Part, Protection};
 use super::receipt::{Ledger, Pack, Receipt, Refusal};
 use super::render::Renderer;
 use super::request::{PackError, PackRequest, RenditionRequest, Step};
-use super::slot::{Cap, Overflow};
+use super::slot::{Cap, Form, Overflow, Slot};
 use crate::content::Condensed;
+use crate::message::Message;
 use crate::pointer::PointerKey;
 use crate::tokens::Counter;
 
@@ -63,7 +64,9 @@ impl<'a> Packing<'a> {
             let refuses = request.slots[slot].overflow == Overflow::REFUSE;
             critical.push(refuses || part.protection == Protection::Critical);
         }
-        let renderer = Renderer::new(counter, key);
+        let cuts = |slot: &Slot| slot.overflow.truncate && !slot.overflow.condense;
+        let cutting = request.slots.iter().zip(&slot_parts).filter(|(slot, _)| cuts(slot));
+        let renderer = Renderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
         let limit = request.budget.available();
         let mut framed = String::new();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
@@ -100,6 +103,9 @@ impl<'a> Packing<'a> {
             let prompt = self.composed(&plan);
             if prompt.total <= available {
                 let (plan, prompt) = self.fill_up(plan, prompt);
+                if let Some(refusal) = self.lost_pins(&prompt) {
+                    return Step::Refused(Box::new(self.refuse(refusal)));
+                }
                 return Step::Done(Box::new(self.assembled(plan, prompt)));
             }
             over = prompt.total - available;
@@ -137,7 +143,7 @@ impl<'a> Packing<'a> {
 
     /// Why no plan can help: what must stand is larger than the budget, or than the cap of a slot that refuses.
     fn hopeless(&self, available: usize) -> Option<Refusal> {
-        let mut needed = self.framing(self.request.slots.len());
+        let mut needed = self.framing(self.least_messages());
         let mut culprits = Vec::new();
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
             let refuses = slot.overflow == Overflow::REFUSE;
@@ -156,6 +162,35 @@ impl<'a> Packing<'a> {
         let deficit = needed.checked_sub(available).filter(|&deficit| deficit > 0)?;
         culprits.sort_unstable();
         Some(Refusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
+    }
+
+    /// The parts of which a pin does not stand in the prompt; the deficit is what these pins take.
+    fn lost_pins(&self, prompt: &Prompt) -> Option<Refusal> {
+        let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
+        pinned().next()?;
+        let texts: Vec<String> = prompt.messages.iter().map(Message::joined_text).collect();
+        let lost = |pin: &&String| !texts.iter().any(|text| text.contains(pin.as_str()));
+        let cost = |part: &Part| {
+            part.pins.iter().filter(lost).map(|pin| self.renderer.counter.count(pin)).sum::<usize>()
+        };
+        let costs = pinned().map(|part| (part.id.to_string(), cost(part)));
+        let parts: Vec<(String, usize)> = costs.filter(|&(_, tokens)| tokens > 0).collect();
+        let deficit = parts.iter().map(|(_, tokens)| tokens).sum();
+        (deficit > 0).then_some(Refusal { deficit, parts })
+    }
+
+    /// Messages that what must stand makes at least: neighbouring joined parts of one role share one.
+    fn least_messages(&self) -> usize {
+        let (mut messages, mut open) = (0, None);
+        for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
+            for &part in members.iter().filter(|&&part| self.is_critical(part)) {
+                let role = self.request.parts[part].role;
+                let joined = slot.form == Form::Joined;
+                messages += usize::from(!joined || open != Some(role));
+                open = joined.then_some(role);
+            }
+        }
+        messages
     }
 
     /// The three largest parts of those asked for.
@@ -179,7 +214,7 @@ impl<'a> Packing<'a> {
             budget: Ledger {
                 limits: self.request.budget,
                 available: self.request.budget.available(),
-                framing: self.framing(self.request.slots.len()),
+                framing: self.framing(self.least_messages()),
                 used: 0,
                 slots: Vec::new(),
                 tokenizer: counter.name().into(),

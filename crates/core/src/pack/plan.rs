@@ -179,7 +179,9 @@ impl<'a> Packing<'a> {
             let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { allowed };
             let hard = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
             let low = (hard as f64 * slot.shrink_to.unwrap_or(1.0)) as usize;
-            let marks = Marks { soft: None, hard, low, drop_above: None, overflow: slot.overflow };
+            // The cap of a slot refuses nothing.
+            let marks =
+                Marks { lost: usize::MAX, soft: None, hard, low, drop_above: None, overflow: slot.overflow };
             let ties =
                 Ties { groups: &groups, settled: &settled, hold: &hold, protect_last: slot.protect_last };
             let mut parts = Measured { slot, ladders: &ladders, hold: &hold };
@@ -251,7 +253,7 @@ impl<'a> Packing<'a> {
             Choice::Condensed(target) => {
                 let inner = target.saturating_sub(self.ladders[index].frame);
                 // What has been decided for a message must come out the same whenever the history is replayed.
-                if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none())
+                if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none() && slot.overflow.condense)
                     && self.renderer.written(index, inner).is_none()
                     && !self.refused_by_model.contains(&index)
                 {

@@ -1,5 +1,6 @@
 //! The receipt of a pack: what stands in the prompt, in which rendition, why, and the proof that it fits.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -241,9 +242,29 @@ pub struct Pack {
 #[derive(Debug, Clone)]
 pub struct Original {
     /// The bytes; their content address is what the pointer was minted from.
-    pub text: Arc<str>,
+    pub text: OriginalText,
     /// What they are, in a word: `part`, `document`, `left_out`.
     pub kind: &'static str,
     /// One line for people and models.
     pub display: String,
+}
+
+/// A text that a pack's pointers lead into.
+#[derive(Debug, Clone)]
+pub enum OriginalText {
+    /// One that the request came with.
+    Given(Arc<str>),
+    /// One that the pack put together, of all that a slot leaves out: it may be large, and is never copied.
+    Joined(String),
+}
+
+impl Deref for OriginalText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Given(text) => text,
+            Self::Joined(text) => text,
+        }
+    }
 }

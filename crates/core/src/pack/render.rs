@@ -1,11 +1,11 @@
 //! Renditions: the texts in which a part can stand, and what each costs. Owns the wording of pointers and of the
 //! marks for what is left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::part::{Part, Shell};
-use super::receipt::{Original, Rendition};
+use super::receipt::{Original, OriginalText, Rendition};
 use crate::content::{self, Author, CondenseError, CondenseRequest, Condensed, Gap};
 use crate::hash::ContentHash;
 use crate::message::Message;
@@ -40,11 +40,13 @@ pub(super) struct Renderer<'a> {
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
     /// What a model wrote, by part.
     written: BTreeMap<usize, Vec<Condensed>>,
+    /// Parts of which only the beginning may stand for the whole.
+    only_cut: BTreeSet<usize>,
 }
 
 impl<'a> Renderer<'a> {
-    pub fn new(counter: &'a Counter, key: &'a PointerKey) -> Self {
-        Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new() }
+    pub fn new(counter: &'a Counter, key: &'a PointerKey, only_cut: BTreeSet<usize>) -> Self {
+        Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new(), only_cut }
     }
 
     /// Takes a rendition made by a model; it has been verified by the caller.
@@ -91,8 +93,10 @@ impl<'a> Renderer<'a> {
         let condensed = match self.written(index, inner) {
             Some(written) => written.clone(),
             None => {
+                let shorten =
+                    if self.only_cut.contains(&index) { content::beginning } else { content::condense };
                 let made = self.made.entry((index, target)).or_insert_with(|| {
-                    content::condense(&CondenseRequest {
+                    shorten(&CondenseRequest {
                         text: &part.text,
                         content_type: part.content_type,
                         target: inner,
@@ -152,8 +156,14 @@ impl<'a> Renderer<'a> {
     pub fn original(part: &Part) -> Original {
         let name = one_line(&part.source.name);
         match &part.source.slice {
-            Some(slice) => Original { text: Arc::clone(&slice.text), kind: "document", display: name },
-            None => Original { text: Arc::clone(&part.text), kind: "part", display: name },
+            Some(slice) => Original {
+                text: OriginalText::Given(Arc::clone(&slice.text)),
+                kind: "document",
+                display: name,
+            },
+            None => {
+                Original { text: OriginalText::Given(Arc::clone(&part.text)), kind: "part", display: name }
+            }
         }
     }
 }

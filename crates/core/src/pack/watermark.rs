@@ -54,6 +54,9 @@ pub(super) struct Ties<'a> {
 
 /// When an epoch begins, and what it comes down to.
 pub(super) struct Marks {
+    /// When messages that stand whatever is done take more tokens than this, nothing is sent, so nothing is decided
+    /// again before the last message.
+    pub lost: usize,
     /// Above the first number an epoch begins if it pays; it comes down to the second.
     pub soft: Option<(usize, usize)>,
     /// Above so many tokens an epoch must begin.
@@ -83,7 +86,7 @@ pub(super) fn decide(ties: &Ties<'_>, marks: &Marks, entries: &mut impl Entries)
         since: Vec::with_capacity(count),
         epoch: Epoch { number: 0, at_message: 0, from_message: 0, moved_prefix: false },
     };
-    let mut used = 0usize;
+    let (mut used, mut fixed) = (0usize, 0usize);
     let soft = marks.soft.map_or(usize::MAX, |(high, _)| high);
     let mut trigger = soft;
     for index in 0..count {
@@ -92,9 +95,13 @@ pub(super) fn decide(ties: &Ties<'_>, marks: &Marks, entries: &mut impl Entries)
         so_far.costs.push(cost);
         so_far.since.push(so_far.epoch.number);
         used = used.saturating_add(cost);
+        if ties.hold[index] == Hold::Critical {
+            fixed = fixed.saturating_add(cost);
+        }
         let last = index + 1 == count;
         let must = used > marks.hard;
-        if !(must || used > trigger) || !(ties.settled[index] || last && must) {
+        let waits = fixed > marks.lost && !last;
+        if waits || !(must || used > trigger) || !(ties.settled[index] || last && must) {
             continue;
         }
         match choose(ties, marks, entries, &so_far, must) {
@@ -212,5 +219,63 @@ impl Entries for Measured<'_> {
 
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
         choices.iter().zip(self.ladders).map(|(&choice, ladder)| ladder.cost(choice)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages that cost ten tokens each; counts how often all of them are decided.
+    struct Counting {
+        decided: usize,
+    }
+
+    impl Entries for Counting {
+        fn enter(&mut self, _: usize) -> (Choice, usize) {
+            (Choice::Whole, 10)
+        }
+
+        fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
+            let ladder = Ladder {
+                whole: Some(10),
+                size: 10,
+                pointer: 5,
+                frame: 0,
+                priority: 50,
+                relevance: 1.0,
+                summarizable: true,
+                min_remaining: 0,
+            };
+            Cow::Owned(vec![ladder; count])
+        }
+
+        fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
+            self.decided += 1;
+            vec![10; choices.len()]
+        }
+    }
+
+    #[test]
+    fn what_is_refused_anyway_is_decided_once() {
+        let count = 400;
+        let groups: Vec<usize> = (0..count).collect();
+        let hold = vec![Hold::Critical; count];
+        let ties = Ties { groups: &groups, settled: &vec![true; count], hold: &hold, protect_last: 0 };
+        let marks = |lost| Marks {
+            lost,
+            soft: None,
+            hard: 100,
+            low: 60,
+            drop_above: None,
+            overflow: Overflow::LADDER,
+        };
+        let mut entries = Counting { decided: 0 };
+        decide(&ties, &marks(100), &mut entries);
+        assert_eq!(entries.decided, 1);
+        // Where the messages may still come to fit, each new one is a reason to look again.
+        let mut entries = Counting { decided: 0 };
+        decide(&ties, &marks(usize::MAX), &mut entries);
+        assert_eq!(entries.decided, count - 10);
     }
 }

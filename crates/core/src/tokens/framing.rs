@@ -53,7 +53,7 @@ impl Framing {
     };
     /// Open models with a ChatML-like template: `<|im_start|>`, role, line break, text, `<|im_end|>`, line break.
     pub const CHATML: Self = Self {
-        per_message: 5,
+        per_message: 4,
         priming: 4,
         per_call: 16,
         tools: 128,

@@ -393,6 +393,7 @@ fn bookkeeping(files: &mut Files, turn: &TurnPlace) {
         topic: Some("commerce.laptop".to_owned()),
         intent: Some(Intent::CommerceSearch),
         quality: Some(score(0.92)),
+        unverified: false,
         last_phase: Some(7),
         revisions: 1,
         retries: 0,

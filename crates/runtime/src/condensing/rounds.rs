@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Allowance, Failure};
 use crate::engine::Engine;
-use crate::executor::{Candidate, Purpose, Silent};
+use crate::executor::{Candidate, Paid, Purpose};
 use crate::inputs::{Document, RunInput};
 use crate::packer;
 
@@ -130,8 +130,11 @@ impl Engine {
         if call.stop.load(Ordering::SeqCst) {
             return Err(Failure::Stopped);
         }
-        let written =
-            if allowance.is_late() { Err(Failure::Late) } else { self.one(call, job, allowance).await };
+        let written = match (allowance.is_late(), allowance.observer.may_spend()) {
+            (true, _) => Err(Failure::Late),
+            (false, false) => Err(Failure::Spent),
+            (false, true) => self.one(call, job, allowance).await,
+        };
         // A call that ended because its time was up failed for that reason, whatever it says.
         let written = written.map_err(|failure| if allowance.is_late() { Failure::Late } else { failure });
         if written.is_err() {
@@ -149,7 +152,7 @@ impl Engine {
         input.session_id.clone_from(&allowance.session_id);
         input.turn_id.clone_from(&allowance.turn_id);
         let purpose = Purpose::Condensing { until: allowance.deadline };
-        let outcome = self.run_recipe(call.recipe, &input, &Silent, purpose).await;
+        let outcome = self.run_recipe(call.recipe, &input, &Paid(allowance.observer), purpose).await;
         allowance.called(&outcome);
         let outcome = outcome?;
         let words = match &outcome.output {

@@ -1,5 +1,8 @@
 //! The one settings schema (C86): every key with its environment names, help, default and what it may be. Knows no file.
 
+mod tools;
+mod turns;
+
 use larder_core::policy::Offer;
 
 use crate::ask::Planner;
@@ -97,8 +100,12 @@ pub(super) fn list(text: &str) -> Option<Vec<String>> {
     values.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Every setting outside `[models]`.
-pub(super) const KNOWN: &[Known] = &[
+/// Every setting outside `[models]` whose name is fixed.
+pub(super) fn known() -> impl Iterator<Item = &'static Known> + Clone {
+    KNOWN.iter().chain(tools::TOOLS).chain(turns::TURNS)
+}
+
+const KNOWN: &[Known] = &[
     Known::new(
         "policy.compression_enabled",
         &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
@@ -436,12 +443,13 @@ pub(super) const KNOWN: &[Known] = &[
 /// Whether settings stand in a table of this name.
 pub(super) fn is_table(name: &str) -> bool {
     let is_of = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-    KNOWN.iter().any(|known| is_of(known.key) || known.aliases.iter().any(|alias| is_of(alias)))
+    known().any(|known| is_of(known.key) || known.aliases.iter().any(|alias| is_of(alias)))
 }
 
 /// What somebody who wrote `key` may have meant.
 pub(super) fn nearest(key: &str) -> String {
-    let known = KNOWN.iter().map(|known| known.key).chain(["models", "policy", "ask", "gateway"]);
+    let tables = ["models", "policy", "ask", "gateway", "tools", "documents", "turn"];
+    let known = known().map(|known| known.key).chain(tables);
     larder_core::recipe::suggest(key, known)
 }
 
@@ -452,7 +460,7 @@ mod tests {
     #[test]
     fn every_default_is_legal_and_every_key_is_named_once() {
         let mut names: Vec<&str> = Vec::new();
-        for known in KNOWN {
+        for known in known() {
             assert!((known.check)(known.default), "{}", known.key);
             names.push(known.key);
             names.extend(known.aliases);

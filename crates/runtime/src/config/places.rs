@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-/// Levels of keys that settings have: `models.layers.VOICE`.
-const DEPTH: usize = 3;
+/// Levels of keys that settings have: `tools.mcp.files.command`.
+const DEPTH: usize = 4;
 
 /// Line and column of each key of a text, from 1, by its dotted path.
 #[derive(Debug, Clone, Default)]

@@ -82,6 +82,16 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
+    /// No answer passed its checks as long as more could be spent.
+    #[error("no answer of recipe {recipe} passed its checks before all that may be spent was: {failures}")]
+    Spent {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the last answer.
+        failures: String,
+        /// The run's record.
+        run_id: RunId,
+    },
     /// A text cannot be condensed to its target.
     #[error(transparent)]
     Condense(#[from] CondenseError),
@@ -113,7 +123,7 @@ pub(super) fn class(error: &RunError) -> &'static str {
         RunError::Prepare(_) | RunError::Pack(_) => "input",
         RunError::Refused { .. } => "refused",
         RunError::Unbound { .. } => "unbound_layer",
-        RunError::Gates { .. } | RunError::Unusable { .. } => "gates",
+        RunError::Gates { .. } | RunError::Unusable { .. } | RunError::Spent { .. } => "gates",
         RunError::Condense(_) => "condense",
         RunError::Schema { .. } => "schema",
         RunError::Store(_) => "store",

@@ -96,6 +96,13 @@ pub trait Observer: Send + Sync {
     fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to leave.
     fn packed(&self, receipt: &RunReceipt);
+    /// A call of a model was answered and took so much: a call of the run, or one that condensed for it. Told whatever
+    /// becomes of the run; the price is none where the model has none.
+    fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}
+    /// Whether more may be spent. A run asks before every call but its first: whoever starts it decides about that.
+    fn may_spend(&self) -> bool {
+        true
+    }
     /// Whether somebody still waits. Reading many files ends soon after nobody does.
     fn is_wanted(&self) -> bool {
         true

@@ -126,6 +126,8 @@ fn facts(
     let saved = counted.saturating_add(progress.uncounted.saved()) as u64;
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
+    // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.
+    let whole = if progress.usage.input > 0 { progress.usage.input } else { pack.total as u64 };
     RunFacts {
         recipe: progress.recipe.name.clone(),
         recipe_version: receipt.version.clone(),
@@ -134,8 +136,8 @@ fn facts(
         session_id: input.session_id.clone(),
         turn_id: input.turn_id.clone(),
         tokens: RunTokens {
-            prompt,
-            input: (pack.total as u64).saturating_sub(prompt),
+            prompt: prompt.min(whole),
+            input: whole.saturating_sub(prompt),
             output: progress.usage.output,
         },
         latency_ms,

@@ -2,6 +2,7 @@
 //! that user only; who asks is in the request's extensions (`auth::Caller`), put there before these routes are
 //! reached. Knows nothing of the wire formats of providers.
 
+mod documents;
 mod exchanges;
 mod extract;
 mod interventions;
@@ -12,6 +13,7 @@ mod problem;
 mod recipes;
 mod runs;
 mod schemas;
+mod turns;
 
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
+pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path, wait};
 pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown};
 pub use extract::{Path, Query, blocking};
 pub use live::stream;
@@ -27,6 +30,7 @@ pub use pointers::{Part, parse, read};
 pub use policy::look;
 pub use problem::Problem;
 pub use runs::Run;
+pub use turns::{Listed, Turn, Unfinished, Which as WhichTurns};
 
 use crate::desk::{Desk, Shared};
 
@@ -69,6 +73,11 @@ fn routes() -> Vec<(&'static str, MethodRouter<Shared>)> {
         ("/api/v1/costs", get(exchanges::costs)),
         ("/api/v1/live", get(live::show)),
         ("/api/v1/live/events", get(live::events)),
+        ("/api/v1/turns", get(turns::list).post(turns::ask)),
+        ("/api/v1/turns/{number}", get(turns::one)),
+        ("/api/v1/turns/{number}/resume", post(turns::resume)),
+        ("/api/v1/documents/{*path}", get(documents::one)),
+        ("/api/v1/search", get(documents::search)),
         ("/metrics", get(live::metrics)),
     ]
 }
@@ -105,6 +114,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<Shared>)> {
         live::show,
         live::events,
         live::metrics,
+        turns::list,
+        turns::ask,
+        turns::one,
+        turns::resume,
+        documents::one,
+        documents::search,
     )
 )]
 struct Description;
@@ -121,3 +136,7 @@ async fn openapi() -> Json<utoipa::openapi::OpenApi> {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod turns_tests;

@@ -109,7 +109,7 @@ pub async fn content(
 }
 
 /// Bytes that somebody else wrote, so that no browser runs them.
-fn raw(bytes: Vec<u8>) -> Response {
+pub(super) fn raw(bytes: Vec<u8>) -> Response {
     let text = std::str::from_utf8(&bytes).is_ok();
     let kind = if text { "text/plain; charset=utf-8" } else { "application/octet-stream" };
     let mut response = ([(header::CONTENT_TYPE, kind)], bytes).into_response();

@@ -74,9 +74,14 @@ impl From<StoreError> for Problem {
             | StoreError::UnknownPointer { .. }
             | StoreError::UnknownRun { .. }
             | StoreError::UnknownIntervention { .. } => Self::not_found(error.to_string()),
-            StoreError::InterventionResolved { .. } | StoreError::BeingDeleted { .. } => {
-                Self::new(StatusCode::CONFLICT, error.to_string())
+            // Whose it is, and where it lies, is nobody else's business.
+            StoreError::Foreign { .. } | StoreError::Symlink { .. } => {
+                Self::not_found("there is no such document")
             }
+            StoreError::NotText { .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+            StoreError::BadTurn { .. }
+            | StoreError::InterventionResolved { .. }
+            | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),
             StoreError::DiskFull { .. } | StoreError::ReadOnly { .. } | StoreError::Locked { .. } => {
                 tracing::error!(%error, "the store cannot be used");

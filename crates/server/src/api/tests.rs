@@ -58,8 +58,8 @@ async fn every_route_is_described_and_everything_described_is_there() {
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
     let paths = description["paths"].as_object().unwrap();
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
-    let routed: BTreeSet<&str> = routes().iter().map(|(path, _)| *path).collect();
-    assert_eq!(described, routed);
+    let routed: Vec<String> = routes().iter().map(|(path, _)| path.replace("{*", "{")).collect();
+    assert_eq!(described, routed.iter().map(String::as_str).collect::<BTreeSet<&str>>());
     for (path, item) in paths {
         for (method, operation) in item.as_object().unwrap() {
             let path = path.replace(['{', '}'], "");
@@ -67,9 +67,13 @@ async fn every_route_is_described_and_everything_described_is_there() {
             let status = ask(&fake, &router, "a", request).await.status();
             assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
             assert!(operation["summary"].is_string(), "{method} {path} says what it does");
-            let wrong = if method == "get" { post(&path, "application/json", "{}") } else { get(&path) };
-            let status = ask(&fake, &router, "a", wrong).await.status();
-            assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path} does one thing");
+        }
+        let bare = path.replace(['{', '}'], "");
+        for (method, request) in [("get", get(&bare)), ("post", post(&bare, "application/json", "{}"))] {
+            if item.get(method).is_none() {
+                let status = ask(&fake, &router, "a", request).await.status();
+                assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path} is not described");
+            }
         }
     }
 }

@@ -15,16 +15,18 @@ pub enum Place {
     Requests,
     Sessions,
     Runs,
+    Documents,
     Costs,
     Interventions,
     Policy,
 }
 
-const PLACES: [(Place, &str, &str); 7] = [
+const PLACES: [(Place, &str, &str); 8] = [
     (Place::Overview, "/", "Overview"),
     (Place::Requests, "/requests", "Requests"),
     (Place::Sessions, "/sessions", "Sessions"),
     (Place::Runs, "/runs", "Runs"),
+    (Place::Documents, "/documents", "Documents"),
     (Place::Costs, "/costs", "Costs"),
     (Place::Interventions, "/interventions", "Interventions"),
     (Place::Policy, "/policy", "Policy"),

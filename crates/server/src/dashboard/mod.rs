@@ -3,10 +3,13 @@
 //! everything shown is that user's.
 
 mod costs;
+mod documents;
 mod figures;
 mod interventions;
 mod layout;
+mod links;
 mod map;
+mod markdown;
 mod overview;
 mod pointers;
 mod policy;
@@ -14,6 +17,8 @@ mod requests;
 mod runs;
 mod sessions;
 mod sign_in;
+mod turn;
+mod vault;
 
 use std::sync::Arc;
 
@@ -61,6 +66,12 @@ pub fn router(desk: Arc<dyn Desk>) -> Router {
         .route("/sessions/{session}", get(sessions::one))
         .route("/runs", get(runs::list))
         .route("/runs/{id}", get(runs::one))
+        .route("/documents", get(documents::list))
+        .route("/turns/{number}", get(turn::one))
+        .route("/turns/{number}/claims/{block}", get(turn::claim))
+        .route("/live/turns/{number}", get(turn::events))
+        .route("/vault", get(vault::tree))
+        .route("/vault/{*path}", get(vault::one))
         .route("/costs", get(costs::show))
         .route("/interventions", get(interventions::list))
         .route("/interventions/{id}", post(interventions::resolve))

@@ -38,7 +38,11 @@ function live(root) {
   });
   const events = new EventSource(root.dataset.live);
   events.addEventListener("open", () => show("live", "good"));
-  events.addEventListener("error", () => show("reconnecting", "warn"));
+  events.addEventListener("error", () => {
+    // Who is told not to come again has heard everything.
+    if (events.readyState === EventSource.CLOSED) show("ended", "good");
+    else show("reconnecting", "warn");
+  });
   events.addEventListener("pieces", (event) => put(JSON.parse(event.data)));
 }
 

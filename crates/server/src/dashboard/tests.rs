@@ -118,9 +118,20 @@ async fn hostile_pages() -> Vec<(String, String)> {
     let id = &exchange.head.id;
     let session = figures::segment(HOSTILE);
     let pointer = exchange.window[0].pointer.as_ref().unwrap();
+    crate::desk::vault::turn(&fake, "a", HOSTILE).await;
+    let folder = "/vault/users/a/turns/turn_000001";
     let mut pages = Vec::new();
     for path in [
         "/".to_owned(),
+        "/documents".to_owned(),
+        "/documents?q=script".to_owned(),
+        format!("/documents?q={session}"),
+        "/turns/1".to_owned(),
+        "/turns/1/claims/claim-001".to_owned(),
+        format!("{folder}/context.md"),
+        format!("{folder}/context.md?view=raw"),
+        format!("{folder}/toolresults.md"),
+        format!("{folder}/metrics.json"),
         "/requests".to_owned(),
         format!("/requests?session={session}"),
         format!("/requests/{id}"),

@@ -6,22 +6,35 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use axum::{Extension, Router};
 use larder::config::{Config, Setting};
+use larder::engine::{Engine, Policy};
 use larder::project::Project;
+use larder::tools::{NoOne, ToolBox, ToolSettings};
+use larder::turn::{TurnLimits, Turns};
 use larder_core::pack::Rendition;
 use larder_core::tokens::Counter;
+use larder_models::chat::ChatModel;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::Provider;
-use larder_store::{KeyLimits, Store, StoreOptions, Timestamp, UserStore};
+use larder_store::{
+    DocumentPlace, Documents, KeyLimits, Store, StoreError, StoreOptions, Timestamp, UserDocuments, UserStore,
+};
+use larder_testkit::layers::every_layer;
+use larder_testkit::scripted::{Act, ScriptedModel};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{Desk, ModelBudget};
+use crate::api::Problem;
 use crate::auth::{Auth, Caller};
 use crate::exchange::{
     AnsweredBy, Bill, Compaction, Decision, DecisionStatus, Exchange, Head, Outcome, Rehydration, Shape,
     Times, Tokens, WindowPart, Wire,
 };
+use crate::limits::Places;
 use crate::telemetry::Telemetry;
+use crate::turns::Courses;
 
 /// 2026-11-22, 08:00.
 pub const NOW: Timestamp = Timestamp::from_millis(1_795_334_400_000);
@@ -33,6 +46,12 @@ pub struct Fake {
     pub store: Store,
     /// What the model table is called in budgets and what inspecting answers.
     pub name: String,
+    pub documents: Documents,
+    pub courses: Arc<Courses>,
+    pub stop: CancellationToken,
+    /// What every layer says in turns; none fails.
+    pub model: Arc<ScriptedModel>,
+    places: Places,
     _dir: tempfile::TempDir,
 }
 
@@ -42,9 +61,22 @@ impl Fake {
     }
 
     pub fn called(name: &str) -> Self {
+        Self::scripted(name, [])
+    }
+
+    /// As [`Fake::called`], with a model that performs `acts` in turns.
+    pub fn scripted(name: &str, acts: impl IntoIterator<Item = Act>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
+        let documents =
+            Documents::open(&store, &DocumentPlace::Folder(dir.path().join("documents"))).unwrap();
+        let stop = CancellationToken::new();
         Self {
+            documents,
+            courses: Arc::new(Courses::new(stop.clone())),
+            stop,
+            model: Arc::new(ScriptedModel::new(acts)),
+            places: Places::new(4),
             telemetry: Telemetry::new(NOW, None),
             auth: Auth::new(store.clone()).unwrap(),
             project: Arc::new(Project::builtin(&Counter::cl100k())),
@@ -52,6 +84,10 @@ impl Fake {
             name: name.to_owned(),
             _dir: dir,
         }
+    }
+
+    pub fn vault(&self, user: &str) -> UserDocuments {
+        self.documents.user(user).unwrap()
     }
 
     pub fn user(&self, user: &str) -> UserStore {
@@ -112,6 +148,32 @@ impl Desk for Fake {
         let mut exchange = exchange(store.user(), 9);
         exchange.head.wire = wire;
         Ok(exchange)
+    }
+
+    fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {
+        self.documents.user(store.user())
+    }
+
+    fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
+        let model = Arc::clone(&self.model) as Arc<dyn ChatModel>;
+        let models = every_layer(model, self._dir.path(), 32_000, 20_000);
+        let project = Project::builtin(&Counter::cl100k());
+        let store = caller.store.clone();
+        Ok(Turns {
+            engine: Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap(),
+            documents: self.documents.user(caller.store.user())?,
+            tools: Arc::new(ToolBox::new(&ToolSettings::default()).unwrap()),
+            limits: TurnLimits::default(),
+            confirm: Arc::new(NoOne),
+        })
+    }
+
+    fn courses(&self) -> &Arc<Courses> {
+        &self.courses
+    }
+
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.places.take()
     }
 }
 

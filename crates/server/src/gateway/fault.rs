@@ -226,7 +226,7 @@ impl From<RunError> for Fault {
                 of(StatusCode::BAD_REQUEST, "context_length_exceeded", Outcome::Refused)
             }
             RunError::Unbound { .. } | RunError::Schema { .. } => Self::misconfigured(&message),
-            RunError::Gates { .. } | RunError::Unusable { .. } => {
+            RunError::Gates { .. } | RunError::Unusable { .. } | RunError::Spent { .. } => {
                 of(StatusCode::BAD_GATEWAY, "answer_failed_checks", Outcome::Failed)
             }
         }

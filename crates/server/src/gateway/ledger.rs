@@ -16,7 +16,7 @@ use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire,
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
 use crate::gateway::recorder::{Job, Spent, Work};
-use crate::gateway::transcript::Transcript;
+use crate::gateway::transcript::{Said, Transcript};
 use crate::telemetry::InFlight;
 
 /// Bytes of a reply that a transcript keeps.
@@ -257,21 +257,21 @@ impl Drop for Ledger {
         self.close();
         let used = self.used();
         // What nobody was sent is no part of the conversation.
-        if let Some((session, transcript)) = self.transcript.take().filter(|_| self.sent) {
+        let said = self.transcript.take().filter(|_| self.sent).map(|(session, transcript)| {
+            self.bytes = self.bytes.saturating_add(transcript.size());
             let reply = Some(std::mem::take(&mut self.said)).filter(|said| !said.is_empty());
-            self.later(transcript.size(), move |store, exchange| {
-                exchange.head.branch = Some(transcript.keep(store, &session, reply.as_deref())?);
-                Ok(())
-            });
-        }
+            Said { session, transcript, reply }
+        });
+        let nothing = Box::new(blank("", self.exchange.head.time, "", Wire::Chat));
         let job = Job {
             store: self.caller.store.clone(),
             spent: Some(std::mem::take(&mut self.held))
                 .filter(|held| !held.is_empty())
                 .map(|held| Spent { held, used }),
+            said,
             after: std::mem::take(&mut self.after),
             bytes: self.bytes,
-            exchange: self.exchange.clone(),
+            exchange: std::mem::replace(&mut self.exchange, nothing),
         };
         if let Err(job) = self.app.recorder.try_record(job) {
             // The queue is full: the place of this request stays taken until there is room.

@@ -35,7 +35,7 @@ use bytes::Bytes;
 use larder::config::Gateway;
 use larder_models::upstream::{self, Outgoing, Patience, Target};
 
-use crate::app::App;
+use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::exchange::{Outcome, Wire};
 use crate::limits::read_body;
@@ -50,6 +50,8 @@ pub use shelf::Shelf;
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
 
+/// Bytes of a body that is decided over at once: handing it to another thread would take longer.
+const SMALL: usize = 4 << 10;
 /// Bytes that are read of a body that nobody will look at.
 const MOST_UNREAD: usize = 1 << 20;
 
@@ -91,6 +93,10 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
         Ok(body) => body,
         Err(fault) => return reply::refuse(ledger, format, fault),
     };
+    if body.len() <= SMALL && ledger.caller.limits.is_unlimited() {
+        let way = prepare::prepare(&mut ledger, &current, format, &parts.headers, body);
+        return answer(ledger, way, format, &parts, &current).await;
+    }
     // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
     let (headers, snapshot) = (parts.headers.clone(), Arc::clone(&current));
     let prepared = tokio::task::spawn_blocking(move || {
@@ -98,12 +104,23 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
         (ledger, way)
     });
     match prepared.await {
-        Ok((ledger, Ok(Way::Upstream(ready)))) => {
-            upstream(ledger, format, *ready, &parts, &current.gateway).await
-        }
-        Ok((ledger, Ok(Way::Recipe(job)))) => recipes::run(ledger, format, *job, &current).await,
-        Ok((ledger, Err(fault))) => reply::refuse(ledger, format, fault),
+        Ok((ledger, way)) => answer(ledger, way, format, &parts, &current).await,
         Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+    }
+}
+
+/// Goes the way that was found for a request.
+async fn answer(
+    ledger: Ledger,
+    way: Result<Way, Fault>,
+    format: Format,
+    parts: &Parts,
+    current: &Snapshot,
+) -> Response {
+    match way {
+        Ok(Way::Upstream(ready)) => upstream(ledger, format, *ready, parts, &current.gateway).await,
+        Ok(Way::Recipe(job)) => recipes::run(ledger, format, *job, current).await,
+        Err(fault) => reply::refuse(ledger, format, fault),
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::Held;
 use crate::exchange::Exchange;
+use crate::gateway::transcript::Said;
 
 /// KiB that may wait to be written. Requests wait when it is more.
 const MOST_KIB: u32 = 8 << 10;
@@ -37,9 +38,11 @@ pub struct Job {
     pub exchange: Box<Exchange>,
     /// What was set aside for it, with what it came to.
     pub spent: Option<Spent>,
+    /// What goes into the transcript of its conversation.
+    pub said: Option<Said>,
     /// Further work with the store; what it fails with is logged.
     pub after: Vec<Work>,
-    /// Bytes that `after` holds on to.
+    /// Bytes that `said` and `after` hold on to.
     pub bytes: usize,
 }
 
@@ -81,6 +84,9 @@ impl Recorder {
     /// Waits until there is room for a record, so that requests come in no faster than they are written down; not longer
     /// than ten seconds.
     pub async fn has_room(&self) {
+        if self.room.available_permits() >= RECORD_KIB as usize {
+            return;
+        }
         let _ = tokio::time::timeout(LONGEST_WAIT, self.room.acquire_many(RECORD_KIB)).await;
     }
 
@@ -135,19 +141,29 @@ fn weight(job: &Job) -> u32 {
 fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) {
     while let Ok(first) = jobs.recv() {
         let mut batch = vec![first];
-        let until = std::time::Instant::now() + LINGER;
-        while batch.len() < BATCH {
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            match jobs.recv_timeout(left) {
-                Ok(job) => batch.push(job),
-                Err(_) => break,
-            }
-        }
+        // Sleeping through it, this thread is not woken for every record that comes meanwhile.
+        std::thread::sleep(LINGER);
+        batch.extend(jobs.try_iter().take(BATCH - 1));
         write(store, batch);
     }
 }
 
+/// Keeps what was said, and tells each record the branch that it is.
+fn transcribe(store: &Store, batch: &mut [(Job, OwnedSemaphorePermit)]) {
+    let all: Vec<_> =
+        batch.iter().filter_map(|(job, _)| job.said.as_ref().map(|said| (&job.store, said))).collect();
+    let mut branches = Said::keep(store, &all).into_iter();
+    for (job, _) in batch {
+        match job.said.take().and_then(|_| branches.next()) {
+            Some(Ok(branch)) => job.exchange.head.branch = Some(branch),
+            Some(Err(error)) => tracing::error!(%error, "what was said in a request could not be kept"),
+            None => {}
+        }
+    }
+}
+
 fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
+    transcribe(store, &mut batch);
     for (job, _) in &mut batch {
         for work in job.after.drain(..) {
             if let Err(error) = work(&job.store, &mut job.exchange) {
@@ -203,7 +219,7 @@ mod tests {
             let mut exchange = Box::new(blank("", Timestamp::from_millis(0), "ada", Wire::Chat));
             exchange.rehydrations = vec![entry.clone(); entries];
             let store = store.user("ada").unwrap();
-            weight(&Job { store, exchange, spent: None, after: Vec::new(), bytes })
+            weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes })
         };
         assert_eq!((weighed(0, 0), weighed(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
         assert_eq!(weighed(4_096, 1 << 10), RECORD_KIB + 1_025);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use larder_core::hash::ContentHash;
 use larder_core::pointer::Pointer;
 use larder_core::policy::{Item, Stands, Window};
-use larder_store::{StoreError, TranscriptMessage, UserStore};
+use larder_store::{NewTranscript, Store, StoreError, TranscriptMessage, UserStore};
 
 use crate::gateway::describe::role;
 use crate::json::{self, Edit};
@@ -61,23 +61,43 @@ impl Transcript {
         self.body.len()
     }
 
-    /// Keeps it with the reply; gives the branch of the conversation that it is.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn keep(&self, store: &UserStore, session: &str, reply: Option<&[u8]>) -> Result<u32, StoreError> {
-        let messages: Vec<TranscriptMessage<'_>> = self
-            .lines
+    fn messages(&self) -> Vec<TranscriptMessage<'_>> {
+        let messages = self.lines.iter().map(|line| TranscriptMessage {
+            identity: line.identity,
+            role: line.role,
+            raw: self.body.get(line.raw.clone()).unwrap_or_default(),
+            sent: line.sent.as_deref().map(str::as_bytes),
+            pointers: &line.pointers,
+        });
+        messages.collect()
+    }
+}
+
+/// A transcript with its conversation and the reply, to be kept when the request has ended.
+pub struct Said {
+    /// The conversation.
+    pub session: String,
+    /// The messages of the request.
+    pub transcript: Transcript,
+    /// What its client was told.
+    pub reply: Option<Vec<u8>>,
+}
+
+impl Said {
+    /// Keeps many; gives the branches of their conversations that they are.
+    pub fn keep(store: &Store, all: &[(&UserStore, &Self)]) -> Vec<Result<u32, StoreError>> {
+        let messages: Vec<_> = all.iter().map(|(_, said)| said.transcript.messages()).collect();
+        let batch: Vec<_> = all
             .iter()
-            .map(|line| TranscriptMessage {
-                identity: line.identity,
-                role: line.role,
-                raw: self.body.get(line.raw.clone()).unwrap_or_default(),
-                sent: line.sent.as_deref().map(str::as_bytes),
-                pointers: &line.pointers,
+            .zip(&messages)
+            .map(|((store, said), messages)| NewTranscript {
+                store,
+                session: &said.session,
+                messages,
+                reply: said.reply.as_deref(),
             })
             .collect();
-        Ok(store.append_transcript(session, &messages, reply)?.branch)
+        store.append_transcripts(&batch).into_iter().map(|place| Ok(place?.branch)).collect()
     }
 }
 

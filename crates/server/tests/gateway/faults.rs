@@ -121,7 +121,8 @@ async fn two_gateways_over_one_store_agree() {
     let seen = one.seen();
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].body, seen[1].body);
-    assert_eq!(other.stop().await.0.len() + one.stop().await.0.len(), 3, "the last one sees both records");
+    other.stop().await;
+    assert_eq!(one.stop().await.0.len(), 2, "the last one sees both records");
 }
 
 #[tokio::test]

@@ -9,9 +9,10 @@ use rusqlite::{OptionalExtension, Transaction};
 use super::{
     ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, path,
 };
+use crate::contents::{Desk, MAX_ROW_BYTES};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
-use crate::store::UserStore;
+use crate::store::{Store, UserStore};
 use crate::user;
 
 /// Stands for a history, or for the form in which a message went upstream.
@@ -42,7 +43,90 @@ struct Plan {
     known: usize,
 }
 
+/// A history to be recorded with others.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTranscript<'a> {
+    /// Whose it is.
+    pub store: &'a UserStore,
+    /// The session that it belongs to.
+    pub session: &'a str,
+    /// Its messages.
+    pub messages: &'a [TranscriptMessage<'a>],
+    /// The reply to it.
+    pub reply: Option<&'a [u8]>,
+}
+
+impl<'a> History<'a> {
+    fn of(messages: &'a [TranscriptMessage<'a>], reply: Option<&'a [u8]>) -> Self {
+        Self { messages, reply, chains: chains(messages), views: messages.iter().map(view).collect() }
+    }
+}
+
+impl NewTranscript<'_> {
+    /// Whether all that it may name are rows of the index.
+    fn is_small(&self) -> bool {
+        let contents =
+            self.messages.iter().flat_map(|message| std::iter::once(message.raw).chain(message.sent));
+        contents.chain(self.reply).all(|content| content.len() <= MAX_ROW_BYTES)
+    }
+}
+
+impl Store {
+    /// As [`UserStore::append_transcript`] for each, where it can be in one transaction. Each succeeds or fails by itself.
+    pub fn append_transcripts(
+        &self,
+        batch: &[NewTranscript<'_>],
+    ) -> Vec<Result<TranscriptPlace, StoreError>> {
+        let alone = |new: &NewTranscript<'_>| {
+            (new.messages.is_empty() || !new.is_small())
+                .then(|| new.store.append_transcript(new.session, new.messages, new.reply))
+        };
+        let mut places: Vec<_> = batch.iter().map(alone).collect();
+        if places.iter().all(Option::is_some) {
+            return places.into_iter().flatten().collect();
+        }
+        let done = self.index().write_unsynced(|tx| {
+            let mut desk = Desk::default();
+            for (place, new) in places.iter_mut().zip(batch).filter(|(place, _)| place.is_none()) {
+                tx.prepare_cached("SAVEPOINT history")?.execute([])?;
+                let appended = new.store.append_within(tx, new, &mut desk);
+                let undone = appended.is_err();
+                *place = Some(appended);
+                if undone {
+                    tx.prepare_cached("ROLLBACK TO history")?.execute([])?;
+                    desk = Desk::default();
+                }
+                tx.prepare_cached("RELEASE history")?.execute([])?;
+            }
+            Ok(())
+        });
+        match done {
+            Ok(()) => places.into_iter().flatten().collect(),
+            // Nothing of the transaction stands: each is tried by itself, and says what fails.
+            Err(_) => batch
+                .iter()
+                .map(|new| new.store.append_transcript(new.session, new.messages, new.reply))
+                .collect(),
+        }
+    }
+}
+
 impl UserStore {
+    fn append_within(
+        &self,
+        tx: &Transaction<'_>,
+        new: &NewTranscript<'_>,
+        desk: &mut Desk,
+    ) -> Result<TranscriptPlace, StoreError> {
+        user::check_name("session id", new.session)?;
+        self.require_staying(tx)?;
+        let history = History::of(new.messages, new.reply);
+        let plan = self.plan(tx, new.session, &history)?;
+        self.keep_rows(tx, plan.payloads(&history).into_iter(), desk)?;
+        let added = self.insert_plan(tx, new.session, &history, &plan)?;
+        Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
+    }
+
     /// Records a history, of which only what is new is stored, and the reply to it; all in one transaction.
     ///
     /// A history that is known whole adds nothing but its reply. The lines survive the end of the process; they
@@ -58,8 +142,7 @@ impl UserStore {
         if messages.is_empty() {
             return Ok(TranscriptPlace { branch: 0, messages: 0, added: 0 });
         }
-        let history =
-            History { messages, reply, chains: chains(messages), views: messages.iter().map(view).collect() };
+        let history = History::of(messages, reply);
         loop {
             let plan = self.index().read(|tx| self.plan(tx, session, &history))?;
             let placed = self.place(&plan.payloads(&history))?;
@@ -106,7 +189,7 @@ impl UserStore {
     }
 
     /// How many messages from the beginning are known, and the branch that holds the last of them. What is known of a
-    /// history is its beginning, so halving finds it.
+    /// history is its beginning, and mostly all but the last few: longer and longer steps back, then halving, find it.
     fn known(
         &self,
         tx: &Transaction<'_>,
@@ -116,9 +199,11 @@ impl UserStore {
         let mut query = tx.prepare_cached(
             "SELECT branch FROM transcript_lines WHERE user = ?1 AND session = ?2 AND chain = ?3",
         )?;
-        let (mut low, mut high, mut on) = (0, chains.len(), None);
+        let (mut low, mut high, mut on, mut step) = (0, chains.len(), None, 1);
         while low < high {
-            let middle = low + (high - low).div_ceil(2);
+            let halving = on.is_some() || step >= high;
+            let middle = if halving { low + (high - low).div_ceil(2) } else { high + 1 - step };
+            step *= 2;
             let Some(chain) = chains.get(middle - 1) else { break };
             match query.query_row((self.user(), session, chain), |row| row.get(0)).optional()? {
                 Some(branch) => (low, on) = (middle, Some(branch)),

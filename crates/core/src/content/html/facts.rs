@@ -35,6 +35,22 @@ enum Fact {
 
 const FACTS: usize = 13;
 
+const NAMES: [(Fact, &str); FACTS] = [
+    (Fact::Title, "title"),
+    (Fact::Site, "site"),
+    (Fact::Author, "author"),
+    (Fact::Published, "published"),
+    (Fact::Modified, "modified"),
+    (Fact::Price, "price"),
+    (Fact::Currency, "currency"),
+    (Fact::Availability, "availability"),
+    (Fact::Brand, "brand"),
+    (Fact::Rating, "rating"),
+    (Fact::Reviews, "reviews"),
+    (Fact::Address, "address"),
+    (Fact::Description, "description"),
+];
+
 fn is_canonical(tag: &str) -> bool {
     attribute(tag, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
 }
@@ -71,6 +87,21 @@ impl Facts {
         }
         facts.set(Fact::Title, html_title.unwrap_or_default());
         facts
+    }
+
+    /// Every fact that is known, by its name.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        NAMES.into_iter().filter_map(|(fact, name)| Some((name, self.get(fact)?)))
+    }
+
+    /// The page's title.
+    pub(super) fn title(&self) -> Option<&str> {
+        self.get(Fact::Title)
+    }
+
+    /// What its site calls itself.
+    pub(super) fn site(&self) -> Option<&str> {
+        self.get(Fact::Site)
     }
 
     /// The address that the page gives as its own.

@@ -2,14 +2,18 @@
 //!
 //! Knows which of the parts does what; how a text is shortened further, it leaves to the choosing common to all.
 
+mod capture;
 mod entities;
 mod facts;
+mod linked_data;
 mod main_text;
 mod outline;
 mod retell;
 mod scan;
+mod tables;
 mod trim;
 
+pub use self::capture::{WebPage, web_page};
 use self::facts::Facts;
 use self::retell::{Page, Readable};
 use super::frame::{Condenser, Draft, Job, Manner};

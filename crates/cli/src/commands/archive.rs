@@ -1,0 +1,26 @@
+//! `larder archive`: old turns of a user move to the archive.
+
+use larder::turn::TurnHost;
+use larder_core::document::Timestamp;
+
+use crate::args::Format;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+
+pub async fn run(context: &Context) -> Result<(), CliError> {
+    let store = context.whole_store()?;
+    let documents = TurnHost::documents(&store, &context.config).await?;
+    let now = i64::try_from(store.now().as_millis()).ok().and_then(Timestamp::from_millis);
+    let now = now
+        .ok_or_else(|| CliError::Fixable("the clock stands after the year 9999; set it right".to_owned()))?;
+    let report = documents.archive(&context.global.user, now).await?;
+    if context.global.format == Format::Json {
+        return output::json(&report);
+    }
+    output::line(&format!(
+        "{} turns moved to the archive; links in {} other documents follow them",
+        report.turns.len(),
+        report.relinked
+    ))
+}

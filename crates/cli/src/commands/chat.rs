@@ -1,0 +1,60 @@
+//! `larder chat`: a conversation, each line of which is a turn.
+
+use std::process::ExitCode;
+
+use crate::args::{ChatArgs, Format};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+use crate::turns::{Desk, Ended, request};
+
+pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError> {
+    let mut request = request(String::new(), &args.place)?;
+    let desk = Desk::open(context, &args.flags).await?;
+    let session = request.session.get_or_insert_with(|| new_session(&desk)).clone();
+    desk.tell_interrupted()?;
+    let interactive = output::is_interactive();
+    if interactive {
+        output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
+    }
+    let mut outcome = None;
+    loop {
+        if interactive {
+            output::say("\nyou:");
+        }
+        // The last turn is summarized while the user thinks of the next question, which finds it summarized.
+        let summary = async {
+            if let Some(outcome) = outcome.take() {
+                desk.conclude(&outcome).await;
+            }
+        };
+        let line = tokio::select! {
+            (line, ()) = async { tokio::join!(desk.keyboard.line(), summary) } => line?,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        let Some(line) = line else { break };
+        if line.trim().is_empty() {
+            continue;
+        }
+        request.query = line;
+        match desk.run(&request).await {
+            Ok(Ended::Outcome(ended)) => {
+                desk.print(&ended)?;
+                outcome = Some(*ended);
+            }
+            Ok(Ended::Stopped) => {}
+            // A provider may be back for the next question; the turn can go on later.
+            Err(error) if interactive => output::error(&error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    if interactive && context.global.format == Format::Plain {
+        output::say(&format!("`larder chat --session {session}` goes on with this conversation"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A name that no other conversation of this user has.
+fn new_session(desk: &Desk<'_>) -> String {
+    format!("chat-{}", desk.turns.engine.store.store().now().as_millis())
+}

@@ -1,0 +1,33 @@
+//! `larder forget`: everything of a user goes.
+
+use larder::turn::TurnHost;
+use serde_json::json;
+
+use crate::args::Format;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::keyboard::Keyboard;
+use crate::output;
+
+pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError> {
+    let agreed = yes || (output::is_interactive() && confirm(who).await?);
+    if !agreed {
+        let words = format!(
+            "nothing was removed: what is kept for {who} cannot be brought back; give --yes to remove it"
+        );
+        return Err(CliError::Fixable(words));
+    }
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
+    documents.forget(who).await?;
+    if context.global.format == Format::Json {
+        return output::json(&json!({"forgotten": who}));
+    }
+    output::say(&format!("nothing of {who} is left"));
+    Ok(())
+}
+
+async fn confirm(who: &str) -> Result<bool, CliError> {
+    output::say(&format!("Remove every document, turn, run, pointer and key of {who}? [y/N]"));
+    let line = Keyboard::default().line().await?;
+    Ok(line.is_some_and(|line| matches!(line.trim(), "y" | "Y" | "yes")))
+}

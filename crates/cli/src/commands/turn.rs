@@ -1,0 +1,144 @@
+//! `larder turn`: a question through all phases; turns that were interrupted, and those there are.
+
+use std::process::ExitCode;
+
+use larder::turn::TurnHost;
+use larder_core::document::VaultPath;
+use larder_store::{TurnRow, UserDocuments};
+use serde_json::{Value, json};
+
+use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+use crate::turns::{Desk, request, shortened, told};
+
+/// Characters of `archived` and the longest status in a list.
+const STATUS: usize = 8;
+
+pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError> {
+    match (args.command, args.query) {
+        (Some(TurnCommand::Resume { number, flags }), _) => resume(context, number, &flags).await,
+        (Some(TurnCommand::List { limit }), _) => list(context, limit).await,
+        (Some(TurnCommand::Show { number, file }), _) => show(context, number, &file).await,
+        (None, Some(query)) => {
+            let request = request(query, &args.place)?;
+            let desk = Desk::open(context, &args.flags).await?;
+            desk.tell_interrupted()?;
+            let ended = desk.run(&request).await?;
+            desk.finish(ended).await
+        }
+        (None, None) => Err(CliError::Usage("expected a question".to_owned())),
+    }
+}
+
+async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Result<ExitCode, CliError> {
+    let documents = documents(context).await?;
+    let number = match number {
+        Some(number) => number,
+        None => match documents.interrupted()?.as_slice() {
+            [] => {
+                output::say("no turn was interrupted");
+                if context.global.format == Format::Json {
+                    output::json(&Value::Null)?;
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            [draft] => draft.number,
+            drafts => {
+                let lines: Vec<String> = drafts.iter().map(|draft| format!("\n  {}", told(draft))).collect();
+                return Err(CliError::Usage(format!("say which turn goes on:{}", lines.concat())));
+            }
+        },
+    };
+    let desk = Desk::open(context, flags).await?;
+    let ended = desk.resume(number).await?;
+    desk.finish(ended).await
+}
+
+async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
+    let documents = documents(context).await?;
+    let drafts = documents.drafts()?;
+    let turns = documents.recent_turns(limit, None)?;
+    if context.global.format == Format::Json {
+        let draft = |draft: &larder_store::DraftSummary| {
+            json!({
+                "number": draft.number, "query": draft.query, "phase": draft.phase, "created_at": draft.created_at,
+                "running": documents.is_held(draft.number),
+            })
+        };
+        let drafts: Vec<Value> = drafts.iter().map(draft).collect();
+        output::json(&json!({"unfinished": drafts, "turns": turns}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for draft in drafts {
+        if documents.is_held(draft.number) {
+            output::say(&format!("turn {} is under way: {}", draft.number, draft.query));
+        } else {
+            output::say(&format!("{}; `larder turn resume {}` goes on", told(&draft), draft.number));
+        }
+    }
+    if turns.is_empty() {
+        output::say("no turns are kept here");
+    }
+    for turn in turns {
+        output::line(&line(&turn))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(turn: &TurnRow) -> String {
+    let status = if turn.archived { "archived".to_owned() } else { turn.status.to_string() };
+    let query: Vec<&str> = turn.query.split_whitespace().collect();
+    let query = shortened(&query.join(" "));
+    format!("{:>6} {} {status:<STATUS$} {query}", turn.number, turn.created_at)
+}
+
+/// A document of a committed turn, or of one under way as it was saved last.
+async fn show(context: &Context, number: u32, file: &str) -> Result<ExitCode, CliError> {
+    let documents = documents(context).await?;
+    let (folder, files, bytes) = match documents.turn(number)? {
+        Some(turn) => committed(&documents, &turn, file).await?,
+        None => match documents.draft(number)? {
+            Some(mut draft) => {
+                let files = draft.files.keys().cloned().collect();
+                (draft.place.folder().to_owned(), files, draft.files.remove(file))
+            }
+            None => {
+                return Err(CliError::Fixable(format!("there is no turn {number}; see `larder turn list`")));
+            }
+        },
+    };
+    let Some(bytes) = bytes else {
+        let words = format!("turn {number} has no {file}; it has {}", files.join(", "));
+        return Err(CliError::Fixable(words));
+    };
+    if context.global.format == Format::Json {
+        let text = String::from_utf8(bytes).ok();
+        output::json(&json!({"turn": number, "folder": folder, "files": files, "file": file, "text": text}))?;
+    } else {
+        output::bytes(&bytes)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn committed(
+    documents: &UserDocuments,
+    turn: &TurnRow,
+    file: &str,
+) -> Result<(String, Vec<String>, Option<Vec<u8>>), CliError> {
+    let folder = turn.context.folder().to_owned();
+    let inside = |path: VaultPath| path.as_str().strip_prefix(&folder).map(|name| name[1..].to_owned());
+    let files: Vec<String> = documents.list(&folder).await?.into_iter().filter_map(inside).collect();
+    let path = VaultPath::new(&format!("{folder}/{file}")).filter(|_| files.iter().any(|name| name == file));
+    let bytes = match path {
+        Some(path) => documents.read(&path).await?,
+        None => None,
+    };
+    Ok((folder, files, bytes))
+}
+
+async fn documents(context: &Context) -> Result<UserDocuments, CliError> {
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
+    Ok(documents.user(&context.global.user)?)
+}

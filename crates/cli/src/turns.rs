@@ -1,0 +1,201 @@
+//! What `larder turn` and `larder chat` share: opening, running until it ends or is stopped, asking, printing.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder::executor::Silent;
+use larder::tools::Confirm;
+use larder::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
+use larder_core::document::{Mode, TurnStatus};
+use larder_store::DraftSummary;
+
+use self::confirm::{Always, Asking, Refusing};
+use self::watch::Watch;
+use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::keyboard::Keyboard;
+use crate::output;
+
+mod confirm;
+mod watch;
+
+/// What shells expect of a program that Ctrl-C stopped.
+const STOPPED: u8 = 130;
+
+/// A turn's end, as far as it was waited for.
+pub enum Ended {
+    Outcome(Box<TurnOutcome>),
+    /// Ctrl-C; the turn is a draft.
+    Stopped,
+}
+
+/// Everything that turns need, with somebody to ask and to watch.
+pub struct Desk<'a> {
+    context: &'a Context,
+    pub turns: Turns,
+    pub keyboard: Arc<Keyboard>,
+    watch: Watch,
+}
+
+impl<'a> Desk<'a> {
+    pub async fn open(context: &'a Context, flags: &TurnFlags) -> Result<Self, CliError> {
+        context.ensure_weights(flags.yes).await?;
+        let store = context.whole_store()?;
+        let user = store.user(&context.global.user)?;
+        let engine = context.engine_over(context.project()?, user, context.config.policy())?;
+        let (mut host, problems) = TurnHost::open(&store, &context.config).await?;
+        for problem in problems {
+            output::say(&format!("note: {problem}"));
+        }
+        let limits = &mut host.limits;
+        limits.tokens = flags.max_tokens.or(limits.tokens);
+        limits.cost = flags.max_cost.or(limits.cost);
+        limits.time = flags.max_time.map(Duration::from_secs).or(limits.time);
+        let (keyboard, watch) = (Arc::new(Keyboard::default()), Watch::new());
+        let confirm: Arc<dyn Confirm> = match (flags.yes, output::is_interactive()) {
+            (true, _) => Arc::new(Always),
+            (false, true) => Arc::new(Asking::new(Arc::clone(&keyboard), watch.clone())),
+            (false, false) => Arc::new(Refusing),
+        };
+        let turns = host.turns(engine, confirm)?;
+        Ok(Self { context, turns, keyboard, watch })
+    }
+
+    /// Runs a turn until it ends or is stopped.
+    pub async fn run(&self, request: &TurnRequest) -> Result<Ended, CliError> {
+        self.until_stopped(self.turns.run(request, &self.watch)).await
+    }
+
+    /// Goes on with a turn until it ends or is stopped.
+    pub async fn resume(&self, number: u32) -> Result<Ended, CliError> {
+        self.until_stopped(self.turns.resume(number, &self.watch)).await
+    }
+
+    async fn until_stopped(
+        &self,
+        turn: impl Future<Output = Result<TurnOutcome, TurnError>>,
+    ) -> Result<Ended, CliError> {
+        let ended = tokio::select! {
+            outcome = turn => Some(outcome),
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        self.watch.done();
+        match ended {
+            Some(outcome) => Ok(Ended::Outcome(Box::new(outcome?))),
+            None => {
+                let number = self.watch.turn();
+                output::say(&format!("stopped; `larder turn resume {number}` goes on"));
+                Ok(Ended::Stopped)
+            }
+        }
+    }
+
+    /// Prints how a turn ended: what the user gets on standard output, what it took on standard error.
+    pub fn print(&self, outcome: &TurnOutcome) -> Result<(), CliError> {
+        if self.context.global.format == Format::Json {
+            return output::json(outcome);
+        }
+        if let Some(text) = outcome.answer.as_ref().or(outcome.question.as_ref()) {
+            output::line(text)?;
+        }
+        if let (TurnStatus::Failed, Some(reason)) = (outcome.status, &outcome.reason) {
+            output::error(&format!("no answer: {reason}"));
+        }
+        output::say(&output::dim(&facts(outcome)));
+        Ok(())
+    }
+
+    /// Has an answered turn summarized. What was answered stands whatever becomes of it.
+    pub async fn conclude(&self, outcome: &TurnOutcome) {
+        if let Err(error) = self.turns.conclude(outcome, &Silent).await {
+            tracing::warn!("{error}");
+        }
+    }
+
+    /// Prints an end and has the turn summarized; gives the exit code.
+    pub async fn finish(&self, ended: Ended) -> Result<ExitCode, CliError> {
+        let Ended::Outcome(outcome) = ended else { return Ok(ExitCode::from(STOPPED)) };
+        self.print(&outcome)?;
+        tokio::select! {
+            () = self.conclude(&outcome) => {}
+            // The turn is whole without its summary.
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        Ok(code(outcome.status))
+    }
+
+    /// Says which turns wait to be gone on with.
+    pub fn tell_interrupted(&self) -> Result<(), CliError> {
+        for draft in self.turns.documents.interrupted()? {
+            output::say(&format!("note: {}; `larder turn resume {}` goes on", told(&draft), draft.number));
+        }
+        Ok(())
+    }
+}
+
+/// A turn that was interrupted, in words.
+pub fn told(draft: &DraftSummary) -> String {
+    let query: Vec<&str> = draft.query.split_whitespace().collect();
+    let phase =
+        draft.phase.map_or_else(|| "before phase 0".to_owned(), |phase| format!("after phase {phase}"));
+    format!("turn {} was interrupted {phase}: {}", draft.number, shortened(&query.join(" ")))
+}
+
+/// The beginning of a text in a line.
+pub fn shortened(text: &str) -> String {
+    /// Characters of a line that a text may take.
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// What is asked, as it was typed.
+pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError> {
+    let mode = match place.mode {
+        ModeArg::Chat => Mode::Chat,
+        ModeArg::Code => Mode::Code,
+    };
+    let workspace = match (&place.workspace, mode) {
+        (Some(_), Mode::Chat) => {
+            return Err(CliError::Usage("--workspace needs --mode code".to_owned()));
+        }
+        (None, Mode::Chat) => None,
+        (folder, Mode::Code) => Some(folder.clone().unwrap_or_else(|| PathBuf::from("."))),
+    };
+    // A turn may go on from another folder.
+    let real = |path: PathBuf| path.canonicalize().map_err(|source| CliError::Read { path, source });
+    Ok(TurnRequest {
+        query,
+        mode,
+        session: place.session.clone(),
+        workspace: workspace.map(real).transpose()?,
+    })
+}
+
+fn code(status: TurnStatus) -> ExitCode {
+    if status == TurnStatus::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn facts(outcome: &TurnOutcome) -> String {
+    let calls = match outcome.tool_calls {
+        0 => String::new(),
+        1 => " · 1 call of a tool".to_owned(),
+        many => format!(" · {many} calls of tools"),
+    };
+    let cost = outcome.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
+    format!(
+        "turn {} · {} · {}{calls} · {} tokens in, {} out{cost} · {:.1} s",
+        outcome.turn,
+        outcome.status,
+        outcome.folder,
+        outcome.usage.input,
+        outcome.usage.output,
+        outcome.latency_ms as f64 / 1000.0
+    )
+}

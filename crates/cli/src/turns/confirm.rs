@@ -1,0 +1,71 @@
+//! Who lets dangerous calls through: the user at the terminal, a flag, or nobody.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use larder::tools::Confirm;
+
+use super::watch::Watch;
+use crate::keyboard::Keyboard;
+use crate::output;
+
+/// `--yes`.
+pub struct Always;
+
+impl Confirm for Always {
+    fn confirm<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, bool> {
+        async { true }.boxed()
+    }
+}
+
+/// There is nobody to ask; whoever reads the output later sees what was refused, and why.
+pub struct Refusing;
+
+impl Confirm for Refusing {
+    fn confirm<'a>(&'a self, _: &'a str, what: &'a str) -> BoxFuture<'a, bool> {
+        output::say(&format!("refused: {}; nobody can be asked here, and --yes is not given", visible(what)));
+        async { false }.boxed()
+    }
+}
+
+/// Asks the user; whatever is not yes is no.
+pub struct Asking {
+    keyboard: Arc<Keyboard>,
+    watch: Watch,
+}
+
+impl Asking {
+    pub fn new(keyboard: Arc<Keyboard>, watch: Watch) -> Self {
+        Self { keyboard, watch }
+    }
+}
+
+impl Confirm for Asking {
+    fn confirm<'a>(&'a self, _: &'a str, what: &'a str) -> BoxFuture<'a, bool> {
+        async move {
+            self.watch.pause();
+            output::say(&format!("{}\nallow this? [y/N]", visible(what)));
+            let line = self.keyboard.line().await;
+            self.watch.go_on();
+            matches!(line, Ok(Some(line)) if matches!(line.trim(), "y" | "Y" | "yes"))
+        }
+        .boxed()
+    }
+}
+
+/// A call as the user must see it: nothing in it moves the cursor or hides what stands before it.
+fn visible(what: &str) -> String {
+    let shown =
+        |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
+    what.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_hidden_from_who_is_asked() {
+        assert_eq!(visible("run(\"rm\")\r\u{1b}[2Kls"), "run(\"rm\")\\r\\u{1b}[2Kls");
+    }
+}

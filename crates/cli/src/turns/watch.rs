@@ -1,0 +1,126 @@
+//! A turn as it goes on: phases, tools and tokens on standard error where that is a terminal, else in the log.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use larder::turn::{TurnEvent, TurnObserver};
+
+use crate::output;
+
+/// Time between two steps of the spinner.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Shows turns. Clones show the same.
+#[derive(Clone)]
+pub struct Watch {
+    bar: ProgressBar,
+    turn: Arc<AtomicU32>,
+    tokens: Arc<AtomicU64>,
+    /// The name of the phase under way.
+    phase: Arc<Mutex<String>>,
+}
+
+impl Watch {
+    pub fn new() -> Self {
+        let bar = ProgressBar::hidden().with_style(ProgressStyle::default_spinner());
+        Self { bar, turn: Arc::default(), tokens: Arc::default(), phase: Arc::default() }
+    }
+
+    /// The number of the turn that began last.
+    pub fn turn(&self) -> u32 {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    /// Clears the line.
+    pub fn done(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    /// Makes way for something that is asked.
+    pub fn pause(&self) {
+        self.done();
+    }
+
+    /// Moves again.
+    pub fn go_on(&self) {
+        if std::io::stderr().is_terminal() {
+            self.bar.reset();
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+
+    fn start(&self) {
+        self.tokens.store(0, Ordering::Relaxed);
+        self.go_on();
+    }
+
+    fn show(&self, line: &str) {
+        if self.bar.is_hidden() {
+            tracing::info!("{line}");
+        } else {
+            self.bar.suspend(|| output::say(&output::dim(line)));
+        }
+    }
+
+    fn now(&self, what: &str) {
+        let tokens = self.tokens.load(Ordering::Relaxed);
+        self.bar.set_message(format!("{what} · {tokens} tokens so far"));
+    }
+
+    fn phase_done(&self, number: u8, tokens: u64, millis: u64, text: &str) {
+        self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        let seconds = millis as f64 / 1000.0;
+        let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner).replace('_', " ");
+        self.show(&format!("{number} {phase}: {} · {tokens} tokens · {seconds:.1} s", line(text)));
+    }
+}
+
+/// A text that others may have written, in a line that does nothing to a terminal.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    super::shortened(&words.join(" ")).chars().filter(|char| !char.is_control()).collect()
+}
+
+impl TurnObserver for Watch {
+    fn event(&self, event: &TurnEvent) {
+        match event {
+            TurnEvent::Started { turn, folder } => {
+                self.turn.store(*turn, Ordering::Relaxed);
+                self.start();
+                self.show(&format!("turn {turn} in {folder}"));
+            }
+            TurnEvent::Phase { number, name, attempt } => {
+                let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+                self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone_from(name);
+                self.now(&format!("{number} {name}{again}"));
+            }
+            TurnEvent::PhaseDone { number, tokens, millis, text } => {
+                self.phase_done(*number, *tokens, *millis, text);
+            }
+            TurnEvent::Tool { call } => {
+                self.now(&line(call));
+                self.show(&format!("  {}", line(call)));
+            }
+            TurnEvent::ToolDone { status, summary, bytes, millis } => {
+                self.show(&format!("    {status} {} · {bytes} bytes · {millis} ms", line(summary)));
+            }
+            TurnEvent::Compacted { section, from, to } => {
+                self.show(&format!("  §{section} condensed from {from} to {to} tokens"));
+            }
+            TurnEvent::Warning { text } => {
+                self.bar.suspend(|| output::say(&format!("warning: {}", line(text))));
+            }
+            // What came of it is printed at the end, or stands in the line of its phase.
+            TurnEvent::Gathered { .. }
+            | TurnEvent::Answer { .. }
+            | TurnEvent::Clarify { .. }
+            | TurnEvent::Finished { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The one place where a prompt leaves for a model.
+
+use std::time::Duration;
+
+use larder_core::pack::Pack;
+use larder_models::chat::{ChatReply, ChatRequest, ModelError};
+use larder_models::table::Capability;
+
+use super::evidence::{citing, shown};
+use super::{Candidate, Progress, Purpose};
+use crate::engine::Engine;
+use crate::prepare::Prepared;
+
+impl Engine {
+    /// Asks a candidate. A run with a substitute waits no longer than its own limit.
+    pub(super) async fn call(
+        &self,
+        progress: &Progress<'_>,
+        candidate: &Candidate,
+        prepared: &Prepared,
+        pack: &Pack,
+    ) -> Result<ChatReply, ModelError> {
+        let recipe = progress.recipe;
+        let model = self.models.chat(&candidate.name)?;
+        let enforced = candidate.spec.can(Capability::JsonSchema);
+        let request = ChatRequest {
+            model: candidate.spec.id.clone(),
+            messages: pack.messages.clone(),
+            tools: Vec::new(),
+            schema: recipe.output.schema.as_ref().filter(|_| enforced).map(|schema| {
+                if recipe.gates.evidence_required {
+                    citing(schema, &shown(pack, &prepared.citable))
+                } else {
+                    schema.clone()
+                }
+            }),
+            max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
+            temperature: candidate.temperature,
+            timeout: Duration::from_millis(recipe.gates.timeout_ms).max(candidate.spec.timeout),
+            stable_messages: pack.stable_messages,
+            thinking_budget: None,
+        };
+        if !progress.purpose.has_substitute() {
+            return model.chat(&request).await;
+        }
+        let mut after = request.timeout;
+        if let Purpose::Condensing { until: Some(until) } = progress.purpose {
+            after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
+        }
+        let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
+        tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
+    }
+}

@@ -1,0 +1,222 @@
+//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap; dividing into stretches.
+//! Pure; knows the forms of documents, not how they are found.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use larder_core::content::sections::{SectionId, Sections};
+use larder_core::document::VaultPath;
+use larder_core::document::links::Outline;
+use larder_core::tokens::Counter;
+use serde_json::{Map, Value};
+
+/// A stretch ends at a blank line or heading from this many bytes on …
+const SHORT: usize = 300;
+/// … and at any line from this many.
+const LONG: usize = 1_200;
+/// Between what does not stand together.
+const GAP: &str = "\n[…]\n";
+
+/// What was taken out of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Extract {
+    /// As it stands there, gaps marked.
+    pub(super) text: String,
+    /// The sections that were found, as they were asked for; empty if the document is given whole.
+    pub(super) sections: Vec<String>,
+    /// Where it stands in the document, in bytes.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// Sections that are not there.
+    pub(super) missing: Vec<String>,
+}
+
+/// The sections `wanted` of the document at `path`; all of it but its frontmatter if none is wanted, or if none is
+/// there. A section of `context.md` is given in its newest version (C8), a JSON document by its keys.
+pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extract {
+    let wanted: Vec<&String> = wanted.iter().filter(|name| !name.trim().is_empty()).collect();
+    if path.name().ends_with(".json") {
+        return keys(text, &wanted);
+    }
+    let body = Sections::of(text).frontmatter.end;
+    let mut taken = Extract::default();
+    if !wanted.is_empty() {
+        let index = Contents::of(text);
+        for name in wanted {
+            match index.find(name) {
+                Some(range) => {
+                    taken.sections.push(name.clone());
+                    taken.ranges.push(range);
+                }
+                None => taken.missing.push(name.clone()),
+            }
+        }
+    }
+    if taken.ranges.is_empty() {
+        taken.ranges.push(body..text.len());
+    }
+    taken.ranges = merged(taken.ranges);
+    let pieces: Vec<&str> = taken.ranges.iter().map(|range| &text[range.clone()]).collect();
+    taken.text = pieces.join(GAP);
+    taken
+}
+
+/// Ranges in order, those that touch made one.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The values of a JSON document's keys, at its top or one level below it.
+fn keys(text: &str, wanted: &[&String]) -> Extract {
+    let whole = || Extract {
+        text: text.to_owned(),
+        ranges: std::iter::once(0..text.len()).collect(),
+        ..Extract::default()
+    };
+    let Ok(Value::Object(object)) = serde_json::from_str(text) else { return whole() };
+    let mut taken = Extract::default();
+    let mut shown = Map::new();
+    for &name in wanted {
+        let found = object.iter().find(|(key, _)| plain(key) == plain(name));
+        match found {
+            Some((key, value)) => {
+                shown.insert(key.clone(), value.clone());
+                taken.sections.push(name.clone());
+            }
+            None => taken.missing.push(name.clone()),
+        }
+    }
+    if shown.is_empty() {
+        return Extract { missing: taken.missing, ..whole() };
+    }
+    taken.text = serde_json::to_string_pretty(&Value::Object(shown)).unwrap_or_default();
+    taken
+}
+
+/// Where sections, headings and blocks of a note stand.
+struct Contents {
+    sections: Sections,
+    outline: Outline,
+}
+
+impl Contents {
+    fn of(text: &str) -> Self {
+        Self { sections: Sections::of(text), outline: Outline::of(text) }
+    }
+
+    /// `§4`, `tool_execution`, `4. Tool Execution`, a heading of the note or a part of it, `^claim-001`.
+    fn find(&self, name: &str) -> Option<Range<usize>> {
+        let name = name.trim().trim_start_matches('#').trim();
+        if name.starts_with('^') {
+            return self.outline.find(name);
+        }
+        if let Some(section) = section_of(name).and_then(|id| self.sections.newest(id)) {
+            return Some(section.range.clone());
+        }
+        let wanted = plain(name);
+        let same = |heading: &str| plain(heading) == wanted;
+        let holds = |heading: &str| !wanted.is_empty() && plain(heading).contains(&wanted);
+        self.heading(same).or_else(|| self.outline.find(name)).or_else(|| self.heading(holds))
+    }
+
+    /// The heading that fits: in `context.md` the last, whose section is the newest; else the first.
+    fn heading(&self, fits: impl Fn(&str) -> bool) -> Option<Range<usize>> {
+        let mut headings = self.outline.headings.iter().filter(|heading| fits(&heading.text));
+        let found = if self.sections.sections.is_empty() { headings.next() } else { headings.next_back() };
+        found.map(|heading| heading.section.clone())
+    }
+}
+
+/// The section of `context.md` that a name means, by selector, heading, or heading without its number.
+fn section_of(name: &str) -> Option<SectionId> {
+    let selector = name.split_whitespace().next().unwrap_or_default().trim_end_matches(['.', ':']);
+    let by_selector =
+        SectionId::from_selector(selector).filter(|_| name.starts_with('§') || selector == name);
+    by_selector.or_else(|| {
+        let wanted = plain(name);
+        SectionId::ALL.into_iter().find(|id| {
+            let heading = plain(id.heading());
+            heading == wanted || heading.split_once(' ').is_some_and(|(_, title)| title == wanted)
+        })
+    })
+}
+
+/// Letters and digits in lower case with single spaces.
+fn plain(text: &str) -> String {
+    let words = text.split(|char: char| !char.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// `text` within `max` tokens, and whether it was cut. What is cut ends at a line where it can, and says how much is
+/// shown and where the rest stands.
+pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (String, bool) {
+    if counter.count_up_to(text, max).is_some() {
+        return (text.to_owned(), false);
+    }
+    let mark = |shown: usize| {
+        format!("\n[cut here: {shown} of {} bytes are shown; the rest stands in {path}]", text.len())
+    };
+    let mut room = max.saturating_sub(counter.count(&mark(text.len())));
+    loop {
+        let prefix = counter.prefix(text, room);
+        let end = prefix.rfind('\n').filter(|at| *at > prefix.len() / 2).unwrap_or(prefix.len());
+        let shown = format!("{}{}", &text[..end], mark(end));
+        // Joined texts may count for a token more than the sum of both.
+        if counter.count_up_to(&shown, max).is_some() {
+            return (shown, true);
+        }
+        if room == 0 {
+            return (String::new(), true);
+        }
+        room = room.saturating_sub(4);
+    }
+}
+
+/// Stretches of a text that tile it: paragraphs, short ones together, long ones by lines.
+pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
+    let mut stretches = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let length = at - start;
+        let breaks = line.trim().is_empty() || line.starts_with('#');
+        if length > 0 && ((breaks && length >= SHORT) || length + line.len() > LONG) {
+            stretches.push(start..at);
+            start = at;
+        }
+        at += line.len();
+        while at - start > LONG {
+            let end = start + text[start..at].floor_char_boundary(LONG);
+            stretches.push(start..end);
+            start = end;
+        }
+    }
+    if start < text.len() {
+        stretches.push(start..text.len());
+    }
+    stretches
+}
+
+/// Byte ranges as lines from 1, both ends included, of a text of which the line breaks before each range are known.
+pub(super) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
+    let first = text[..range.start].matches('\n').count() + 1;
+    let within = text[range.clone()].trim_end_matches('\n').matches('\n').count();
+    (first, first + within)
+}
+
+/// Names of the sections of a document, for the record of one that is missing.
+pub(super) fn headings(text: &str, most: usize) -> String {
+    let headings: BTreeSet<String> =
+        Outline::of(text).headings.into_iter().map(|heading| heading.text).collect();
+    headings.into_iter().take(most).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[path = "extract_tests.rs"]
+mod tests;

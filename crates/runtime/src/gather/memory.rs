@@ -1,0 +1,305 @@
+//! What is remembered: preferences, facts, and what worked before (R1-7.1, R1-7.2, R1-10.5; C76, C102). Facts and
+//! preferences are ranked by relevance to the query, then by recency, and at most five are shown; the rest stays in
+//! `memory/`.
+
+use larder_core::document::layout::site_knowledge;
+use larder_core::document::{
+    Document, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences, SiteKnowledge,
+    Timestamp, Ttl, VaultPath, read_json, turn_number,
+};
+use serde::de::DeserializeOwned;
+
+use super::considered::Log;
+use super::page::PageAnswer;
+use super::rank::{Ranked, scores};
+use super::render::line;
+use super::words::Words;
+use super::{Asked, FactLine, GatherError, PreferenceLine, Retrieval, SHOWN};
+
+/// Categories of facts that are ways to proceed, not statements.
+const STRATEGIES: [&str; 6] =
+    ["strategy", "strategies", "strategy_pattern", "strategy_patterns", "lesson", "lessons"];
+/// Sites whose knowledge is looked up for one query.
+const MOST_SITES: usize = 4;
+
+/// What is remembered and may matter.
+pub(super) struct Memory {
+    pub(super) preferences: Vec<PreferenceLine>,
+    pub(super) facts: Vec<FactLine>,
+    pub(super) strategies: Vec<String>,
+}
+
+pub(super) async fn find(
+    retrieval: &Retrieval<'_>,
+    asked: &Asked<'_>,
+    page: Option<&PageAnswer>,
+    log: &mut Log,
+) -> Result<Memory, GatherError> {
+    let place = retrieval.documents.place();
+    let preferences = preferences(retrieval).await;
+    let scored = rank(retrieval, asked.query, &preferences, |line| format!("{} {}", line.name, line.value));
+    let set = |line: &mut PreferenceLine, score| line.score = score;
+    let at = place.preferences();
+    let preferences =
+        show(retrieval, preferences, &scored, set, ("preference", &at), log, PreferenceLine::line);
+    let (mut facts, mut ways) = (Vec::new(), Vec::new());
+    for fact in facts_of(retrieval, log).await {
+        let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
+        if is_way { ways.push(fact) } else { facts.push(fact) }
+    }
+    let scored = rank(retrieval, asked.query, &facts, |line| format!("{} {}", line.fact, line.category));
+    let set = |line: &mut FactLine, score| line.score = score;
+    let at = place.facts();
+    let facts = show(retrieval, facts, &scored, set, ("fact", &at), log, FactLine::line);
+    let strategies = strategies(retrieval, asked, page, ways, log).await;
+    Ok(Memory { preferences, facts, strategies })
+}
+
+/// The records, in which people's own edits of the readable rendering count (C76).
+async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
+    let place = retrieval.documents.place();
+    let records: PreferenceRecords = json(retrieval, &place.memory("preferences")).await.unwrap_or_default();
+    let records = records.preferences.into_iter().map(|record| PreferenceLine {
+        source_turn: record.source.as_ref().and_then(turn_of),
+        name: record.id,
+        value: record.value,
+        updated_at: Some(record.updated_at),
+        score: 0.0,
+    });
+    let mut lines: Vec<PreferenceLine> = records.collect();
+    let shown: Option<Preferences> = markdown(retrieval, &place.preferences()).await;
+    for shown in shown.into_iter().flat_map(|shown| shown.0) {
+        match lines.iter_mut().find(|line| line.name == shown.name) {
+            Some(line) => line.value = shown.value,
+            None => lines.push(PreferenceLine {
+                source_turn: shown.source.as_ref().and_then(|source| turn_of(&source.file)),
+                name: shown.name,
+                value: shown.value,
+                updated_at: None,
+                score: 0.0,
+            }),
+        }
+    }
+    lines
+}
+
+/// The records that may still be believed, in which people's own edits of the readable rendering count.
+async fn facts_of(retrieval: &Retrieval<'_>, log: &mut Log) -> Vec<FactLine> {
+    let place = retrieval.documents.place();
+    let at = place.memory("facts");
+    let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
+    let mut lines = Vec::new();
+    let mut gone = Vec::new();
+    for record in records.facts {
+        if ended(&record, retrieval.now) {
+            log.unused("fact", &format!("{at}#{}", record.id), 0.0, "its time is over");
+            gone.push(record.id.as_str().to_owned());
+        } else {
+            lines.push(fact_line(record));
+        }
+    }
+    let shown: Option<Facts> = markdown(retrieval, &place.facts()).await;
+    for shown in shown.into_iter().flat_map(|shown| shown.0) {
+        let id = shown.id.map(|id| id.as_str().to_owned());
+        match lines.iter_mut().find(|line| id.is_some() && line.id == id) {
+            Some(line) => line.fact = shown.fact,
+            None if id.as_ref().is_some_and(|id| gone.contains(id)) => {}
+            None => lines.push(FactLine {
+                id,
+                fact: shown.fact,
+                category: shown.category,
+                scope: shown.scope,
+                confidence: shown.confidence,
+                source: shown.source.map(|source| source.file),
+                updated_at: None,
+                score: 0.0,
+            }),
+        }
+    }
+    lines
+}
+
+fn ended(record: &FactRecord, now: Timestamp) -> bool {
+    match record.ttl {
+        Ttl::Evergreen => false,
+        ttl @ Ttl::Seconds(_) => ttl.end(record.updated_at).is_some_and(|end| end <= now),
+    }
+}
+
+fn fact_line(record: FactRecord) -> FactLine {
+    FactLine {
+        id: Some(record.id.as_str().to_owned()),
+        fact: record.fact,
+        category: record.category,
+        scope: record.scope,
+        confidence: Some(record.confidence),
+        source: record.source,
+        updated_at: Some(record.updated_at),
+        score: 0.0,
+    }
+}
+
+/// Something that was remembered at some time.
+trait Remembered {
+    fn updated_at(&self) -> Option<Timestamp>;
+}
+
+impl Remembered for PreferenceLine {
+    fn updated_at(&self) -> Option<Timestamp> {
+        self.updated_at
+    }
+}
+
+impl Remembered for FactLine {
+    fn updated_at(&self) -> Option<Timestamp> {
+        self.updated_at
+    }
+}
+
+/// Places and scores: by relevance, then the newer, then in their order.
+fn rank<T: Remembered>(
+    retrieval: &Retrieval<'_>,
+    query: &str,
+    lines: &[T],
+    text: impl Fn(&T) -> String,
+) -> Vec<(usize, f64)> {
+    // Names are written with signs between their words: `favorite_hamster`.
+    let texts: Vec<String> = lines.iter().map(|line| text(line).replace(['_', '.'], " ")).collect();
+    let scores = scores(query, retrieval.now, texts.iter().map(|text| Ranked::alone(text)));
+    let mut ranked: Vec<(usize, f64)> = scores.into_iter().enumerate().collect();
+    ranked.sort_by(|a, b| {
+        let newer = lines[b.0].updated_at().cmp(&lines[a.0].updated_at());
+        b.1.total_cmp(&a.1).then(newer).then(a.0.cmp(&b.0))
+    });
+    ranked
+}
+
+/// The first five; the others are recorded as not shown.
+fn show<T: Clone>(
+    retrieval: &Retrieval<'_>,
+    lines: Vec<T>,
+    ranked: &[(usize, f64)],
+    set: impl Fn(&mut T, f64),
+    (kind, at): (&'static str, &VaultPath),
+    log: &mut Log,
+    line: impl Fn(&T) -> String,
+) -> Vec<T> {
+    let mut shown = Vec::new();
+    for &(place, score) in ranked {
+        let mut entry = lines[place].clone();
+        set(&mut entry, score);
+        if shown.len() == SHOWN {
+            log.unused(kind, at.as_str(), score, format!("five rank above it: {}", line(&entry)));
+            continue;
+        }
+        let why = if score > 0.0 { "it holds words of the query" } else { "it is recent" };
+        log.used(kind, at.as_str(), score, retrieval.counter.count(&line(&entry)), why);
+        shown.push(entry);
+    }
+    shown
+}
+
+/// What worked before: remembered ways that hold words of the query, and what is known of the sites it is about.
+async fn strategies(
+    retrieval: &Retrieval<'_>,
+    asked: &Asked<'_>,
+    page: Option<&PageAnswer>,
+    ways: Vec<FactLine>,
+    log: &mut Log,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let ranked = rank(retrieval, asked.query, &ways, |line| line.fact.clone());
+    let at = retrieval.documents.place().facts();
+    for (place, score) in ranked.into_iter().filter(|(_, score)| *score > 0.0).take(SHOWN) {
+        let text = line(&ways[place].fact);
+        log.used(
+            "strategy",
+            at.as_str(),
+            score,
+            retrieval.counter.count(&text),
+            "it holds words of the query",
+        );
+        found.push(text);
+    }
+    for site in sites(asked, page) {
+        let path = site_knowledge(&site);
+        let Some(known) = json::<SiteKnowledge>(retrieval, &path).await else { continue };
+        let mut patterns: Vec<_> = known.patterns.iter().collect();
+        patterns.sort_by(|a, b| b.confidence.get().total_cmp(&a.confidence.get()).then(a.id.cmp(&b.id)));
+        for pattern in patterns.into_iter().take(SHOWN) {
+            let text = format!(
+                "{site} ({}, {}): {}",
+                line(&pattern.kind),
+                pattern.confidence,
+                line(&pattern.pattern)
+            );
+            let tokens = retrieval.counter.count(&text);
+            log.used(
+                "strategy",
+                path.as_str(),
+                pattern.confidence.get(),
+                tokens,
+                "the query is about this site",
+            );
+            found.push(text);
+        }
+    }
+    found
+}
+
+/// The sites that a query is about: of its reference, of the page that answers, and those it names.
+fn sites(asked: &Asked<'_>, page: Option<&PageAnswer>) -> Vec<String> {
+    let reference = asked.reference.into_iter();
+    let of_reference =
+        reference.flat_map(|reference| [Some(reference.site.as_str()), reference.source_url.as_deref()]);
+    let named = asked.query.split_whitespace().map(Some);
+    let all = of_reference.chain([page.map(|page| page.source_url.as_str())]).chain(named);
+    let mut sites = Vec::new();
+    for site in all.flatten().filter_map(site_of) {
+        if !sites.contains(&site) && sites.len() < MOST_SITES {
+            sites.push(site);
+        }
+    }
+    sites
+}
+
+/// `amazon.com` of `https://www.amazon.com/x`, `Amazon.com` or `amazon.com,`.
+fn site_of(text: &str) -> Option<String> {
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+    let host = host.trim_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    let is_site = host.split_once('.').is_some_and(|(name, end)| !name.is_empty() && end.len() >= 2)
+        && Words::of(host).telling().next().is_some();
+    is_site.then(|| host.to_owned())
+}
+
+fn turn_of(path: &VaultPath) -> Option<u32> {
+    path.as_str().split('/').find_map(turn_number)
+}
+
+/// A JSON document; one that is missing or broken is as good as none here, and `larder` says so where it is edited.
+async fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
+    let text = retrieval.documents.read_text(path).await.ok()??;
+    read_json(&text).value
+}
+
+async fn markdown<T: DocumentValue>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
+    let text = retrieval.documents.read_text(path).await.ok()??;
+    Document::<T>::read(&text, path).value.map(|document| document.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_hosts() {
+        assert_eq!(site_of("https://www.Amazon.com/dp/1?x#y").as_deref(), Some("amazon.com"));
+        assert_eq!(site_of("bestbuy.com,").as_deref(), Some("bestbuy.com"));
+        for none in ["laptop", "", "...", "e.g", "https://"] {
+            assert_eq!(site_of(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Every example of the requirements, and what stands beside them.
+
+use super::*;
+
+const HOUR: u64 = 3_600;
+
+fn thread() -> Holds {
+    let names =
+        ["thread_title", "author", "posted", "subreddit", "comment_count", "pagination", "top_comments"];
+    Holds {
+        pages: true,
+        comments: true,
+        data: names.map(str::to_owned).to_vec(),
+        content: true,
+        age: 2 * HOUR,
+    }
+}
+
+fn product(age: u64) -> Holds {
+    let names = ["name", "price", "in_stock", "gpu", "screen_size"];
+    Holds { data: names.map(str::to_owned).to_vec(), content: true, age, ..Holds::default() }
+}
+
+#[test]
+fn the_examples_of_the_requirements_are_answered_where_they_say() {
+    use PageLevel::{Content, Data, Manifest, Navigate};
+    for (row, query, expected) in [
+        ("R1-6.15", "how many pages are there?", Manifest),
+        ("R1-6.15", "How many comments does it have", Manifest),
+        ("R1-6.16", "what's the top comment", Data),
+        ("R1-6.17", "what did the thread say about cooling?", Content),
+        ("R1-6.17", "What did the thread say about the current price of the author's GPU?", Content),
+        ("R1-6.18", "what's the current price", Navigate),
+        ("R1-6.19", "is it still in stock", Navigate),
+        ("R1-6.20", "check for new comments", Navigate),
+        ("R1-14.5", "how many pages is the thread?", Manifest),
+        ("R1-14.7", "is the laptop still in stock?", Navigate),
+    ] {
+        assert_eq!(choose(query, Some(&thread())).level, expected, "{row}: {query}");
+    }
+}
+
+#[test]
+fn what_was_never_visited_is_searched_for() {
+    for query in ["how many pages is the thread?", "is it still in stock", ""] {
+        assert_eq!(choose(query, None).level, PageLevel::Search, "R1-6.14, R1-14.6: {query}");
+    }
+    assert_eq!(choose("are there similar threads?", Some(&thread())).level, PageLevel::Search);
+}
+
+#[test]
+fn questions_for_now_go_to_the_page() {
+    for query in [
+        "what does it cost now?",
+        "Is it available?",
+        "what's the latest?",
+        "any updates on the thread",
+        "how many comments are there now",
+        "what did they say in the new comments",
+        "do they still recommend it?",
+    ] {
+        assert_eq!(choose(query, Some(&thread())).level, PageLevel::Navigate, "{query}");
+    }
+}
+
+#[test]
+fn a_price_is_believed_for_six_hours() {
+    let price = |age| choose("what's the price", Some(&product(age))).level;
+    assert_eq!(price(6 * HOUR - 1), PageLevel::Data);
+    assert_eq!(price(6 * HOUR), PageLevel::Navigate);
+    let then = choose("what was the price?", Some(&product(99 * HOUR)));
+    assert_eq!(then.level, PageLevel::Data);
+}
+
+#[test]
+fn a_level_that_holds_nothing_is_passed_over() {
+    use PageLevel::{Content, Data, Manifest, Navigate};
+    let without = |change: fn(&mut Holds)| {
+        let mut page = thread();
+        change(&mut page);
+        move |query: &str| choose(query, Some(&page)).level
+    };
+    assert_eq!(without(|page| page.pages = false)("how many pages"), Content);
+    assert_eq!(
+        without(|page| page.comments = false)("number of comments"),
+        Content,
+        "not every thread counts them"
+    );
+    assert_eq!(without(|page| page.data.clear())("what's the top comment"), Content);
+    assert_eq!(without(|page| page.content = false)("what did the thread say about X"), Data);
+    let bare = without(|page| *page = Holds::default());
+    assert_eq!((bare("what's the top comment"), bare("what is its title? the title")), (Navigate, Manifest));
+}
+
+#[test]
+fn names_of_what_was_extracted_lead_to_it() {
+    assert_eq!(choose("which GPU has it?", Some(&product(0))).level, PageLevel::Data);
+    assert_eq!(choose("how large is the screen size", Some(&product(0))).level, PageLevel::Data);
+    assert_eq!(choose("tell me a story", Some(&product(0))).level, PageLevel::Content);
+    assert_eq!(choose("how many comments mention thermal paste", Some(&thread())).level, PageLevel::Content);
+}
+
+#[test]
+fn words_count_and_not_their_parts() {
+    assert_eq!(choose("what knowledge is there, stockings aside", Some(&thread())).level, PageLevel::Content);
+    let odd = "\u{0}\u{202e}\u{202e}🦀 ".repeat(10_000);
+    assert_eq!(choose(&odd, Some(&thread())).level, PageLevel::Content);
+}

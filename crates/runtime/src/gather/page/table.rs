@@ -1,0 +1,216 @@
+//! The table of rules that choose the level of a captured page which may answer (R1-6.15 to R1-6.20). Data only: how a
+//! rule is applied stands in `rules`.
+
+use super::rules::PageLevel;
+
+/// What a rule's level must find in the capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    Pages,
+    Comments,
+    Data,
+    Content,
+}
+
+/// One row: the query says one phrase of every group and none of `unless`.
+pub(super) struct Rule {
+    pub(super) says: &'static [&'static [&'static str]],
+    pub(super) unless: &'static [&'static str],
+    pub(super) level: PageLevel,
+    pub(super) needs: Needs,
+    /// Whether an old capture sends to the page instead.
+    pub(super) ages: bool,
+    pub(super) why: &'static str,
+}
+
+/// Questions for the state of things at this moment.
+const NOW: &[&str] = &[
+    "now",
+    "still",
+    "current",
+    "currently",
+    "latest",
+    "newest",
+    "today",
+    "anymore",
+    "any more",
+    "up to date",
+    "updated",
+    "live",
+    "refresh",
+    "reload",
+    "recheck",
+    "check again",
+    "check for",
+    "any news",
+    "any updates",
+    "any changes",
+    "changed since",
+];
+const COMMENTS: &[&str] = &[
+    "comments", "comment", "replies", "reply", "posts", "post", "messages", "message", "answers", "reviews",
+    "updates",
+];
+const STOCK: &[&str] =
+    &["in stock", "out of stock", "stock", "available", "availability", "sold out", "for sale"];
+const PRICE: &[&str] = &["price", "prices", "cost", "costs", "how much", "discount", "deal"];
+const SPEECH: &[&str] = &[
+    "say",
+    "said",
+    "says",
+    "recommend",
+    "recommended",
+    "recommends",
+    "mention",
+    "mentioned",
+    "think",
+    "thought",
+    "suggest",
+    "suggested",
+    "advise",
+    "advised",
+    "conclude",
+    "concluded",
+    "write",
+    "claim",
+    "argue",
+    "report",
+];
+/// Comments that may have come since.
+const SINCE: &[&str] =
+    &["now", "today", "new comments", "new replies", "new posts", "latest comments", "latest replies"];
+const HOW_MANY: &[&str] = &["how many", "number of", "count of", "total", "amount of"];
+/// What restricts a count to some of what is counted, which no manifest knows.
+const SOME: &[&str] =
+    &["about", "mention", "mentions", "mentioned", "mentioning", "say", "says", "recommend", "with", "that"];
+
+/// In the order in which they are tried: what was said, what is now, then what was captured.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        says: &[&[
+            "elsewhere",
+            "somewhere else",
+            "other sites",
+            "another site",
+            "similar threads",
+            "other threads",
+        ]],
+        unless: &[],
+        level: PageLevel::Search,
+        needs: Needs::Nothing,
+        ages: false,
+        why: "it asks for what stands elsewhere",
+    },
+    Rule {
+        says: &[&["what did", "what does", "what do", "did", "does"], SPEECH],
+        unless: SINCE,
+        level: PageLevel::Content,
+        needs: Needs::Content,
+        ages: false,
+        why: "it asks what was said: that stands in the text",
+    },
+    Rule {
+        says: &[NOW],
+        unless: &[],
+        level: PageLevel::Navigate,
+        needs: Needs::Nothing,
+        ages: false,
+        why: "it asks how things are now; what was captured may have changed",
+    },
+    Rule {
+        says: &[&["new", "recent"], COMMENTS],
+        unless: &[],
+        level: PageLevel::Navigate,
+        needs: Needs::Nothing,
+        ages: false,
+        why: "it asks for what came after the visit",
+    },
+    Rule {
+        says: &[&["was", "were", "did", "had", "back then", "at the time"], PRICE],
+        unless: &[],
+        level: PageLevel::Data,
+        needs: Needs::Data,
+        ages: false,
+        why: "it asks for the price as it was then: that was extracted",
+    },
+    Rule {
+        says: &[STOCK],
+        unless: &[],
+        level: PageLevel::Navigate,
+        needs: Needs::Nothing,
+        ages: false,
+        why: "availability changes; what was captured may be stale",
+    },
+    Rule {
+        says: &[PRICE],
+        unless: &[],
+        level: PageLevel::Data,
+        needs: Needs::Data,
+        ages: true,
+        why: "the price was extracted at the visit",
+    },
+    Rule {
+        says: &[HOW_MANY, &["pages", "page"]],
+        unless: SOME,
+        level: PageLevel::Manifest,
+        needs: Needs::Pages,
+        ages: false,
+        why: "the manifest counts the pages",
+    },
+    Rule {
+        says: &[HOW_MANY, COMMENTS],
+        unless: SOME,
+        level: PageLevel::Manifest,
+        needs: Needs::Comments,
+        ages: false,
+        why: "the manifest counts the comments",
+    },
+    Rule {
+        says: &[&[
+            "title of",
+            "the title",
+            "what site",
+            "which site",
+            "the url",
+            "the address",
+            "link to",
+            "page count",
+        ]],
+        unless: &[],
+        level: PageLevel::Manifest,
+        needs: Needs::Nothing,
+        ages: false,
+        why: "the manifest names it",
+    },
+    Rule {
+        says: &[&[
+            "top comment",
+            "top comments",
+            "top answer",
+            "top reply",
+            "author",
+            "who posted",
+            "who wrote",
+            "who started",
+            "when was it posted",
+            "posted",
+            "subreddit",
+            "specs",
+            "spec",
+            "specification",
+            "specifications",
+            "rating",
+            "upvotes",
+            "points",
+            "products",
+            "seller",
+            "brand",
+        ]],
+        unless: &[],
+        level: PageLevel::Data,
+        needs: Needs::Data,
+        ages: false,
+        why: "it asks for structured facts, which were extracted",
+    },
+];

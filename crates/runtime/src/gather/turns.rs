@@ -1,0 +1,158 @@
+//! The turn index: which earlier turns matter to a query (R1-10.2, R1-5.4, R1-5.8; E13). Knows what the index says of
+//! turns; does not read them.
+
+use std::collections::BTreeMap;
+
+use larder_store::{DocumentKind, TurnRow};
+
+use super::considered::Log;
+use super::rank::{Ranked, day, fuse, order, scores};
+use super::words::Words;
+use super::{Asked, GatherError, Retrieval, TURN_INDEX_LIMIT, TurnCandidate};
+
+/// Newest turns that are ranked.
+const NEWEST: u64 = 40;
+/// Turns whose text holds words of the query that are ranked.
+const HITS: u64 = 60;
+/// Of so many best hits the turns before and after are ranked too: an answer may lack the words of its question.
+const WITH_NEIGHBOURS: usize = 10;
+/// What being recent counts for beside holding the words: about one place among the first, since fused rankings are
+/// flat. A query that names nothing gets the newest turns all the same.
+const RECENCY: f64 = 0.02;
+
+/// The turns that are ranked, by number, and what the index found in them.
+struct Pool {
+    turns: BTreeMap<u32, (TurnRow, String)>,
+    newest: Vec<u32>,
+    hits: Vec<u32>,
+}
+
+/// At most 20 turns, best first.
+pub(super) fn find(
+    retrieval: &Retrieval<'_>,
+    asked: &Asked<'_>,
+    log: &mut Log,
+) -> Result<Vec<TurnCandidate>, GatherError> {
+    if let Some(turn) = referenced(retrieval, asked)? {
+        let found = candidate(retrieval, turn, 1.0, "the query refers to it; the index was not searched");
+        log_used(retrieval, &found, log);
+        return Ok(vec![found]);
+    }
+    let pool = Pool::fill(retrieval, asked)?;
+    let near = pool.ranked(retrieval, asked);
+    let newest = pool.by_recency(asked.session);
+    let fused = fuse(&[(1.0, pool.hits.clone()), (1.0, near.clone()), (RECENCY, newest)]);
+    let mut found = Vec::new();
+    for (number, score) in fused {
+        let Some((row, _)) = pool.turns.get(&number) else { continue };
+        let why = match (pool.hits.contains(&number), near.contains(&number)) {
+            (true, _) => "it holds words of the query",
+            (false, true) => "it stands beside a turn that holds words of the query",
+            (false, false) => "it is recent",
+        };
+        if found.len() == TURN_INDEX_LIMIT {
+            log.unused("turn", row.context.as_str(), score, format!("{why}, and 20 others rank above it"));
+            continue;
+        }
+        let found_turn = candidate(retrieval, row.clone(), score, why);
+        log_used(retrieval, &found_turn, log);
+        found.push(found_turn);
+    }
+    Ok(found)
+}
+
+/// The turn that a reference names, if there is one before this.
+fn referenced(retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Result<Option<TurnRow>, GatherError> {
+    let number = asked.reference.and_then(|reference| reference.source_turn);
+    let number = number.filter(|number| *number < asked.before);
+    Ok(number.map(|number| retrieval.documents.turn(number)).transpose()?.flatten())
+}
+
+fn log_used(retrieval: &Retrieval<'_>, turn: &TurnCandidate, log: &mut Log) {
+    let tokens = retrieval.counter.count(&turn.line());
+    log.used("turn", turn.context.as_str(), turn.score, tokens, turn.why.as_str());
+}
+
+fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> TurnCandidate {
+    TurnCandidate {
+        turn: row.number,
+        context: row.context,
+        query: row.query,
+        summary: row.summary,
+        topic: row.topic,
+        quality: row.quality,
+        status: row.status,
+        created_at: row.created_at,
+        age_seconds: retrieval.age(row.created_at),
+        score,
+        why: why.to_owned(),
+    }
+}
+
+impl Pool {
+    fn fill(retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Result<Self, GatherError> {
+        let documents = retrieval.documents;
+        let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new() };
+        for row in documents.recent_turns(NEWEST, Some(asked.before))? {
+            pool.newest.push(row.number);
+            pool.turns.insert(row.number, (row, String::new()));
+        }
+        for hit in retrieval.search(asked.query, &[DocumentKind::Context], HITS)? {
+            let Some(number) = hit.turn.filter(|number| *number < asked.before) else { continue };
+            pool.add(retrieval, number)?;
+            if let Some((_, snippet)) = pool.turns.get_mut(&number) {
+                *snippet = hit.snippet;
+                pool.hits.push(number);
+            }
+        }
+        for number in pool.hits.iter().take(WITH_NEIGHBOURS).copied().collect::<Vec<_>>() {
+            let beside = [number.checked_sub(1), number.checked_add(1)];
+            for number in beside.into_iter().flatten().filter(|number| *number < asked.before) {
+                pool.add(retrieval, number)?;
+            }
+        }
+        Ok(pool)
+    }
+
+    fn add(&mut self, retrieval: &Retrieval<'_>, number: u32) -> Result<(), GatherError> {
+        if !self.turns.contains_key(&number)
+            && let Some(row) = retrieval.documents.turn(number)?
+        {
+            self.turns.insert(number, (row, String::new()));
+        }
+        Ok(())
+    }
+
+    /// Numbers in the order of `core::recall`: turns that follow one another in one session are neighbours. A query that
+    /// names nothing ranks none.
+    fn ranked(&self, retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Vec<u32> {
+        if Words::of(asked.query).searched().is_empty() {
+            return Vec::new();
+        }
+        let text = |(row, snippet): &(TurnRow, String)| {
+            let topic = row.topic.as_deref().unwrap_or_default().replace(['.', '_'], " ");
+            let summary = row.summary.as_deref().unwrap_or_default();
+            format!("{}\n{summary}\n{topic}\n{snippet}", row.query)
+        };
+        let texts: Vec<String> = self.turns.values().map(text).collect();
+        let rows: Vec<&TurnRow> = self.turns.values().map(|(row, _)| row).collect();
+        let ranked = texts.iter().zip(&rows).enumerate().map(|(at, (text, row))| {
+            let follows =
+                at > 0 && rows[at - 1].number + 1 == row.number && rows[at - 1].session == row.session;
+            Ranked { text, day: day(row.created_at), apart: !follows }
+        });
+        let scores = scores(asked.query, retrieval.now, ranked);
+        order(&scores).into_iter().map(|at| rows[at].number).collect()
+    }
+
+    /// The newest turns: those of the session first, if the query comes from one.
+    fn by_recency(&self, session: Option<&str>) -> Vec<u32> {
+        let of_session = |number: &u32| {
+            session.is_some()
+                && self.turns.get(number).is_some_and(|(row, _)| row.session.as_deref() == session)
+        };
+        let (mut first, rest): (Vec<u32>, Vec<u32>) = self.newest.iter().copied().partition(of_session);
+        first.extend(rest);
+        first
+    }
+}

@@ -1,0 +1,175 @@
+//! Programs of this machine: started without a shell, in a group of their own, with few variables, and ended with all
+//! that they started. The one place of the tools that reads the environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::spec::ToolError;
+
+/// Variables that programs need to work and that hold no secret.
+const USUAL: [&str; 18] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SystemRoot",
+    "SystemDrive",
+    "PATHEXT",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+];
+/// Time that what a program left running has to close its output.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A program to run.
+pub(super) struct Program<'a> {
+    /// The program's file.
+    pub(super) path: &'a Path,
+    /// Its arguments.
+    pub(super) args: &'a [String],
+    /// Where it runs.
+    pub(super) folder: &'a Path,
+    /// Variables that it sees besides the usual ones.
+    pub(super) env: &'a [String],
+    /// Bytes of each output that are kept.
+    pub(super) limit: usize,
+}
+
+/// What a program did.
+pub(super) struct Ran {
+    /// Its exit code; none if a signal ended it.
+    pub(super) code: Option<i32>,
+    /// What it wrote, as far as the limit goes.
+    pub(super) stdout: Vec<u8>,
+    /// What it wrote there, as far as the limit goes.
+    pub(super) stderr: Vec<u8>,
+    /// Bytes that it wrote beyond the limit.
+    pub(super) dropped: usize,
+    /// It was ended because it took too long.
+    pub(super) late: bool,
+}
+
+/// Where a program of this name is, by the absolute folders of `PATH`.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.find_map(|folder| {
+        let plain = folder.join(name);
+        let with_ending = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        [plain, with_ending].into_iter().find(|file| file.is_file())
+    })
+}
+
+/// The variables that a program sees: the usual ones and those named.
+pub(super) fn environment(named: &[String]) -> Vec<(String, String)> {
+    let names = USUAL.into_iter().chain(named.iter().map(String::as_str));
+    let mut variables: Vec<(String, String)> =
+        names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect();
+    // A relative folder in PATH would find programs in the workspace.
+    if let Some(path) = std::env::var_os("PATH") {
+        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        if let Some(path) = std::env::join_paths(folders).ok().and_then(|path| path.into_string().ok()) {
+            variables.push(("PATH".to_owned(), path));
+        }
+    }
+    variables
+}
+
+/// Ends the whole group when nobody waits for it any more.
+struct Group(Box<dyn ChildWrapper>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Nothing is left to kill where the program has ended with all that it started.
+        let _ = self.0.start_kill();
+    }
+}
+
+/// Runs a program to its end, or ends it after `limit`; what it wrote until then is kept.
+///
+/// # Errors
+/// [`ToolError::Failed`] when it cannot be started.
+pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Ran, ToolError> {
+    let failed = |error: std::io::Error| {
+        ToolError::Failed(format!("{} cannot be run: {error}", program.path.display()))
+    };
+    let mut command = tokio::process::Command::new(program.path);
+    command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group(grouped(command).spawn().map_err(failed)?);
+    let mut stdout = Kept::of(group.0.stdout().take(), program.limit);
+    let mut stderr = Kept::of(group.0.stderr().take(), program.limit);
+    let ended = {
+        let reading = async { tokio::join!(stdout.read(), stderr.read()) };
+        tokio::pin!(reading);
+        // A child of the program may keep its output open for ever, so the end of the program is what counts.
+        let ended = tokio::time::timeout(limit, async {
+            tokio::select! {
+                _ = &mut reading => (group.0.wait().await, true),
+                status = group.0.inner_mut().wait() => (status, false),
+            }
+        })
+        .await;
+        if matches!(ended, Ok((_, false))) {
+            let _ = tokio::time::timeout(GRACE, &mut reading).await;
+        }
+        ended.map(|(status, _)| status)
+    };
+    let (code, late) = match ended {
+        Ok(status) => (status.map_err(failed)?.code(), false),
+        Err(_) => (None, true),
+    };
+    let dropped = stdout.dropped + stderr.dropped;
+    Ok(Ran { code, stdout: stdout.bytes, stderr: stderr.bytes, dropped, late })
+}
+
+fn grouped(command: tokio::process::Command) -> CommandWrap {
+    let mut wrap = CommandWrap::from(command);
+    #[cfg(unix)]
+    wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+    #[cfg(windows)]
+    wrap.wrap(process_wrap::tokio::JobObject);
+    wrap
+}
+
+/// The beginning of an output; what goes beyond is counted.
+struct Kept<R> {
+    source: Option<R>,
+    limit: usize,
+    bytes: Vec<u8>,
+    dropped: usize,
+}
+
+impl<R: AsyncRead + Unpin> Kept<R> {
+    fn of(source: Option<R>, limit: usize) -> Self {
+        Self { source, limit, bytes: Vec::new(), dropped: 0 }
+    }
+
+    async fn read(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        let mut chunk = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = source.read(&mut chunk).await {
+            let kept = read.min(self.limit - self.bytes.len());
+            self.bytes.extend_from_slice(&chunk[..kept]);
+            self.dropped += read - kept;
+        }
+    }
+}
+
+/// A variable that the settings name, such as one that holds a key.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,230 @@
+//! What a tool is and what it gives. Knows no tool.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use larder_core::content::ContentType;
+use larder_core::document::Mode;
+use larder_core::document::context::{CallStatus, Claim};
+use larder_store::StoreError;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::context::ToolContext;
+
+/// Characters of one argument that the text of a call shows; the whole call is in `toolresults.md` (R1-3.40).
+const SHOWN_ARGUMENT: usize = 200;
+/// Characters of a description that planners are shown, since servers of others write them.
+const SHOWN_DESCRIPTION: usize = 600;
+
+/// What a tool may do to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It looks.
+    Read,
+    /// It changes something that can be changed back; asked for in code mode.
+    Write,
+    /// It can do harm; always asked for.
+    Danger,
+}
+
+/// In which turns a tool is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Modes {
+    /// Conversations only.
+    Chat,
+    /// Code only.
+    Code,
+    /// All.
+    Both,
+}
+
+impl Modes {
+    /// Whether turns of this mode are offered the tool.
+    pub const fn include(self, mode: Mode) -> bool {
+        matches!((self, mode), (Self::Both, _) | (Self::Chat, Mode::Chat) | (Self::Code, Mode::Code))
+    }
+}
+
+/// What a tool is, for models and for the box that guards it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolSpec {
+    /// Such as `web.visit`.
+    pub name: String,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// What it may do.
+    pub class: Class,
+    /// Whether its result may be condensed on the way into a prompt.
+    pub summarizable: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// Bytes of a result that are kept.
+    pub max_bytes: usize,
+    /// Where it is offered.
+    pub modes: Modes,
+}
+
+/// What a call gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// How it ended.
+    pub status: CallStatus,
+    /// One line for **Results:** (R1-3.41).
+    pub summary: String,
+    /// The whole result; any bytes.
+    pub content: Vec<u8>,
+    /// What the result is, where the tool knows.
+    pub content_type: Option<ContentType>,
+    /// What was found to be so; origins may be empty.
+    pub claims: Vec<Claim>,
+    /// Files for the turn's folder, by their path in it: `webpage_cache/…`, `research.md`.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+impl ToolOutput {
+    /// A result with its line.
+    pub fn success(summary: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+        Self::of(CallStatus::Success, summary.into(), content.into())
+    }
+
+    /// A failure that says how to go on; the text is the result too.
+    pub fn failure(status: CallStatus, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let line = text.lines().next().unwrap_or_default().to_owned();
+        Self::of(status, line, text.into_bytes())
+    }
+
+    /// The same with what the content is.
+    #[must_use]
+    pub fn typed(self, content_type: ContentType) -> Self {
+        Self { content_type: Some(content_type), ..self }
+    }
+
+    fn of(status: CallStatus, summary: String, content: Vec<u8>) -> Self {
+        Self { status, summary, content, content_type: None, claims: Vec::new(), files: BTreeMap::new() }
+    }
+}
+
+/// Why a call gave no result. The text is read by the model that called.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The settings cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// The arguments cannot be used.
+    #[error("{0}")]
+    Arguments(String),
+    /// It may not be done.
+    #[error("{0}")]
+    Denied(String),
+    /// It could not be done in time.
+    #[error("{what} took longer than {} s", after.as_secs_f64())]
+    Timeout {
+        /// What.
+        what: String,
+        /// The limit.
+        after: Duration,
+    },
+    /// It could not be done.
+    #[error("{0}")]
+    Failed(String),
+    /// The documents could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ToolError {
+    /// How §4 names it.
+    pub const fn status(&self) -> CallStatus {
+        match self {
+            Self::Denied(_) => CallStatus::Denied,
+            Self::Timeout { .. } => CallStatus::Timeout,
+            _ => CallStatus::Error,
+        }
+    }
+}
+
+/// One thing that a turn can do.
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it. The arguments keep to the schema, and whoever must be asked has agreed.
+    ///
+    /// # Errors
+    /// [`ToolError`], whose text helps the model to mend its call.
+    fn call<'a>(
+        &'a self,
+        arguments: &'a Value,
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// A call as it stands in §4 (R1-3.40): `internet.research(query="...", mode="commerce")`. Long arguments are cut.
+pub fn call_text(name: &str, arguments: &Value) -> String {
+    written(name, arguments, SHOWN_ARGUMENT)
+}
+
+/// The whole call: whoever is asked whether it may be done must see all that it would do.
+pub(super) fn whole_call_text(name: &str, arguments: &Value) -> String {
+    written(name, arguments, usize::MAX)
+}
+
+fn written(name: &str, arguments: &Value, longest: usize) -> String {
+    let shown = |value: &Value| {
+        let text = value.to_string();
+        match text.char_indices().nth(longest) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    };
+    let arguments = match arguments {
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{key}={}", shown(value)));
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        Value::Null => String::new(),
+        other => shown(other),
+    };
+    format!("{name}({arguments})")
+}
+
+/// The tools as planners and coordinators read them: name, what it does, its arguments, one tool a paragraph.
+pub fn describe(specs: &[&ToolSpec]) -> String {
+    let mut text = String::new();
+    for spec in specs {
+        let words: Vec<&str> = spec.description.split_whitespace().collect();
+        let description: String = words.join(" ").chars().take(SHOWN_DESCRIPTION).collect();
+        let _ = writeln!(text, "- {}: {description}", spec.name);
+        let _ = writeln!(text, "  arguments: {}", arguments_of(&spec.parameters));
+    }
+    text
+}
+
+/// `query: string, limit?: integer`, where `?` marks what may be left out.
+fn arguments_of(parameters: &Value) -> String {
+    let required = |name: &str| {
+        let names = parameters.get("required").and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let one = |(name, schema): (&String, &Value)| {
+        let kind = match (schema.get("enum"), schema.get("type")) {
+            (Some(Value::Array(words)), _) => {
+                words.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")
+            }
+            (_, Some(Value::String(kind))) => kind.clone(),
+            _ => "any".to_owned(),
+        };
+        format!("{name}{}: {kind}", if required(name) { "" } else { "?" })
+    };
+    let all: Vec<String> = properties.into_iter().flatten().map(one).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}

@@ -1,0 +1,97 @@
+//! Several goals with dependencies (R1-3.82, R1-3.83): which may be worked at, which wait, and how they stand. Plain
+//! functions of the goals; the planner's answer has no circles and no unknown goals.
+
+use larder_core::document::context::{Goal, GoalId, GoalStatus};
+
+/// The goals that must be reached before this one may be worked at.
+pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {
+    let reached = |id: &GoalId| goals.iter().any(|goal| goal.id == *id && goal.status == GoalStatus::Done);
+    let goal = goals.iter().find(|goal| goal.id == id);
+    let needed = goal.map(|goal| goal.dependencies.as_slice()).unwrap_or_default();
+    needed.iter().filter(|id| !reached(id)).copied().collect()
+}
+
+/// The goal to work at: the first that is not reached and waits for none.
+pub(super) fn focus(goals: &[Goal]) -> Option<&Goal> {
+    goals.iter().find(|goal| goal.status != GoalStatus::Done && waits_for(goals, goal.id).is_empty())
+}
+
+/// Notes that a goal is reached, and begins the next one.
+pub(super) fn reached(goals: &mut [Goal], id: GoalId) {
+    if let Some(goal) = goals.iter_mut().find(|goal| goal.id == id) {
+        goal.status = GoalStatus::Done;
+    }
+    let next = focus(goals).map(|goal| goal.id);
+    if let Some(goal) = goals.iter_mut().find(|goal| Some(goal.id) == next) {
+        goal.status = GoalStatus::InProgress;
+    }
+}
+
+/// How the goals stand, for the coordinator: `GOAL_2 waits for GOAL_1`.
+pub(super) fn standing(goals: &[Goal]) -> Vec<String> {
+    let focus = focus(goals).map(|goal| goal.id);
+    let line = |goal: &Goal| {
+        let waits = waits_for(goals, goal.id);
+        if goal.status == GoalStatus::Done {
+            format!("{} is reached.", goal.id)
+        } else if !waits.is_empty() {
+            format!("{} waits for {}.", goal.id, names(&waits))
+        } else if Some(goal.id) == focus {
+            format!("{} is next: {}", goal.id, goal.description)
+        } else {
+            format!("{} may be worked at: {}", goal.id, goal.description)
+        }
+    };
+    goals.iter().map(line).collect()
+}
+
+/// The goals that were not reached.
+pub(super) fn open(goals: &[Goal]) -> Vec<GoalId> {
+    goals.iter().filter(|goal| goal.status != GoalStatus::Done).map(|goal| goal.id).collect()
+}
+
+/// `GOAL_1, GOAL_2`.
+pub(super) fn names(ids: &[GoalId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goals(dependencies: &[&[u32]]) -> Vec<Goal> {
+        let goal = |(at, needs): (usize, &&[u32])| Goal {
+            id: GoalId(u32::try_from(at).unwrap() + 1),
+            description: format!("goal {}", at + 1),
+            status: GoalStatus::Pending,
+            dependencies: needs.iter().copied().map(GoalId).collect(),
+        };
+        dependencies.iter().enumerate().map(goal).collect()
+    }
+
+    #[test]
+    fn goals_are_worked_at_in_the_order_of_their_dependencies() {
+        let mut goals = goals(&[&[3], &[1], &[], &[2, 3]]);
+        let mut order = Vec::new();
+        while let Some(next) = focus(&goals).map(|goal| goal.id) {
+            order.push(next.0);
+            reached(&mut goals, next);
+        }
+        assert_eq!(order, [3, 1, 2, 4]);
+        assert!(open(&goals).is_empty());
+    }
+
+    #[test]
+    fn a_goal_waits_for_what_is_not_reached() {
+        let mut goals = goals(&[&[], &[1], &[1, 2]]);
+        assert_eq!(waits_for(&goals, GoalId(3)), [GoalId(1), GoalId(2)]);
+        reached(&mut goals, GoalId(1));
+        assert_eq!(waits_for(&goals, GoalId(3)), [GoalId(2)]);
+        assert_eq!(goals[1].status, GoalStatus::InProgress);
+        assert_eq!(
+            standing(&goals),
+            ["GOAL_1 is reached.", "GOAL_2 is next: goal 2", "GOAL_3 waits for GOAL_2."]
+        );
+        assert!(waits_for(&goals, GoalId(9)).is_empty());
+    }
+}

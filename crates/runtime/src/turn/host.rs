@@ -1,0 +1,97 @@
+//! What the turns of all users run on, opened once from the settings: documents, tools, limits. The command line and
+//! the server use the same.
+
+use std::sync::Arc;
+
+use larder_core::document::TurnStatus;
+use larder_models::price::Usd;
+use larder_store::{Documents, Store, StoreError};
+
+use super::{TurnError, TurnLimits, TurnOutcome, Turns};
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::executor::{Meter, Observer};
+use crate::tools::{Confirm, ToolBox, ToolError};
+
+/// Why turns cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The documents cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tools cannot be used as the settings want them.
+    #[error(transparent)]
+    Tools(#[from] ToolError),
+}
+
+/// Documents, tools and limits of the turns of all users. Cheap to clone.
+#[derive(Clone)]
+pub struct TurnHost {
+    /// The documents.
+    pub documents: Documents,
+    /// What turns may call.
+    pub tools: Arc<ToolBox>,
+    /// How much a turn may do.
+    pub limits: TurnLimits,
+}
+
+impl TurnHost {
+    /// Opens the documents at the place of the settings, and finishes what a crash interrupted in them.
+    ///
+    /// # Errors
+    /// The place cannot be used, or storage fails.
+    pub async fn documents(store: &Store, config: &Config) -> Result<Documents, StoreError> {
+        let documents = Documents::open(store, &config.document_place())?;
+        documents.recover().await?;
+        Ok(documents)
+    }
+
+    /// Opens documents and tools; gives with them, in words, which MCP servers cannot be reached.
+    ///
+    /// # Errors
+    /// As [`documents`](Self::documents), or a setting of the tools cannot be used.
+    pub async fn open(store: &Store, config: &Config) -> Result<(Self, Vec<String>), HostError> {
+        let documents = Self::documents(store, config).await?;
+        let mut tools = ToolBox::new(&config.tools())?;
+        let problems = tools.connect().await;
+        let host = Self { documents, tools: Arc::new(tools), limits: config.turn_limits() };
+        Ok((host, problems))
+    }
+
+    /// The turns of the user whose store the engine has.
+    ///
+    /// # Errors
+    /// The user's documents cannot be opened.
+    pub fn turns(&self, engine: Engine, confirm: Arc<dyn Confirm>) -> Result<Turns, StoreError> {
+        let documents = self.documents.user(engine.store.user())?;
+        Ok(Turns { engine, documents, tools: Arc::clone(&self.tools), limits: self.limits, confirm })
+    }
+}
+
+impl Turns {
+    /// Has a turn summarized that was answered (C5), unless it has reached a ceiling: then nothing more is spent on it,
+    /// and the beginning of its answer stands for it. `observer` is told what the summary takes.
+    ///
+    /// # Errors
+    /// As [`summarize`](Self::summarize).
+    pub async fn conclude(&self, outcome: &TurnOutcome, observer: &dyn Observer) -> Result<(), TurnError> {
+        if outcome.status != TurnStatus::Complete || self.limits.are_reached(outcome) {
+            return Ok(());
+        }
+        let left =
+            self.limits.tokens.map(|limit| limit.saturating_sub(outcome.usage.input + outcome.usage.output));
+        let spent = outcome.cost.unwrap_or_default().picos();
+        let money = self.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent)));
+        self.summarize(outcome.turn, &Meter::new(observer, left, money)).await.map(drop)
+    }
+}
+
+impl TurnLimits {
+    fn are_reached(&self, outcome: &TurnOutcome) -> bool {
+        let tokens = outcome.usage.input.saturating_add(outcome.usage.output);
+        let millis = self.time.map(|time| time.as_millis());
+        self.tokens.is_some_and(|limit| tokens >= limit)
+            || self.cost.is_some_and(|limit| outcome.cost.unwrap_or_default() >= limit)
+            || millis.is_some_and(|limit| u128::from(outcome.latency_ms) >= limit)
+    }
+}

@@ -1,0 +1,263 @@
+//! Old turns go to the archive (R1-13.14), and links to and in them with them. A move is noted first, so that
+//! `recover` can finish it: files are copied, `metadata.json` last; then the turn at the old place ceases to be one; then
+//! its files go.
+
+use std::collections::BTreeMap;
+
+use larder_core::document::lifecycle::{ResearchAction, ResearchLife};
+use larder_core::document::links::{Rename, Vault};
+use larder_core::document::{Timestamp, TurnStatus, VaultPath};
+use rusqlite::params;
+
+use super::commit::METADATA;
+use super::index::{self, Indexed, Wanted, documents_of_turn, links_in, put, remove, rows_of};
+use super::types::{ArchiveReport, ResearchRow, TurnRow};
+use super::{Documents, UserDocuments, journal};
+use crate::error::StoreError;
+
+/// A turn is old after 90 days: no row gives a number, and what is asked about a past conversation is mostly younger.
+const OLD_AFTER_MILLIS: i64 = 90 * 86_400 * 1_000;
+
+/// Documents by path.
+type Texts = BTreeMap<VaultPath, Vec<u8>>;
+
+impl Documents {
+    /// Moves turns that are older than 90 days to `archive/YYYY-MM/` (R1-13.14), except those with research that is still
+    /// wanted (R1-12.4). They stay in the index. Links that led to them, and those in them, are written anew.
+    ///
+    /// # Errors
+    /// Reading or writing fails; what is done stays, and [`Documents::recover`] finishes the turn that was on its way.
+    pub async fn archive(&self, user: &str, now: Timestamp) -> Result<ArchiveReport, StoreError> {
+        let documents = self.user(user)?;
+        // The journal would bring back what goes from its old place.
+        let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;
+        for (_, number) in &entries {
+            documents.redo(*number).await?;
+        }
+        self.retire(entries).await?;
+        let mut report = ArchiveReport::default();
+        let Some(before) = Timestamp::from_millis(now.as_millis().saturating_sub(OLD_AFTER_MILLIS)) else {
+            return Ok(report);
+        };
+        for turn in documents.index().read(|tx| index::old_turns(tx, before))? {
+            if documents.is_wanted(&turn, now)? {
+                continue;
+            }
+            documents.note_move(&turn)?;
+            report.relinked += documents.move_turn(turn.number, turn.created_at).await?;
+            report.turns.push(turn.number);
+        }
+        documents.end_moves(&report.turns).await?;
+        Ok(report)
+    }
+
+    /// Finishes the moves that a crash interrupted.
+    pub(super) async fn finish_moves(&self) -> Result<(), StoreError> {
+        let moves: Vec<(String, u32, i64)> = self.store().index().read(|tx| {
+            let mut query =
+                tx.prepare("SELECT user, number, created FROM turn_moves ORDER BY user, number")?;
+            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        for (user, number, created) in moves {
+            let documents = self.user(&user)?;
+            if let Some(created) = Timestamp::from_millis(created) {
+                documents.move_turn(number, created).await?;
+                documents.end_moves(&[number]).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl UserDocuments {
+    /// Whether a turn stays where it is.
+    fn is_wanted(&self, turn: &TurnRow, now: Timestamp) -> Result<bool, StoreError> {
+        if matches!(turn.status, TurnStatus::Running | TurnStatus::Interrupted) {
+            return Ok(true);
+        }
+        let row = self.store.index().read(|tx| journal::is_committed(tx, self.user(), turn.number))?;
+        let research = self.index().read(|tx| index::research(tx, Wanted::Turn(turn.number), u64::MAX))?;
+        let wanted = |research: &ResearchRow| {
+            let life = ResearchLife {
+                created: research.created_at,
+                expires: research.expires_at,
+                indexed: true,
+                superseded: research.superseded_by.is_some(),
+                archived: false,
+            };
+            life.state(now).action() != ResearchAction::Archive
+        };
+        Ok(row.is_some() || research.iter().any(wanted))
+    }
+
+    fn note_move(&self, turn: &TurnRow) -> Result<(), StoreError> {
+        self.store.write(|tx| {
+            tx.execute(
+                "INSERT OR REPLACE INTO turn_moves (user, number, created) VALUES (?1, ?2, ?3)",
+                params![self.user(), turn.number, turn.created_at.as_millis()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Moves a turn, or what is left of it at its old place; gives how many other documents were written anew.
+    async fn move_turn(&self, number: u32, created: Timestamp) -> Result<u64, StoreError> {
+        let (from, to) = (self.place.turn(number), self.place.archived_turn(number, created));
+        let mut relinked = 0;
+        if self.tree().read(&from.metadata()).await?.is_some() {
+            relinked = self.copy_turn(from.folder(), to.folder()).await?;
+            self.tree().remove(&from.metadata()).await?;
+        }
+        self.index_folders(from.folder(), to.folder()).await?;
+        self.empty_folder(from.folder(), to.folder()).await?;
+        self.move_uses(from.folder(), to.folder())?;
+        Ok(relinked)
+    }
+
+    /// Writes the notes anew, which lead to the archive then, and takes these moves off: before that they are not done.
+    async fn end_moves(&self, numbers: &[u32]) -> Result<(), StoreError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.write_all_notes().await?;
+        self.store.write(|tx| {
+            let mut end = tx.prepare("DELETE FROM turn_moves WHERE user = ?1 AND number = ?2")?;
+            numbers.iter().try_for_each(|number| end.execute(params![self.user(), number]).map(drop))?;
+            Ok(())
+        })
+    }
+
+    /// Copies a turn, and writes the links to it and in it anew.
+    async fn copy_turn(&self, from: &str, to: &str) -> Result<u64, StoreError> {
+        let _one_at_a_time = self.shelf.writes.lock().await;
+        let _one_process = self.hold_writes()?;
+        let mut moved = self.texts(self.tree().list(from).await?).await?;
+        let mut others = self.texts(self.index().read(|tx| index::links_into(tx, from))?).await?;
+        // What is remembered says which turn it is from.
+        let records = ["facts", "preferences"].map(|kind| self.place.memory(kind));
+        others.extend(self.texts(records.to_vec()).await?);
+        let before = others.clone();
+        relink(from, to, &mut moved, &mut others);
+        repath(from, to, &mut moved, &mut others);
+        let (last, first): (Vec<_>, Vec<_>) =
+            moved.iter().partition(|(path, _)| path.as_str() == format!("{to}/{METADATA}"));
+        for (path, bytes) in first.iter().chain(&last) {
+            self.tree().write(path, bytes).await?;
+        }
+        self.tree().sync(&moved.keys().cloned().collect::<Vec<_>>()).await?;
+        let mut changed = Vec::new();
+        for (path, bytes) in &others {
+            if before.get(path) != Some(bytes) {
+                self.tree().write(path, bytes).await?;
+                changed.push(path.clone());
+            }
+            // Also where nothing changed: a crash may have come between the writing and this.
+            self.index_bytes(path, bytes)?;
+        }
+        self.tree().sync(&changed).await?;
+        Ok(changed.len() as u64)
+    }
+
+    async fn texts(&self, paths: Vec<VaultPath>) -> Result<Texts, StoreError> {
+        let mut texts = Texts::new();
+        for path in paths {
+            if let Some(bytes) = self.tree().read(&path).await? {
+                texts.insert(path, bytes);
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The index says what stands in the archive, and nothing of the old place.
+    async fn index_folders(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let archived = self.texts(self.tree().list(to).await?).await?;
+        self.index().write(|tx| {
+            for path in documents_of_turn(tx, from)? {
+                remove(tx, &path)?;
+            }
+            for (path, bytes) in &archived {
+                if let Indexed::Rows(rows) = rows_of(path, bytes) {
+                    put(tx, &rows)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Empties the old place; what somebody has put there meanwhile goes to the archive too.
+    async fn empty_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        for path in self.tree().list(from).await? {
+            let target = moved_path(&path, from, to);
+            if let Some(target) = target.filter(|_| path.name() != METADATA)
+                && self.tree().read(&target).await?.is_none()
+                && let Some(bytes) = self.tree().read(&path).await?
+            {
+                self.tree().write(&target, &bytes).await?;
+                self.tree().sync(&[target]).await?;
+            }
+            self.tree().remove(&path).await?;
+        }
+        self.tree().remove_folder(from).await
+    }
+}
+
+fn moved_path(path: &VaultPath, from: &str, to: &str) -> Option<VaultPath> {
+    VaultPath::new(&format!("{to}{}", path.as_str().strip_prefix(from)?))
+}
+
+/// Gives the documents of a folder their new paths, and every link that leads there or from there its new spelling.
+fn relink(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
+    let is_note = |path: &VaultPath| path.name().ends_with(".md");
+    let mut files: Vec<VaultPath> = moved.keys().chain(others.keys()).cloned().collect();
+    for (path, bytes) in moved.iter().chain(others.iter()).filter(|(path, _)| is_note(path)) {
+        files.extend(str::from_utf8(bytes).iter().flat_map(|text| links_in(path, text)));
+    }
+    let mut vault = Vault::new(files);
+    for old in moved.keys().cloned().collect::<Vec<_>>() {
+        let Some(new) = moved_path(&old, from, to) else { continue };
+        let Ok(rename) = Rename::new(&vault, old.clone(), new.clone()) else { continue };
+        for (path, bytes) in moved.iter_mut().chain(others.iter_mut()).filter(|(path, _)| is_note(path)) {
+            if let Ok(text) = str::from_utf8(bytes) {
+                let rewritten = rename.rewrite(path, text);
+                if rewritten.changed > 0 {
+                    *bytes = rewritten.text.into_bytes();
+                }
+            }
+        }
+        let after = rename.vault().clone();
+        if let Some(bytes) = moved.remove(&old) {
+            moved.insert(new, bytes);
+        }
+        vault = after;
+    }
+}
+
+/// Gives the paths in records, which are JSON, their new spelling. Captured pages hold words of others and stay.
+fn repath(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
+    let is_record = |path: &VaultPath| {
+        let own = path.as_str().strip_prefix(to).is_none_or(|rest| !rest[1..].contains('/'));
+        path.name().ends_with(".json") && own
+    };
+    for (path, bytes) in moved.iter_mut().chain(others.iter_mut()).filter(|(path, _)| is_record(path)) {
+        if let Some(text) = str::from_utf8(bytes).ok().and_then(|text| repathed(text, from, to)) {
+            tracing::debug!(%path, "its paths lead to the archive");
+            *bytes = text.into_bytes();
+        }
+    }
+}
+
+/// The JSON with every string that is a path below `from` below `to`; none if there is none.
+fn repathed(json: &str, from: &str, to: &str) -> Option<String> {
+    let start = format!("\"{from}/");
+    let mut text = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find(&start) {
+        // A quote within a string begins none.
+        let quoted = rest[..at].ends_with('\\');
+        text.push_str(&rest[..at]);
+        text.push_str(&if quoted { start.clone() } else { format!("\"{to}/") });
+        rest = &rest[at + start.len()..];
+    }
+    (!text.is_empty()).then(|| text + rest).filter(|text| text != json)
+}

@@ -1,0 +1,67 @@
+//! Removing everything of a user. The deletion is noted first, so that `recover` finishes one that was interrupted.
+
+use larder_core::document::layout::UserPlace;
+
+use super::Documents;
+use super::index::name_of;
+use crate::error::StoreError;
+
+impl Documents {
+    /// Removes everything of a user: documents, index, drafts, journal, and what [`crate::Store::delete_user`] removes.
+    ///
+    /// # Errors
+    /// Somebody works on a turn of the user, which would bring documents back: nothing is removed then. Or removing
+    /// fails; another call, or [`Documents::recover`], goes on with it.
+    pub async fn forget(&self, user: &str) -> Result<(), StoreError> {
+        crate::user::check(user)?;
+        self.require_rest(user)?;
+        self.store().index().write(|tx| {
+            tx.execute("INSERT INTO document_forgets (id) VALUES (?1) ON CONFLICT DO NOTHING", [user])?;
+            Ok(())
+        })?;
+        self.forget_noted(user).await
+    }
+
+    /// Fails if somebody works on a turn of the user.
+    fn require_rest(&self, user: &str) -> Result<(), StoreError> {
+        let numbers: Vec<u32> = self.store().index().read(|tx| {
+            let mut query = tx.prepare("SELECT number FROM turn_drafts WHERE user = ?1 ORDER BY number")?;
+            Ok(query.query_map([user], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        })?;
+        let documents = self.user(user)?;
+        match numbers.into_iter().find(|number| documents.is_held(*number)) {
+            None => Ok(()),
+            Some(number) => {
+                let reason = format!("under way; stop it or wait for its end, then {user} can be forgotten");
+                Err(StoreError::BadTurn { number, reason })
+            }
+        }
+    }
+
+    /// Finishes the deletions that a crash interrupted.
+    pub(super) async fn finish_forgets(&self) -> Result<(), StoreError> {
+        let users: Vec<String> = self.store().index().read(|tx| {
+            let mut query = tx.prepare("SELECT id FROM document_forgets")?;
+            Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        })?;
+        for user in users {
+            self.forget_noted(&user).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_noted(&self, user: &str) -> Result<(), StoreError> {
+        // First the journal, which would bring documents back.
+        self.store().delete_user(user)?;
+        let name = &name_of(&UserPlace::new(user));
+        self.tree().remove_folder(&format!("users/{name}")).await?;
+        for month in self.tree().level("archive").await?.folders {
+            self.tree().remove_folder(&format!("archive/{month}/{name}")).await?;
+        }
+        self.drop_shelf(name)?.index.destroy()?;
+        self.store().index().write(|tx| {
+            tx.execute("DELETE FROM document_forgets WHERE id = ?1", [user])?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,22 @@
+//! The index over the documents of one user: turns, research, captured pages, links, words.
+
+mod file;
+mod put;
+mod read;
+mod rows;
+mod search;
+mod spot;
+mod words;
+
+pub(super) use file::IndexFile;
+pub(super) use put::{Of, put, remove};
+pub(super) use read::{
+    Wanted, captures, documents_of_turn, highest_turn, links_into, links_of, links_to, memory_documents,
+    old_turns, recent_turns, research, topics, turn, turn_user,
+};
+pub(super) use rows::{Indexed, Rows, is_indexed, links_in, rows_of};
+pub(super) use search::search;
+pub(super) use spot::{Spot, name_of};
+
+#[cfg(test)]
+pub(super) mod dump;

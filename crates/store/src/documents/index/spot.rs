@@ -1,0 +1,136 @@
+//! What the path of a document says about it: whose it is, of which turn, which file. Reads no bytes.
+
+use larder_core::document::layout::UserPlace;
+use larder_core::document::{VaultPath, turn_number};
+
+use crate::documents::types::DocumentKind;
+
+/// A path of a user, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::documents) struct Spot<'p> {
+    /// The name of the user's folder.
+    pub(in crate::documents) name: &'p str,
+    /// The turn.
+    pub(in crate::documents) turn: Option<u32>,
+    /// Whether it lies in the archive.
+    pub(in crate::documents) archived: bool,
+    /// The path inside the turn's folder, or inside the user's.
+    pub(in crate::documents) rest: &'p str,
+}
+
+impl<'p> Spot<'p> {
+    /// None for what belongs to no user.
+    pub(in crate::documents) fn of(path: &'p VaultPath) -> Option<Self> {
+        let (top, below) = path.as_str().split_once('/')?;
+        match top {
+            "users" => {
+                let (name, rest) = below.split_once('/')?;
+                let in_turn = rest.strip_prefix("turns/").and_then(|rest| rest.split_once('/'));
+                let in_turn = in_turn.and_then(|(folder, rest)| Some((turn_number(folder)?, rest)));
+                Some(match in_turn {
+                    Some((turn, rest)) => Self { name, turn: Some(turn), archived: false, rest },
+                    None => Self { name, turn: None, archived: false, rest },
+                })
+            }
+            "archive" => {
+                let mut parts = below.splitn(4, '/');
+                let (_month, name, folder, rest) =
+                    (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+                Some(Self { name, turn: Some(turn_number(folder)?), archived: true, rest })
+            }
+            _ => None,
+        }
+    }
+
+    /// What the document is, if it is one whose words count. Notes that are made from other documents are none: they
+    /// would stand in every answer.
+    pub(in crate::documents) fn kind(&self) -> Option<DocumentKind> {
+        let name = self.rest.rsplit('/').next().unwrap_or_default();
+        if self.turn.is_some() {
+            return match self.rest {
+                "context.md" => Some(DocumentKind::Context),
+                _ if !name.ends_with(".md") || is_wrapper(name) => None,
+                _ if is_research(self.rest) => Some(DocumentKind::Research),
+                _ if name == "page_content.md" => Some(DocumentKind::Page),
+                _ => Some(DocumentKind::Other),
+            };
+        }
+        match self.rest {
+            "turns/index.md" | "memory/index.md" | "research_cache/index.md" => None,
+            "facts.md" | "preferences.md" => Some(DocumentKind::Memory),
+            rest if rest.starts_with("memory/") => {
+                (name.ends_with(".json") || name.ends_with(".md")).then_some(DocumentKind::Memory)
+            }
+            rest if rest.starts_with("research_cache/") => None,
+            _ => (name.ends_with(".md") && !is_wrapper(name)).then_some(DocumentKind::Other),
+        }
+    }
+
+    /// Whether the path is a piece of research: `research.md`, or `research_2.md` where a turn did more than one.
+    pub(in crate::documents) fn is_research(&self) -> bool {
+        self.turn.is_some() && is_research(self.rest)
+    }
+
+    /// Whether the path is what makes a folder a turn.
+    pub(in crate::documents) fn is_metadata(&self) -> bool {
+        self.turn.is_some() && self.rest == "metadata.json"
+    }
+
+    /// Whether the path is the manifest of a captured page.
+    pub(in crate::documents) fn is_manifest(&self) -> bool {
+        let page =
+            self.rest.strip_prefix("webpage_cache/").and_then(|page| page.strip_suffix("/manifest.json"));
+        self.turn.is_some() && page.is_some_and(|page| !page.contains('/'))
+    }
+}
+
+/// The readable note beside a file that is not Markdown (C80).
+fn is_wrapper(name: &str) -> bool {
+    name.ends_with(".json.md") || name.ends_with(".png.md")
+}
+
+fn is_research(rest: &str) -> bool {
+    rest.strip_prefix("research").and_then(|rest| rest.strip_suffix(".md")).is_some_and(|middle| {
+        middle.is_empty()
+            || middle
+                .strip_prefix('_')
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// The name of a user's folder.
+pub(in crate::documents) fn name_of(place: &UserPlace) -> String {
+    place.preferences().folder().trim_start_matches("users/").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_say_what_documents_are() {
+        use DocumentKind::{Context, Memory, Other, Page, Research};
+        for (path, turn, archived, kind) in [
+            ("users/u/turns/turn_000815/context.md", Some(815), false, Some(Context)),
+            ("users/u/turns/turn_000815/research.md", Some(815), false, Some(Research)),
+            ("users/u/turns/turn_000815/research_2.md", Some(815), false, Some(Research)),
+            ("users/u/turns/turn_000815/research_x.md", Some(815), false, Some(Other)),
+            ("users/u/turns/turn_000815/metrics.json.md", Some(815), false, None),
+            ("users/u/turns/turn_000815/webpage_cache/a_1/page_content.md", Some(815), false, Some(Page)),
+            ("archive/2026-01/u/turn_000815/response.md", Some(815), true, Some(Other)),
+            ("users/u/turns/index.md", None, false, None),
+            ("users/u/turns/mine.md", None, false, Some(Other)),
+            ("users/u/memory/facts.json", None, false, Some(Memory)),
+            ("users/u/memory/index.md", None, false, None),
+            ("users/u/facts.md", None, false, Some(Memory)),
+            ("users/u/research_cache/a.json", None, false, None),
+        ] {
+            let path = VaultPath::new(path).unwrap();
+            let spot = Spot::of(&path).unwrap();
+            assert_eq!((spot.turn, spot.archived, spot.kind()), (turn, archived, kind), "{path}");
+        }
+        let shared = VaultPath::new("site_knowledge/amazon.com.json").unwrap();
+        assert_eq!(Spot::of(&shared), None);
+        assert_eq!(name_of(&UserPlace::new("henry")), "henry");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the index answers to a user: turns, research, captured pages, links, words.
+
+use std::collections::HashMap;
+
+use larder_core::document::{Scope, VaultPath};
+use rusqlite::{OptionalExtension, params};
+
+use super::UserDocuments;
+use super::index::{self, Wanted};
+use super::types::{CaptureRow, DocumentHit, DocumentKind, ResearchRow, TurnRow};
+use crate::error::StoreError;
+
+/// Captured pages that one question gives at most.
+const CAPTURES: u64 = 1_000;
+
+impl UserDocuments {
+    /// A committed turn.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn turn(&self, number: u32) -> Result<Option<TurnRow>, StoreError> {
+        self.index().read(|tx| index::turn(tx, number))
+    }
+
+    /// The newest turns, newest first; only those with a number below `before`, if one is given.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn recent_turns(&self, limit: u64, before: Option<u32>) -> Result<Vec<TurnRow>, StoreError> {
+        self.index().read(|tx| index::recent_turns(tx, limit, before))
+    }
+
+    /// Documents that hold words of `query`, best first; of all kinds if `kinds` is empty.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn search(
+        &self,
+        query: &str,
+        kinds: &[DocumentKind],
+        limit: u64,
+    ) -> Result<Vec<DocumentHit>, StoreError> {
+        self.index().read(|tx| index::search(tx, query, kinds, limit))
+    }
+
+    /// Research on a topic or anything below it, newest first; on all topics if none is given.
+    ///
+    /// # Errors
+    /// The index or the main database cannot be read.
+    pub fn research(&self, topic: Option<&str>, limit: u64) -> Result<Vec<ResearchRow>, StoreError> {
+        let wanted = topic.map_or(Wanted::All, Wanted::Topic);
+        let mut rows = self.index().read(|tx| index::research(tx, wanted, limit))?;
+        let uses = self.uses_of(rows.iter().map(|row| &row.document))?;
+        for row in &mut rows {
+            if let Some((count, scope)) = uses.get(&row.document) {
+                row.use_count = *count;
+                row.scope = row.scope.max(*scope);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn uses_of<'p>(
+        &self,
+        documents: impl Iterator<Item = &'p VaultPath>,
+    ) -> Result<HashMap<VaultPath, (u64, Scope)>, StoreError> {
+        self.store.index().read(|tx| {
+            let mut query =
+                tx.prepare_cached("SELECT uses, scope FROM document_uses WHERE user = ?1 AND path = ?2")?;
+            let mut found = HashMap::new();
+            for document in documents {
+                let row = query.query_row(params![self.user(), document.as_str()], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+                });
+                if let Some((uses, scope)) = row.optional()? {
+                    let scope = scope.parse().unwrap_or(Scope::New);
+                    found.insert(document.clone(), (u64::try_from(uses).unwrap_or(0), scope));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Captured pages, newest first: of one turn, of one address, or of both; at most 1,000.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn captures(&self, turn: Option<u32>, url: Option<&str>) -> Result<Vec<CaptureRow>, StoreError> {
+        self.index().read(|tx| index::captures(tx, turn, url, CAPTURES))
+    }
+
+    /// The documents that a document links to, sorted; they may be missing, and reading decides whose they are.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn links_of(&self, path: &VaultPath) -> Result<Vec<VaultPath>, StoreError> {
+        self.index().read(|tx| index::links_of(tx, path))
+    }
+
+    /// The documents of this user that link to a document, sorted.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn links_to(&self, path: &VaultPath) -> Result<Vec<VaultPath>, StoreError> {
+        self.index().read(|tx| index::links_to(tx, path))
+    }
+}

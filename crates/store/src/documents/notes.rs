@@ -1,0 +1,195 @@
+//! Notes that are made from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
+//! the views over research (C77). None of them is in the index, so it never depends on them.
+
+use std::collections::BTreeSet;
+
+use larder_core::document::layout::{TurnPlace, wrapper};
+use larder_core::document::links::DualLink;
+use larder_core::document::{
+    Document, IndexEntry, IndexNote, Meta, Scope, Tag, Timestamp, TopicEntry, VaultPath, Wrapper, turn_name,
+    write_json,
+};
+use serde::Serialize;
+
+use super::UserDocuments;
+use super::index::{Of, Rows, Spot, Wanted, memory_documents, recent_turns, research, topics, turn_user};
+use super::types::ResearchRow;
+use crate::error::StoreError;
+
+/// Documents under `## Recent`.
+const RECENT: u64 = 20;
+/// Topics under `## By Topic`, those with the newest documents first: the note of a turn must not grow with all turns.
+const TOPICS: u64 = 200;
+/// Pieces of research in the view over one topic, the newest.
+const IN_VIEW: u64 = 100;
+
+/// `research_cache/{topic}.json`.
+#[derive(Serialize)]
+struct View<'a> {
+    topic: &'a str,
+    research: Vec<ResearchRow>,
+}
+
+/// The readable note beside a file of a turn that is not Markdown, and its path in the turn's folder.
+pub(super) fn wrapper_of(
+    place: &TurnPlace,
+    user: &str,
+    created_at: Timestamp,
+    path: &str,
+    bytes: &[u8],
+) -> Option<(String, Vec<u8>)> {
+    let is_json = path.ends_with(".json");
+    if !is_json && !path.ends_with(".png") {
+        return None;
+    }
+    let file = VaultPath::new(&format!("{}/{path}", place.folder()))?;
+    let content =
+        if is_json { serde_json::from_slice(bytes).unwrap_or_default() } else { serde_json::Value::Null };
+    let note = Wrapper::of(&file, &place.context(), &content);
+    let kind = path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace('/', "_");
+    let tag = if path == "metrics.json" { &[Tag::Metrics][..] } else { &[] };
+    let meta = Meta::of_turn(place.number(), &kind, user, created_at).holding(&[], tag);
+    let at = wrapper(&file);
+    let text = Document::new(meta, note).write(&at);
+    Some((format!("{path}.md"), text.into_bytes()))
+}
+
+/// Whether the index of the memory shows a document.
+pub(super) fn shows_memory(path: &VaultPath) -> bool {
+    Spot::of(path)
+        .is_some_and(|spot| spot.turn.is_none() && spot.kind() == Some(super::types::DocumentKind::Memory))
+}
+
+impl UserDocuments {
+    /// Writes the notes that show these documents, or showed them before.
+    pub(super) async fn write_turn_notes(&self, rows: &[Rows]) -> Result<(), StoreError> {
+        let topics: BTreeSet<&str> = rows.iter().filter_map(Rows::research_topic).collect();
+        if rows.iter().any(Rows::is_turn) {
+            self.write_turns_index().await?;
+        }
+        if !topics.is_empty() {
+            self.write_research_notes(topics.into_iter()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all notes.
+    pub(super) async fn write_all_notes(&self) -> Result<(), StoreError> {
+        let all = self.index().read(|tx| topics(tx, Of::Research, u64::MAX))?;
+        self.write_turns_index().await?;
+        if !all.is_empty() {
+            self.write_research_notes(all.iter().map(|(topic, ..)| topic.as_str())).await?;
+        }
+        self.write_memory_index().await
+    }
+
+    async fn write_turns_index(&self) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().await;
+        let (turns, by_topic) =
+            self.index().read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Of::Turns, TOPICS)?)))?;
+        let Some(newest) = turns.first() else { return Ok(()) };
+        let recent = turns.iter().map(|turn| IndexEntry {
+            link: DualLink::new(turn.context.clone(), &turn_name(turn.number)),
+            note: turn.summary.as_ref().unwrap_or(&turn.query).clone(),
+        });
+        let note = IndexNote {
+            title: "Turns".to_owned(),
+            recent: recent.collect(),
+            topics: topic_entries(&by_topic, "turn"),
+        };
+        self.write_index(&self.place.turns_index(), "turns_index", newest.created_at, &note).await
+    }
+
+    async fn write_research_notes(&self, changed: impl Iterator<Item = &str>) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().await;
+        for topic in changed.filter(|topic| !topic.is_empty()) {
+            let rows = self.index().read(|tx| research(tx, Wanted::Just(topic), IN_VIEW))?;
+            let path = self.place.research(topic);
+            if rows.is_empty() {
+                self.tree().remove(&path).await?;
+            } else {
+                let view = write_json(&View { topic, research: rows });
+                self.tree().write(&path, view.as_bytes()).await?;
+            }
+        }
+        let (rows, by_topic) = self
+            .index()
+            .read(|tx| Ok((research(tx, Wanted::All, RECENT)?, topics(tx, Of::Research, TOPICS)?)))?;
+        let Some(newest) = rows.first() else { return Ok(()) };
+        let recent = rows.iter().map(|row| IndexEntry {
+            link: DualLink::new(row.document.clone(), &row.id),
+            note: row.title.clone(),
+        });
+        let note = IndexNote {
+            title: "Research".to_owned(),
+            recent: recent.collect(),
+            topics: topic_entries(&by_topic, "piece"),
+        };
+        self.write_index(&self.place.research_index(), "research_index", newest.created_at, &note).await
+    }
+
+    pub(super) async fn write_memory_index(&self) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().await;
+        let documents = self.index().read(memory_documents)?;
+        if documents.is_empty() {
+            return Ok(());
+        }
+        let recent = documents.into_iter().map(|document| {
+            let note = if document.name().ends_with(".json") { "records" } else { "as it is shown" };
+            IndexEntry { link: DualLink::new(document.clone(), document.name()), note: note.to_owned() }
+        });
+        let note = IndexNote { title: "Memory".to_owned(), recent: recent.collect(), topics: Vec::new() };
+        let newest = self.index().read(|tx| recent_turns(tx, 1, None))?;
+        let at = match newest.first() {
+            Some(turn) => turn.created_at,
+            None => self.now()?,
+        };
+        self.write_index(&self.place.memory_index(), "memory_index", at, &note).await
+    }
+
+    /// Writes an index note; what people added to it stays.
+    async fn write_index(
+        &self,
+        at: &VaultPath,
+        id: &str,
+        created_at: Timestamp,
+        note: &IndexNote,
+    ) -> Result<(), StoreError> {
+        let standing = self.tree().read(at).await?.map(String::from_utf8);
+        let text = match &standing {
+            Some(Ok(text)) => note.update(text, at),
+            // No text at all: nobody wrote that into a note by hand.
+            Some(Err(_)) | None => Document::new(self.meta(id, created_at)?, note.clone()).write(at),
+        };
+        if matches!(&standing, Some(Ok(old)) if *old == text) {
+            return Ok(());
+        }
+        self.tree().write(at, text.as_bytes()).await
+    }
+
+    fn meta(&self, id: &str, created_at: Timestamp) -> Result<Meta, StoreError> {
+        let user = self.index().read(turn_user)?.unwrap_or_else(|| self.user().to_owned());
+        Ok(Meta {
+            id: id.to_owned(),
+            turn_number: None,
+            session_id: user,
+            topic: None,
+            intent: None,
+            content_types: Vec::new(),
+            scope: Scope::User,
+            quality: None,
+            created_at,
+            tags: Vec::new(),
+        })
+    }
+}
+
+/// Topics that read the same as tags are one line.
+fn topic_entries(topics: &[(String, u64, u32)], what: &str) -> Vec<TopicEntry> {
+    let mut seen = BTreeSet::new();
+    let entries = topics.iter().map(|(topic, count, newest)| {
+        let many = if *count == 1 { "" } else { "s" };
+        TopicEntry::new(topic, &format!("{count} {what}{many}, the newest in {}", turn_name(*newest)))
+    });
+    entries.filter(|entry| seen.insert(entry.topic.clone())).collect()
+}

@@ -1,0 +1,202 @@
+//! Building indexes from the documents.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use larder_core::document::layout::UserPlace;
+use larder_core::document::{VaultPath, turn_number};
+
+use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, turn_user};
+use super::tree::Tree;
+use super::types::ReindexReport;
+use super::{Documents, UserDocuments, journal};
+use crate::error::StoreError;
+
+/// Documents that go into the index in one transaction.
+const BATCH: usize = 1_000;
+
+impl Documents {
+    /// Drops the index and builds it from the documents; `progress` is told how many turns are done. The notes that are
+    /// made from the index are written again.
+    ///
+    /// # Errors
+    /// Reading or writing fails; [`Documents::recover`] then builds the rest.
+    pub async fn reindex(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<ReindexReport, StoreError> {
+        let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
+        for (user, number) in &entries {
+            self.user(user)?.redo(*number).await?;
+        }
+        self.finish_moves().await?;
+        let names = self.user_names().await?;
+        let mut report = ReindexReport::default();
+        for name in &names {
+            let before = report.turns;
+            let one = self.build(name, &|turns| progress(before + turns)).await?;
+            if let Some(documents) = self.owner(name)? {
+                documents.write_all_notes().await?;
+            }
+            report.users += 1;
+            report.turns += one.turns;
+            report.documents += one.documents;
+            report.unreadable += one.unreadable;
+        }
+        self.clear_all_but(&names)?;
+        self.set_known(names);
+        Ok(report)
+    }
+
+    /// The names of the folders of all users that have documents.
+    pub(super) async fn user_names(&self) -> Result<BTreeSet<String>, StoreError> {
+        let mut names: BTreeSet<String> = self.tree().level("users").await?.folders.into_iter().collect();
+        for month in self.tree().level("archive").await?.folders {
+            names.extend(self.tree().level(&format!("archive/{month}")).await?.folders);
+        }
+        // A folder that no user id leads to was put there by somebody else.
+        names.retain(|name| VaultPath::new(&format!("users/{name}/x")).is_some());
+        Ok(names)
+    }
+
+    /// The user whose folder has this name: the one whom the newest turn in it names, or the one who is called like
+    /// it. None where no id leads to the folder.
+    fn owner(&self, name: &str) -> Result<Option<UserDocuments>, StoreError> {
+        let named = self.shelf(name)?.index.read(turn_user)?;
+        let ids = named.into_iter().chain([name.to_owned()]);
+        let mut owners = ids.filter(|id| name_of(&UserPlace::new(id)) == name);
+        owners.next().map(|id| self.user(&id)).transpose()
+    }
+
+    /// Builds the index of the user whose folder has this name from nothing.
+    pub(super) async fn build(
+        &self,
+        name: &str,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<ReindexReport, StoreError> {
+        let shelf = self.shelf(name)?;
+        shelf.index.clear()?;
+        let mut builder = Builder {
+            tree: self.tree(),
+            index: &shelf.index,
+            waiting: Vec::new(),
+            report: ReindexReport::default(),
+        };
+        let root = format!("users/{name}");
+        let top = self.tree().level(&root).await?;
+        builder.take(top.files).await?;
+        for folder in top.folders.iter().filter(|folder| *folder != "turns") {
+            builder.take(self.tree().list(&format!("{root}/{folder}")).await?).await?;
+        }
+        builder.turns(&format!("{root}/turns"), progress).await?;
+        for month in self.tree().level("archive").await?.folders {
+            builder.turns(&format!("archive/{month}/{name}"), progress).await?;
+        }
+        builder.flush()?;
+        let report = builder.report;
+        shelf.index.set_built()?;
+        Ok(report)
+    }
+
+    /// Empties the indexes of users that have no documents any more.
+    fn clear_all_but(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
+        for entry in crate::files::entries(&self.inner.indexes)? {
+            match entry.name.strip_suffix(".db") {
+                Some(name) if !names.contains(name) => self.shelf(name)?.index.clear()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_known(&self, names: BTreeSet<String>) {
+        *self.inner.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+    }
+
+    /// Whether nothing stands in the folder of a user, as far as that can be told at once.
+    pub(super) fn is_new(&self, name: &str) -> Result<bool, StoreError> {
+        let known = self.inner.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.archived_now(name) {
+            Some(archived) => {
+                Ok(archived?.is_empty() && !self.tree().has_folder_now(&format!("users/{name}")))
+            }
+            None => Ok(known.as_ref().is_some_and(|known| !known.contains(name))),
+        }
+    }
+
+    /// The folders of a user's turns in the archive, where they can be told at once.
+    fn archived_now(&self, name: &str) -> Option<Result<Vec<String>, StoreError>> {
+        let months = match self.tree().folders_now("archive")? {
+            Ok(months) => months,
+            Err(error) => return Some(Err(error)),
+        };
+        let folders = months.iter().map(|month| format!("archive/{month}/{name}"));
+        let turns = folders.filter_map(|folder| self.tree().folders_now(&folder));
+        Some(turns.collect::<Result<Vec<_>, _>>().map(|turns| turns.concat()))
+    }
+
+    /// The highest number of a turn that stands in the folders of a user, where that can be told at once.
+    pub(super) fn highest_standing_now(&self, name: &str) -> Option<Result<u32, StoreError>> {
+        let highest = || -> Option<Result<u32, StoreError>> {
+            let live = self.tree().folders_now(&format!("users/{name}/turns"))?;
+            let archived = self.archived_now(name)?;
+            Some(live.and_then(|live| {
+                let numbers = live.iter().chain(&archived?).filter_map(|name| turn_number(name)).max();
+                Ok(numbers.unwrap_or(0))
+            }))
+        };
+        highest()
+    }
+}
+
+/// An index on its way.
+struct Builder<'d> {
+    tree: &'d dyn Tree,
+    index: &'d IndexFile,
+    waiting: Vec<Rows>,
+    report: ReindexReport,
+}
+
+impl Builder<'_> {
+    /// The turns in a folder, by number, and what else stands there.
+    async fn turns(&mut self, folder: &str, progress: &(dyn Fn(u64) + Sync)) -> Result<(), StoreError> {
+        let level = self.tree.level(folder).await?;
+        self.take(level.files).await?;
+        let (turns, others): (Vec<_>, Vec<_>) =
+            level.folders.into_iter().partition(|name| turn_number(name).is_some());
+        let mut turns: Vec<_> = turns.iter().filter_map(|name| Some((turn_number(name)?, name))).collect();
+        turns.sort();
+        for name in others {
+            self.take(self.tree.list(&format!("{folder}/{name}")).await?).await?;
+        }
+        for (_, name) in turns {
+            let turn = format!("{folder}/{name}");
+            let files = self.tree.list(&turn).await?;
+            // Without it the folder is no turn: a commit that was interrupted, or something of somebody's own.
+            if files.iter().any(|file| file.as_str() == format!("{turn}/metadata.json")) {
+                self.take(files).await?;
+                self.report.turns += 1;
+                progress(self.report.turns);
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, files: Vec<VaultPath>) -> Result<(), StoreError> {
+        for file in files.iter().filter(|file| is_indexed(file)) {
+            let Some(bytes) = self.tree.read(file).await? else { continue };
+            match rows_of(file, &bytes) {
+                Indexed::Nothing => {}
+                Indexed::Unreadable => self.report.unreadable += 1,
+                Indexed::Rows(rows) => self.waiting.push(*rows),
+            }
+        }
+        if self.waiting.len() >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let rows = std::mem::take(&mut self.waiting);
+        self.report.documents += rows.len() as u64;
+        self.index.write(|tx| rows.iter().try_for_each(|rows| put(tx, rows)))
+    }
+}

@@ -1,0 +1,340 @@
+//! A turn is whole or absent, wherever its commit, its move to the archive or the deletion of its user stops.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicI64;
+
+use futures::executor::block_on;
+use larder_core::document::{Mode, VaultPath};
+use larder_core::hash::ContentHash;
+use proptest::prelude::*;
+
+use super::failing::Failing;
+use super::generate::{fill, turn};
+use super::*;
+use crate::documents::index::dump::dump;
+use crate::documents::journal;
+
+impl Home {
+    /// Documents that die after so many changes of files.
+    fn dying(&self, changes: i64) -> (Documents, Arc<Failing>) {
+        let tree = tree::open(&DocumentPlace::Folder(self.vault())).unwrap();
+        let failing = Arc::new(Failing { tree, left: AtomicI64::new(changes) });
+        let tree = Arc::clone(&failing) as Arc<dyn tree::Tree>;
+        (Documents::over(&self.store(), tree).unwrap(), failing)
+    }
+}
+
+/// The files of the vault as they are on disk, and the dump of the index.
+async fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<String>) {
+    let mut files = Vec::new();
+    for path in documents.tree().list("").await.unwrap() {
+        let bytes = documents.tree().read(&path).await.unwrap().unwrap();
+        files.push((path.to_string(), ContentHash::of(&bytes)));
+    }
+    (files, dump(documents.index()))
+}
+
+#[test]
+fn a_commit_that_dies_anywhere_is_finished_by_recover() {
+    let whole = Home::new();
+    let expected = block_on(async {
+        let documents = whole.open();
+        let user = documents.user("u").unwrap();
+        for _ in 0..4 {
+            user.commit(&turn(&user)).await.unwrap();
+        }
+        documents.recover().await.unwrap();
+        state(&user).await
+    });
+    // Every change of a file is a point to die at, until there are no more.
+    for changes in 0.. {
+        let home = Home::new();
+        let died = block_on(async {
+            let user = home.open().user("u").unwrap();
+            for _ in 0..3 {
+                user.commit(&turn(&user)).await.unwrap();
+            }
+            let draft = turn(&user);
+            user.checkpoint(&draft).unwrap();
+            let (dying, tree) = home.dying(changes);
+            // Once its files are there it is committed, whatever becomes of the notes about it.
+            let failed = dying.user("u").unwrap().commit(&draft).await.is_err();
+            let reader = home.open().user("u").unwrap();
+            let seen = reader.turn(4).unwrap();
+            let standing = reader.read(&draft.place.metadata()).await.unwrap();
+            assert_eq!(seen.is_some(), !failed, "the index shows whole turns only ({changes})");
+            if let Some(metadata) = standing {
+                assert_eq!(metadata, draft.files["metadata.json"]);
+                for (path, bytes) in &draft.files {
+                    let path = VaultPath::new(&format!("{}/{path}", draft.place.folder())).unwrap();
+                    assert_eq!(reader.read(&path).await.unwrap().as_ref(), Some(bytes), "{path} ({changes})");
+                }
+            }
+            let documents = home.open();
+            assert_eq!(documents.recover().await.unwrap(), 4);
+            assert_eq!(documents.recover().await.unwrap(), 0);
+            let user = documents.user("u").unwrap();
+            assert_eq!(user.drafts().unwrap(), []);
+            user.commit(&draft).await.unwrap();
+            assert_eq!(state(&user).await, expected, "{changes}");
+            tree.is_dead()
+        });
+        if !died {
+            assert!(
+                changes > files_of_a_turn(),
+                "each file of the turn and each note over it is a point: {changes}"
+            );
+            break;
+        }
+    }
+}
+
+/// How many files a generated turn with research has, notes beside them included.
+fn files_of_a_turn() -> i64 {
+    let home = Home::new();
+    let user = home.open().user("u").unwrap();
+    for _ in 0..3 {
+        turn(&user);
+    }
+    let draft = turn(&user);
+    block_on(user.commit(&draft)).unwrap();
+    i64::try_from(block_on(user.list(draft.place.folder())).unwrap().len()).unwrap()
+}
+
+#[test]
+fn before_the_journal_a_draft_stays_a_draft() {
+    let home = Home::new();
+    let user = home.open().user("u").unwrap();
+    let mut draft = turn(&user);
+    draft.phase = Some(3);
+    draft.state = serde_json::json!({"attempt": 2});
+    user.checkpoint(&draft).unwrap();
+    let again = home.open().user("u").unwrap();
+    assert_eq!(again.draft(draft.number).unwrap().as_ref(), Some(&draft));
+    assert_eq!(again.drafts().unwrap().len(), 1);
+    draft.files.remove("response.md");
+    draft.files.insert("context.md".to_owned(), b"other".to_vec());
+    user.checkpoint(&draft).unwrap();
+    assert_eq!(again.draft(draft.number).unwrap(), Some(draft.clone()));
+    block_on(user.commit(&draft)).unwrap();
+    assert_eq!(again.draft(draft.number).unwrap(), None);
+    assert!(matches!(again.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
+    again.discard(draft.number).unwrap();
+    assert!(again.turn(draft.number).unwrap().is_some());
+    let dropped = turn(&again);
+    again.discard(dropped.number).unwrap();
+    assert_eq!(again.draft(dropped.number).unwrap(), None);
+    assert_eq!(turn(&again).number, dropped.number + 1, "numbers are not given out again");
+}
+
+#[test]
+fn a_turn_begins_with_all_that_it_needs_to_go_on() {
+    let home = Home::new();
+    let user = home.open().user("u").unwrap();
+    let begun = user.begin_with(Mode::Code, None, "q", |draft| {
+        draft.state = serde_json::json!({"workspace": "/somewhere", "number": draft.number});
+        draft.files.insert("context.md".to_owned(), b"the query".to_vec());
+    });
+    let begun = begun.unwrap();
+    assert_eq!(begun.state["number"], 1);
+    assert_eq!(home.open().user("u").unwrap().draft(1).unwrap(), Some(begun.clone()));
+    let state = serde_json::json!({"spent": 7});
+    let later = TurnDraft { files: BTreeMap::new(), ..begun.clone() };
+    user.save_state(&later, &state).unwrap();
+    let saved = user.draft(1).unwrap().unwrap();
+    assert_eq!((saved.state, saved.files), (state, begun.files), "the files stay as they were saved");
+}
+
+#[test]
+fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
+    let home = Home::new();
+    let documents = home.open();
+    let user = documents.user("u").unwrap();
+    let saved = turn(&user);
+    user.checkpoint(&saved).unwrap();
+    let limit = |pages: u32| {
+        let set = format!("PRAGMA max_page_count = {pages}");
+        documents.store().index().write(|tx| Ok(tx.query_row(&set, [], |row| row.get::<_, u32>(0))?)).unwrap()
+    };
+    limit(1);
+    let mut draft = saved.clone();
+    draft.files.insert(
+        "toolresults.md".to_owned(),
+        (0..200_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect(),
+    );
+    let is_full = |done: Result<(), StoreError>| {
+        let error = done.unwrap_err();
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains("free some space"), "{error}");
+    };
+    is_full(user.checkpoint(&draft));
+    assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
+    is_full(block_on(user.commit(&draft)));
+    assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
+    assert_eq!(block_on(user.list(saved.place.folder())).unwrap(), []);
+    assert_eq!(user.turn(saved.number).unwrap(), None);
+    limit(u32::MAX - 2);
+    block_on(user.commit(&draft)).unwrap();
+    assert_eq!(user.drafts().unwrap(), []);
+    assert!(user.turn(saved.number).unwrap().is_some());
+}
+
+#[test]
+fn torn_files_are_mended_and_edited_ones_stay() {
+    let home = Home::new();
+    block_on(async {
+        let documents = home.open();
+        let user = documents.user("u").unwrap();
+        let draft = turn(&user);
+        user.commit(&draft).await.unwrap();
+        let file = |name: &str| home.vault().join(draft.place.folder()).join(name);
+        std::fs::write(file("context.md"), "edited by hand, word hippopotamus").unwrap();
+        let torn = &draft.files["response.md"];
+        std::fs::write(file("response.md"), &torn[..torn.len() / 2]).unwrap();
+        std::fs::write(file("query_analysis.json"), vec![0; 24]).unwrap();
+        std::fs::remove_file(file("metadata.json.md")).unwrap();
+        assert_eq!(documents.recover().await.unwrap(), 1);
+        assert_eq!(std::fs::read_to_string(file("context.md")).unwrap(), "edited by hand, word hippopotamus");
+        assert_eq!(&std::fs::read(file("response.md")).unwrap(), torn);
+        assert_eq!(std::fs::read(file("query_analysis.json")).unwrap(), draft.files["query_analysis.json"]);
+        assert!(file("metadata.json.md").exists());
+        assert_eq!(user.search("hippopotamus", &[], 5).unwrap().len(), 1, "the index says what stands there");
+    });
+}
+
+#[test]
+fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
+    let later = START + 200 * 86_400_000;
+    let now = larder_core::document::Timestamp::from_millis(i64::try_from(later).unwrap()).unwrap();
+    let prepare = |home: &Home| {
+        let user = home.open().user("u").unwrap();
+        for _ in 0..6 {
+            block_on(user.commit(&turn(&user))).unwrap();
+        }
+        home.set(later);
+        let newest = turn(&user);
+        block_on(user.commit(&newest)).unwrap();
+        block_on(home.open().recover()).unwrap();
+    };
+    let whole = Home::new();
+    prepare(&whole);
+    let documents = whole.open();
+    let report = block_on(documents.archive("u", now)).unwrap();
+    assert_eq!(report.turns, [1, 2, 3, 5, 6], "what turn 4 found out stays true");
+    let expected = block_on(state(&documents.user("u").unwrap()));
+    let prepared = Home::new();
+    prepare(&prepared);
+    // Every change of a file is a point to die at, until there are no more.
+    for changes in 0.. {
+        // What recover finishes is the whole of it, and an archiving after that finds nothing to do.
+        let home = prepared.copied();
+        let (dying, tree) = home.dying(changes);
+        let _ = block_on(dying.archive("u", now));
+        let documents = home.open();
+        block_on(documents.recover()).unwrap();
+        block_on(documents.archive("u", now)).unwrap();
+        assert!(block_on(state(&documents.user("u").unwrap())) == expected, "died after {changes} changes");
+        if !tree.is_dead() {
+            assert!(changes > 10 * i64::try_from(report.turns.len()).unwrap(), "{changes}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_deletion_that_dies_is_finished() {
+    for changes in 0..3 {
+        let home = Home::new();
+        block_on(async {
+            let documents = home.open();
+            for name in ["a", "b"] {
+                let user = documents.user(name).unwrap();
+                user.commit(&turn(&user)).await.unwrap();
+                user.begin(Mode::Chat, None, "later").unwrap();
+            }
+            let _ = home.dying(changes).0.forget("a").await;
+            let documents = home.open();
+            documents.recover().await.unwrap();
+            documents.forget("a").await.unwrap();
+            let user = documents.user("a").unwrap();
+            assert_eq!(user.list("users/a").await.unwrap(), []);
+            assert_eq!(user.recent_turns(9, None).unwrap(), []);
+            assert_eq!(user.drafts().unwrap(), []);
+            assert_eq!(user.begin(Mode::Chat, None, "new").unwrap().number, 1);
+            assert_eq!(documents.user("b").unwrap().recent_turns(9, None).unwrap().len(), 1);
+            assert_eq!(documents.user("b").unwrap().drafts().unwrap().len(), 1);
+        });
+    }
+}
+
+#[test]
+fn the_journal_is_cleared_in_batches() {
+    let home = Home::new();
+    block_on(async {
+        let documents = home.open();
+        let user = documents.user("u").unwrap();
+        for _ in 0..70 {
+            user.commit(&turn(&user)).await.unwrap();
+        }
+        let left = documents.store().index().read(|tx| journal::committed(tx, None)).unwrap();
+        assert_eq!(left.len(), 6);
+        assert_eq!(documents.recover().await.unwrap(), 6);
+    });
+}
+
+#[test]
+fn two_that_begin_at_once_never_share_a_number() {
+    let home = Home::new();
+    let documents = home.open();
+    let numbers: Vec<u32> = std::thread::scope(|scope| {
+        let begin = |documents: Documents| {
+            let user = documents.user("u").unwrap();
+            (0..25).map(|_| user.begin(Mode::Chat, None, "q").unwrap().number).collect::<Vec<_>>()
+        };
+        let other = home.open();
+        let threads =
+            [documents.clone(), documents, other.clone(), other].map(|own| scope.spawn(move || begin(own)));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let different: BTreeSet<u32> = numbers.iter().copied().collect();
+    assert_eq!((different.len(), different.last()), (100, Some(&100)));
+}
+
+#[test]
+fn numbers_begin_above_what_the_vault_holds() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000041")).unwrap();
+    std::fs::create_dir_all(home.vault().join("archive/2026-01/u/turn_000057")).unwrap();
+    let user = home.open().user("u").unwrap();
+    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 58);
+    std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000059")).unwrap();
+    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 60);
+    block_on(home.open().recover()).unwrap();
+    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 61);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_user_has_a_place_of_his_own(a in "\\PC{1,12}|\\.\\.|[./\\\\~]{1,6}", b in "\\PC{1,12}|/etc/passwd") {
+        prop_assume!(a != b);
+        let home = Home::new();
+        let documents = home.open();
+        let (one, other) = (documents.user(&a).unwrap(), documents.user(&b).unwrap());
+        let mut draft = one.begin(Mode::Chat, None, "q").unwrap();
+        fill(&mut draft, &a);
+        block_on(async {
+            one.commit(&draft).await.unwrap();
+            let refused = other.read(&draft.place.context()).await;
+            assert!(matches!(refused, Err(StoreError::Foreign { .. })));
+            assert!(other.write(&draft.place.context(), b"x", None).await.is_err());
+            assert!(other.list(draft.place.folder()).await.is_err());
+            assert!(other.commit(&draft).await.is_err());
+            assert_eq!(other.recent_turns(5, None).unwrap(), []);
+            assert!(other.search("laptop", &[], 5).unwrap().is_empty());
+            assert!(one.read(&draft.place.context()).await.unwrap().is_some());
+        });
+        let top: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        prop_assert_eq!(top.len(), 2, "nothing stands beside the home and the vault");
+    }
+}

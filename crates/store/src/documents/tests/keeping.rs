@@ -1,0 +1,279 @@
+//! What documents are worth with time and use.
+
+use futures::executor::block_on;
+use larder_core::document::{Document, Research, Scope, VaultPath};
+use larder_core::hash::ContentHash;
+
+use super::generate::turn;
+use super::*;
+
+#[test]
+fn newer_research_supersedes_and_use_promotes() {
+    let home = Home::new();
+    block_on(async {
+        let user = home.open().user("u").unwrap();
+        for number in 0..24_u64 {
+            home.set(START + number * 1_000);
+            user.commit(&turn(&user)).await.unwrap();
+        }
+        // Turns 4, 24 have topic 4 of 5 (travel), 8 and so on others: every fourth turn did research.
+        let laptops = user.research(Some("commerce"), 99).unwrap();
+        let topics: Vec<(u32, &str)> = laptops.iter().map(|row| (row.turn, row.topic.as_str())).collect();
+        assert_eq!(topics, [(20, "commerce.laptop"), (16, "commerce.laptop.gaming")]);
+        let travel = user.research(Some("travel"), 99).unwrap();
+        assert_eq!(travel.iter().map(|row| row.turn).collect::<Vec<_>>(), [24, 4]);
+        assert_eq!(travel[0].superseded_by, None);
+        assert_eq!(travel[1].superseded_by.as_deref(), Some("research_24_abc"));
+        assert!(user.research(Some("trav"), 9).unwrap().is_empty(), "a topic is not the beginning of a word");
+        let view = user.read_text(&user.place().research("travel")).await.unwrap().unwrap();
+        assert!(view.contains("research_24_abc") && view.contains("research_4_abc"));
+        let document = travel[0].document.clone();
+        for _ in 0..9 {
+            user.note_use(&document, true).unwrap();
+        }
+        home.set(START + 25 * 3_600_000);
+        assert_eq!(user.research(Some("travel"), 1).unwrap()[0].scope, Scope::User);
+        user.note_use(&document, true).unwrap();
+        let row = &user.research(Some("travel"), 1).unwrap()[0];
+        assert_eq!((row.scope, row.use_count), (Scope::User, 10), "what grows old is not promoted (C84)");
+        assert!(row.expires_at.is_some());
+    });
+}
+
+/// A turn whose research stays true.
+async fn evergreen(user: &UserDocuments) -> VaultPath {
+    let mut draft = loop {
+        let draft = turn(user);
+        if draft.files.contains_key("research.md") {
+            break draft;
+        }
+        user.discard(draft.number).unwrap();
+    };
+    let at = draft.place.research();
+    let text = String::from_utf8(draft.files["research.md"].clone()).unwrap();
+    let mut document = Document::<Research>::read(&text, &at).value.unwrap();
+    document.value.expires = None;
+    draft.files.insert("research.md".to_owned(), document.write(&at).into_bytes());
+    user.commit(&draft).await.unwrap();
+    at
+}
+
+#[test]
+fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds() {
+    const HOUR: u64 = 3_600_000;
+    // Uses that were right and that were not, in which order, and hours until the last one; who it counts for then.
+    for (wrong, right, hours, expected) in [
+        (2, 8, 24, Scope::Global),
+        (0, 9, 24, Scope::User),
+        (3, 8, 24, Scope::User),
+        (0, 30, 23, Scope::User),
+    ] {
+        let home = Home::new();
+        block_on(async {
+            let user = home.open().user("u").unwrap();
+            let document = evergreen(&user).await;
+            for ok in std::iter::repeat_n(false, wrong).chain(std::iter::repeat_n(true, right - 1)) {
+                user.note_use(&document, ok).unwrap();
+            }
+            let scope = || user.research(None, 9).unwrap()[0].scope;
+            assert_eq!(scope(), Scope::User, "before the last use");
+            home.set(START + hours * HOUR + HOUR / 2);
+            user.note_use(&document, true).unwrap();
+            assert_eq!(scope(), expected, "{wrong} wrong, {right} right, {hours} hours");
+            // Moving it and building the index anew change nothing of what was earned.
+            home.open().reindex(&|_| {}).await.unwrap();
+            assert_eq!(scope(), expected);
+        });
+    }
+}
+
+#[test]
+fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
+    let home = Home::new();
+    block_on(async {
+        let user = home.open().user("u").unwrap();
+        let document = evergreen(&user).await;
+        let text = user.read_text(&document).await.unwrap().unwrap();
+        let mut read = Document::<Research>::read(&text, &document).value.unwrap();
+        read.meta.as_mut().unwrap().scope = Scope::New;
+        let seen = Some(ContentHash::of(text.as_bytes()));
+        user.write(&document, read.write(&document).as_bytes(), seen).await.unwrap();
+        let scope = || user.research(None, 9).unwrap()[0].scope;
+        for (minutes, expected) in
+            [(10, Scope::New), (20, Scope::New), (59, Scope::New), (60, Scope::User), (61, Scope::User)]
+        {
+            home.set(START + minutes * 60_000);
+            user.note_use(&document, true).unwrap();
+            assert_eq!(scope(), expected, "after {minutes} minutes");
+        }
+    });
+}
+
+#[test]
+fn records_follow_a_turn_to_the_archive() {
+    let home = Home::new();
+    block_on(async {
+        let documents = home.open();
+        let user = documents.user("u").unwrap();
+        let mut draft = turn(&user);
+        let at = draft.place.clone();
+        let record = format!("{{\"claims\": [{{\"document\": \"{}/toolresults.md\"}}]}}", at.folder());
+        for name in ["research.json", "webpage_cache/a_1/extracted_data.json"] {
+            draft.files.insert(name.to_owned(), record.clone().into_bytes());
+        }
+        user.commit(&draft).await.unwrap();
+        let facts = user.place().memory("facts");
+        let said = format!(
+            "{{\"facts\": [{{\"source\": \"{}\", \"fact\": \"see \\\"{}/x\\\"\"}}]}}",
+            at.context(),
+            at.folder()
+        );
+        user.write(&facts, said.as_bytes(), None).await.unwrap();
+        let now =
+            larder_core::document::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
+        let report = documents.archive("u", now.unwrap()).await.unwrap();
+        assert_eq!(report.turns, [at.number()]);
+        let folder = user.turn(at.number()).unwrap().unwrap().context.folder().to_owned();
+        for (name, expected) in [
+            ("research.json", record.replace(at.folder(), &folder)),
+            // The words of a page are nobody's paths.
+            ("webpage_cache/a_1/extracted_data.json", record.clone()),
+        ] {
+            let path = VaultPath::new(&format!("{folder}/{name}")).unwrap();
+            assert_eq!(user.read_text(&path).await.unwrap().unwrap(), expected, "{name}");
+        }
+        let said = user.read_text(&facts).await.unwrap().unwrap();
+        assert!(said.contains(&format!("\"{folder}/context.md\"")), "{said}");
+        assert!(
+            said.contains(&format!("see \\\"{}/x", at.folder())),
+            "words that quote a path are words: {said}"
+        );
+    });
+}
+
+#[test]
+fn two_processes_that_write_one_document_lose_nothing() {
+    const EACH: usize = 40;
+    let home = Home::new();
+    let path = home.open().user("u").unwrap().place().facts();
+    std::thread::scope(|scope| {
+        // Documents that are opened apart share nothing but the disk, as two processes do.
+        for writer in ["a", "b", "c"] {
+            let (user, path) = (home.open().user("u").unwrap(), &path);
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let line = format!("{writer}{number}\n");
+                    loop {
+                        let before = block_on(user.read(path)).unwrap();
+                        let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
+                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::of))) {
+                            Err(StoreError::Changed { .. }) => {}
+                            written => break written.unwrap(),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let text = block_on(home.open().user("u").unwrap().read_text(&path)).unwrap().unwrap();
+    let lines: BTreeSet<&str> = text.lines().collect();
+    assert_eq!((lines.len(), text.lines().count()), (3 * EACH, 3 * EACH));
+}
+
+#[test]
+fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_back() {
+    let home = Home::new();
+    block_on(async {
+        let documents = home.open();
+        let user = documents.user("u").unwrap();
+        let draft = turn(&user);
+        let hold = user.hold(draft.number).unwrap();
+        let refused = home.open().forget("u").await;
+        assert!(matches!(refused, Err(StoreError::BadTurn { number: 1, .. })), "{refused:?}");
+        user.checkpoint(&draft).unwrap();
+        drop(hold);
+        documents.forget("u").await.unwrap();
+        assert!(matches!(user.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
+        assert!(user.save_state(&draft, &serde_json::json!({})).is_err());
+        assert_eq!(user.drafts().unwrap(), []);
+        let other = turn(&user);
+        user.discard(other.number).unwrap();
+        assert!(user.checkpoint(&other).is_err());
+        assert_eq!(user.drafts().unwrap(), []);
+    });
+}
+
+#[test]
+fn sites_are_judged_by_what_they_said() {
+    let home = Home::new();
+    let documents = home.open();
+    let (user, other) = (documents.user("u").unwrap(), documents.user("v").unwrap());
+    assert_eq!(user.source("Shop.example").unwrap(), None);
+    for ok in [true, true, false] {
+        user.note_source("Shop.example", ok).unwrap();
+    }
+    let source = user.source("shop.EXAMPLE").unwrap().unwrap();
+    assert_eq!((source.ok, source.failed, source.reliability.get()), (2, 1, 0.6));
+    assert_eq!(other.source("shop.example").unwrap(), None);
+    assert!(user.note_source("a\nb", true).is_err());
+}
+
+#[test]
+fn a_document_that_changed_is_not_written_over() {
+    let home = Home::new();
+    block_on(async {
+        let user = home.open().user("u").unwrap();
+        let facts = user.place().facts();
+        user.write(&facts, b"one", None).await.unwrap();
+        let refused = user.write(&facts, b"two", None).await;
+        assert!(matches!(refused, Err(StoreError::Changed { .. })));
+        user.write(&facts, b"two", Some(ContentHash::of(b"one"))).await.unwrap();
+        std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
+        assert!(user.write(&facts, b"three", Some(ContentHash::of(b"two"))).await.is_err());
+        assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "by hand");
+        let index = user.read_text(&user.place().memory_index()).await.unwrap().unwrap();
+        assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");
+    });
+}
+
+#[test]
+fn captures_and_words_are_found() {
+    let home = Home::new();
+    block_on(async {
+        let user = home.open().user("u").unwrap();
+        for number in 0..60_u64 {
+            home.set(START + number * 1_000);
+            user.commit(&turn(&user)).await.unwrap();
+        }
+        let pages = user.captures(Some(9), None).unwrap();
+        assert_eq!(pages.len(), 1);
+        let same = user.captures(None, Some(&pages[0].url)).unwrap();
+        assert!(same.len() > 1 && same.windows(2).all(|two| two[0].captured_at >= two[1].captured_at));
+        assert_eq!(user.captures(None, None).unwrap().len(), 20);
+        let hits = user.search("the UNIQUE37, laptop", &[], 5).unwrap();
+        assert_eq!((hits[0].turn, hits[0].kind), (Some(37), DocumentKind::Other));
+        assert!(hits[0].snippet.contains("unique37"), "{}", hits[0].snippet);
+        let pages = user.search("cafe hamster", &[DocumentKind::Page], 50).unwrap();
+        assert!(!pages.is_empty() && pages.iter().all(|hit| hit.kind == DocumentKind::Page));
+        for odd in ["", "\"", "a* NEAR( -b AND OR", "NOT", "{context}: x", "…"] {
+            user.search(odd, &[], 3).unwrap();
+        }
+        let recent = user.recent_turns(3, Some(50)).unwrap();
+        assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [49, 48, 47]);
+    });
+}
+
+#[test]
+fn one_process_works_on_a_turn() {
+    let home = Home::new();
+    let documents = home.open();
+    let (ada, eve) = (documents.user("ada").unwrap(), documents.user("eve").unwrap());
+    assert!(!ada.is_held(1));
+    let hold = ada.hold(1).unwrap().expect("nobody has it");
+    assert!(ada.is_held(1) && ada.hold(1).unwrap().is_none());
+    assert!(home.open().user("ada").unwrap().hold(1).unwrap().is_none(), "another process sees it");
+    assert!(eve.hold(1).unwrap().is_some() && ada.hold(2).unwrap().is_some(), "others are free");
+    drop(hold);
+    assert!(!ada.is_held(1) && ada.hold(1).unwrap().is_some());
+    assert_eq!(std::fs::read_dir(home.dir.path().join("home/turns")).unwrap().count(), 0, "nothing stays");
+}

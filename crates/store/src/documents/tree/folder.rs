@@ -1,0 +1,217 @@
+//! Documents in a folder of this machine. Files are written beside their place and renamed into it. No symbolic link
+//! below the root is ever gone through, so nothing outside is read or written.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use futures::future::ready;
+use larder_core::document::VaultPath;
+
+use super::{Done, Level, Tree};
+use crate::error::StoreError;
+use crate::files::{self, TEMP_PREFIX};
+
+/// Folders within folders that a listing goes into; a path of 1,024 bytes can have no more.
+const DEEPEST: usize = 512;
+
+/// A folder, as it stands without links.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder, and makes it if it is missing. The way to the root may go through links, what is below may not.
+    pub(super) fn open(root: &Path) -> Result<Self, StoreError> {
+        files::create_dir_all(root)?;
+        let root = root.canonicalize().map_err(StoreError::io(root, "opening the documents"))?;
+        Ok(Self { root })
+    }
+
+    /// The place of a file or folder, if no part of the way is a link. Parts may be missing.
+    fn place(&self, path: &str) -> Result<PathBuf, StoreError> {
+        let mut place = self.root.clone();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            place.push(name);
+            match fs::symlink_metadata(&place) {
+                Ok(found) if found.file_type().is_symlink() => {
+                    return Err(StoreError::Symlink { path: place });
+                }
+                Err(error) if !is_missing(&error) => {
+                    return Err(StoreError::io(&place, "looking for a document")(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(place)
+    }
+
+    fn read_now(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
+        let place = self.place(path.as_str())?;
+        match fs::read(&place) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_missing(&error) || place.is_dir() => Ok(None),
+            Err(error) => Err(StoreError::io(&place, "reading a document")(error)),
+        }
+    }
+
+    fn write_now(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
+        let place = self.place(path.as_str())?;
+        let folder = place.parent().unwrap_or(&self.root);
+        let failed = |error| StoreError::io(&place, "writing a document")(error);
+        let written = match files::write_temp(folder, bytes) {
+            Err(error) if is_missing(&error) => {
+                files::create_dir_all(folder)?;
+                files::write_temp(folder, bytes)
+            }
+            written => written,
+        };
+        written.map_err(failed)?.persist(&place).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    fn list_now(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
+        let mut found = Vec::new();
+        self.walk(folder, 0, &mut |path| found.push(path))?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn walk(&self, folder: &str, depth: usize, file: &mut impl FnMut(VaultPath)) -> Result<(), StoreError> {
+        let place = self.place(folder)?;
+        for entry in entries(&place)? {
+            let Some(name) = shown(&entry) else { continue };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let kind = entry.file_type().map_err(StoreError::io(&place, "listing documents"))?;
+            if kind.is_dir() && depth < DEEPEST {
+                self.walk(&path, depth + 1, file)?;
+            } else if let Some(path) = VaultPath::new(&path).filter(|_| kind.is_file()) {
+                file(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn level_now(&self, folder: &str) -> Result<Level, StoreError> {
+        let place = self.place(folder)?;
+        let mut level = Level::default();
+        for entry in entries(&place)? {
+            let Some(name) = shown(&entry) else { continue };
+            let kind = entry.file_type().map_err(StoreError::io(&place, "listing documents"))?;
+            if kind.is_dir() {
+                level.folders.push(name);
+            } else if kind.is_file() {
+                level.files.extend(VaultPath::new(format!("{folder}/{name}").trim_start_matches('/')));
+            }
+        }
+        level.folders.sort();
+        level.files.sort();
+        Ok(level)
+    }
+
+    fn sync_now(&self, paths: &[VaultPath]) -> Result<(), StoreError> {
+        let mut folders = BTreeSet::new();
+        for path in paths {
+            let place = self.place(path.as_str())?;
+            match File::open(&place).and_then(|file| file.sync_all()) {
+                Err(error) if !is_missing(&error) => {
+                    return Err(StoreError::io(&place, "syncing a document")(error));
+                }
+                _ => {}
+            }
+            let above = place.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.root));
+            folders.extend(above.map(Path::to_path_buf));
+        }
+        folders.iter().filter(|folder| folder.is_dir()).try_for_each(|folder| files::sync_dir(folder))
+    }
+
+    fn remove_now(&self, path: &VaultPath) -> Result<(), StoreError> {
+        let place = self.place(path.as_str())?;
+        match fs::remove_file(&place) {
+            Err(error) if !is_missing(&error) => Err(StoreError::io(&place, "removing a document")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove_folder_now(&self, folder: &str) -> Result<(), StoreError> {
+        let place = self.place(folder)?;
+        match fs::remove_dir_all(&place) {
+            Err(error) if !is_missing(&error) => Err(StoreError::io(&place, "removing documents")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn tidy_now(&self, folder: &str) -> Result<(), StoreError> {
+        for entry in files::entries(&self.place(folder)?)? {
+            if entry.name.starts_with(TEMP_PREFIX) && files::is_abandoned(&entry.path) {
+                let removed = fs::remove_file(&entry.path);
+                removed
+                    .or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })
+                    .map_err(StoreError::io(&entry.path, "removing an unfinished file"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing there, or a file where a folder should be.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn entries(place: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
+    match fs::read_dir(place).and_then(Iterator::collect) {
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        listed => listed.map_err(StoreError::io(place, "listing documents")),
+    }
+}
+
+/// The name of what a listing shows: nothing hidden, no unfinished file, no bytes that are no text.
+fn shown(entry: &fs::DirEntry) -> Option<String> {
+    entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))
+}
+
+/// The folder is on this machine, so each call is done when it returns.
+impl Tree for Folder {
+    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>> {
+        Box::pin(ready(self.read_now(path)))
+    }
+
+    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()> {
+        Box::pin(ready(self.write_now(path, bytes)))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()> {
+        Box::pin(ready(self.remove_now(path)))
+    }
+
+    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
+        Box::pin(ready(self.remove_folder_now(folder)))
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>> {
+        Box::pin(ready(self.list_now(folder)))
+    }
+
+    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level> {
+        Box::pin(ready(self.level_now(folder)))
+    }
+
+    fn sync<'a>(&'a self, paths: &'a [VaultPath]) -> Done<'a, ()> {
+        Box::pin(ready(self.sync_now(paths)))
+    }
+
+    fn tidy<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
+        Box::pin(ready(self.tidy_now(folder)))
+    }
+
+    fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>> {
+        Some(self.level_now(folder).map(|level| level.folders))
+    }
+
+    fn has_folder_now(&self, folder: &str) -> bool {
+        self.place(folder).is_ok_and(|place| place.exists())
+    }
+}

@@ -1,0 +1,78 @@
+//! Where the bytes of documents are kept: a folder, or a bucket. Knows paths and bytes, and nothing of what they mean.
+
+#[cfg(feature = "s3")]
+mod bucket;
+mod folder;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use larder_core::document::VaultPath;
+
+use super::types::DocumentPlace;
+use crate::error::StoreError;
+
+/// What a call gives.
+pub(super) type Done<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// What stands right in a folder, sorted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Level {
+    /// The names of the folders.
+    pub(super) folders: Vec<String>,
+    /// The files.
+    pub(super) files: Vec<VaultPath>,
+}
+
+/// A tree of files. Files are written whole or not at all.
+pub(super) trait Tree: Send + Sync + fmt::Debug {
+    /// A file; none if there is none.
+    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>>;
+
+    /// Writes a file, whatever stood there. It survives a crash of the machine once it was synced.
+    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()>;
+
+    /// Removes a file; fine if there is none.
+    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()>;
+
+    /// Removes a folder with everything in it; fine if there is none.
+    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()>;
+
+    /// The files below a folder, sorted. Hidden ones are passed over, and so is what no [`VaultPath`] can name.
+    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>>;
+
+    /// What stands right in a folder; what [`Tree::list`] passes over is passed over.
+    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level>;
+
+    /// Makes files survive a crash of the machine; those that are gone by now are passed over.
+    fn sync<'a>(&'a self, paths: &'a [VaultPath]) -> Done<'a, ()>;
+
+    /// Removes what a killed writer left in a folder.
+    fn tidy<'a>(&'a self, folder: &'a str) -> Done<'a, ()>;
+
+    /// The names of the folders in a folder, where that can be told at once; none where a server must be asked.
+    fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>>;
+
+    /// Whether there is such a folder, where that can be told at once; else no.
+    fn has_folder_now(&self, folder: &str) -> bool;
+}
+
+/// The tree at a place.
+pub(super) fn open(place: &DocumentPlace) -> Result<Arc<dyn Tree>, StoreError> {
+    match place {
+        DocumentPlace::Folder(root) => Ok(Arc::new(folder::Folder::open(root)?)),
+        #[cfg(feature = "s3")]
+        DocumentPlace::Url(url) => Ok(Arc::new(bucket::Bucket::open(url)?)),
+        #[cfg(not(feature = "s3"))]
+        DocumentPlace::Url(url) => Err(StoreError::BadPlace {
+            place: url.clone(),
+            reason: "this Larder was built without S3; build it with the feature s3, or name a folder"
+                .to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/tree_tests.rs"]
+mod tests;

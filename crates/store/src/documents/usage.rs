@@ -1,0 +1,115 @@
+//! What use teaches: how far documents and sites can be relied on. It does not follow from documents, so it stands in
+//! the main database.
+
+use larder_core::document::lifecycle::{Standing, promoted};
+use larder_core::document::{Scope, Score, Timestamp, VaultPath};
+use rusqlite::{OptionalExtension, params};
+
+use super::UserDocuments;
+use super::index::{self, Wanted};
+use super::types::SourceRow;
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+
+impl UserDocuments {
+    /// Notes that a document was used, and whether it was right. Research that has earned it counts for more people
+    /// from then on (R1-12.6 to R1-12.12); its trust is the share of uses in which it was right.
+    ///
+    /// # Errors
+    /// The path is not one of this user, or the main database cannot be written.
+    pub fn note_use(&self, document: &VaultPath, ok: bool) -> Result<(), StoreError> {
+        self.require_own(document)?;
+        let now = self.now()?;
+        let research = self.index().read(|tx| index::research(tx, Wanted::Document(document), 1))?;
+        let research = research.first();
+        self.store.write_unsynced(|tx| {
+            let mut query =
+                tx.prepare_cached("SELECT uses, ok, scope FROM document_uses WHERE user = ?1 AND path = ?2")?;
+            let row = query.query_row(params![self.user(), document.as_str()], |row| {
+                Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?))
+            });
+            let (uses, right, scope) = row.optional()?.unwrap_or((0, 0, String::new()));
+            let (uses, right) = (uses.saturating_add(1), right.saturating_add(u32::from(ok)));
+            let learned = scope.parse().unwrap_or(Scope::New);
+            let scope = research.map_or(learned, |research| {
+                let standing = Standing {
+                    trust: share(right, uses),
+                    uses,
+                    age: now.seconds_since(research.created_at),
+                    evergreen: research.expires_at.is_none(),
+                };
+                promoted(learned.max(research.scope), &standing)
+            });
+            tx.prepare_cached(
+                "INSERT OR REPLACE INTO document_uses (user, path, uses, ok, scope) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![self.user(), document.as_str(), uses, right, scope.as_str()])?;
+            Ok(())
+        })
+    }
+
+    /// Notes that a site was relied on, and whether what it said held.
+    ///
+    /// # Errors
+    /// The domain is no name, or the main database cannot be written.
+    pub fn note_source(&self, domain: &str, ok: bool) -> Result<(), StoreError> {
+        crate::user::check_name("the site", domain)?;
+        let now = self.now()?.as_millis();
+        self.store.write_unsynced(|tx| {
+            tx.prepare_cached(
+                "INSERT INTO document_sources (user, domain, ok, failed, used) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET ok = ok + excluded.ok, failed = failed + excluded.failed,
+                 used = max(used, excluded.used)",
+            )?
+            .execute(params![
+                self.user(),
+                domain.to_lowercase(),
+                i64::from(ok),
+                i64::from(!ok),
+                now
+            ])?;
+            Ok(())
+        })
+    }
+
+    /// How far a site could be relied on so far; none if it never was.
+    ///
+    /// # Errors
+    /// The main database cannot be read.
+    pub fn source(&self, domain: &str) -> Result<Option<SourceRow>, StoreError> {
+        let domain = domain.to_lowercase();
+        self.store.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT ok, failed, used FROM document_sources WHERE user = ?1 AND domain = ?2",
+            )?;
+            let row = query.query_row(params![self.user(), domain], |row| {
+                Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get(2)?))
+            });
+            let Some((ok, failed, used)) = row.optional()? else { return Ok(None) };
+            let used = Timestamp::from_millis(used);
+            Ok(used.map(|last_used| SourceRow {
+                domain,
+                ok: u64::from(ok),
+                failed: u64::from(failed),
+                reliability: share(ok.saturating_add(1), ok.saturating_add(failed).saturating_add(2)),
+                last_used,
+            }))
+        })
+    }
+
+    /// What was learned of the documents in a folder holds for those in another, where they now stand.
+    pub(super) fn move_uses(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.store.write_unsynced(|tx| {
+            tx.execute(
+                "UPDATE OR REPLACE document_uses SET path = ?3 || substr(path, ?4)
+                 WHERE user = ?1 AND path >= ?2 || '/' AND path < ?2 || '0'",
+                params![self.user(), from, to, to_sql(from.chars().count() as u64 + 1)],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+fn share(part: u32, whole: u32) -> Score {
+    Score::new(f64::from(part) / f64::from(whole.max(1))).unwrap_or_default()
+}

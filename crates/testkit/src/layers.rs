@@ -1,0 +1,88 @@
+//! One model that plays every layer, in the place of the model inside the program: what an engine needs to run recipes
+//! without a network.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::BoxStream;
+use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError};
+use larder_models::connect::{EmbeddedModels, Models};
+use larder_models::table::{ModelSpec, ModelTable};
+
+use crate::scripted::text;
+
+/// Models in which `model` is bound to every layer: `window` tokens, an eighth of them for replies, at 1 and 2 US
+/// dollars a million tokens. `home` is where it would look for weights.
+pub fn every_layer(model: Arc<dyn ChatModel>, home: &Path, window: usize, timeout_ms: u64) -> Models {
+    let output = window / 8;
+    let table = format!(
+        "
+[models.layers]
+REFLEX = \"m\"
+NERVES = \"m\"
+MIND = \"m\"
+VOICE = \"m\"
+EYES = \"m\"
+
+[models.m]
+provider = \"embedded\"
+id = \"m\"
+tokenizer = \"cl100k_base\"
+window = {window}
+max_output = {output}
+timeout_ms = {timeout_ms}
+retries = 0
+prices = {{ input = 1, output = 2 }}
+"
+    );
+    let table = ModelTable::parse(&table).unwrap();
+    Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model)))
+}
+
+/// Opens one and the same model for every layer.
+struct Only(Arc<dyn ChatModel>);
+
+impl EmbeddedModels for Only {
+    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
+    }
+}
+
+type Answer = dyn Fn(&str) -> String + Send + Sync;
+
+/// Answers by what it is asked, and remembers the prompts.
+pub struct Answering {
+    answer: Box<Answer>,
+    prompts: Arc<Mutex<Vec<String>>>,
+}
+
+impl Answering {
+    /// A model that says what `answer` makes of its prompt.
+    pub fn new(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self { answer: Box::new(answer), prompts: Arc::default() }
+    }
+
+    /// What it was asked, as long as it is asked.
+    pub fn prompts(&self) -> Arc<Mutex<Vec<String>>> {
+        Arc::clone(&self.prompts)
+    }
+}
+
+impl ChatModel for Answering {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        let prompt: Vec<String> = request.messages.iter().map(|message| message.joined_text()).collect();
+        let prompt = prompt.join("\n");
+        let reply = text(&(self.answer)(&prompt));
+        self.prompts.lock().unwrap().push(prompt);
+        async move { Ok(reply) }.boxed()
+    }
+
+    fn stream<'a>(&'a self, _: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        panic!("the executor asks for whole replies")
+    }
+}
