@@ -364,3 +364,19 @@ fn fields_of_a_table_do_not_run_into_their_neighbours() {
         assert!(!condensed.text.contains(bare), "{bare} in {}", condensed.text);
     }
 }
+
+#[test]
+fn names_of_members_do_not_run_into_their_neighbours() {
+    let row = |n: usize| {
+        format!("{{\"id\": {n}, \"a.b\": \"x{n}\", \"a\": {{\"b\": \"y{n}\"}}, \"c|d\": \"z{n}\"}}")
+    };
+    let text = format!("[{}]", (0..60).map(row).collect::<Vec<_>>().join(",\n"));
+    let condensed = json(&text, Counter::o200k().count(&text) * 3 / 4);
+    for name in ["\"a.b\"", "|a.b", "\"c|d\""] {
+        assert!(condensed.text.contains(name), "{name} in {}", condensed.text);
+    }
+    let members = |n: usize| format!("\"k{n}|{n}\": {{\"state\": \"s{}\", \"size\": {n}}}", n % 7);
+    let text = format!("{{{}}}", (0..60).map(members).collect::<Vec<_>>().join(",\n"));
+    let condensed = json(&text, Counter::o200k().count(&text) * 3 / 4);
+    assert!(condensed.text.contains("\n\"k7|7\""), "{}", condensed.text);
+}

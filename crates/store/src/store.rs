@@ -2,6 +2,7 @@
 //! second only, so no caller can forget to say whose it is.
 
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,11 @@ impl Store {
         let store = Self { inner: Arc::new(inner) };
         store.finish_deletions()?;
         Ok(store)
+    }
+
+    /// Takes the lock under which databases in the home folder are set up; it is held while the file lives.
+    pub(crate) fn lock_setup(&self) -> Result<File, StoreError> {
+        self.inner.layout.lock(self.inner.options.patience)
     }
 
     pub(crate) fn options(&self) -> &StoreOptions {

@@ -130,7 +130,11 @@ impl Documents {
             return Ok(Arc::clone(shelf));
         }
         let path = self.inner.indexes.join(format!("{name}.db"));
-        let index = IndexFile::open(path, self.inner.store.options().patience)?;
+        let index = {
+            // SQLite waits for nobody while a new file gets its log of writes, but refuses at once.
+            let _lock = self.inner.store.lock_setup()?;
+            IndexFile::open(path, self.inner.store.options().patience)?
+        };
         let shelf = Arc::new(Shelf {
             index,
             notes: futures::lock::Mutex::new(()),

@@ -3,6 +3,7 @@
 //! Knows names, values and how they repeat; does not know tokens or what is shown. Columns of objects in objects get
 //! names with a dot, columns of objects in arrays names with `[]`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use hashbrown::{HashMap, HashSet};
@@ -146,7 +147,8 @@ impl Table {
         depth: usize,
     ) {
         for (name, cells) in self.group(tree, objects) {
-            let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+            let name = label(name);
+            let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
             if in_list && cells.len() < objects.len() {
                 self.exact = false; // values would stand under the wrong items
                 continue;
@@ -308,6 +310,13 @@ fn naming(column: &Column) -> i32 {
     };
     let depth = column.name.matches('.').count() as i32;
     named - 2 * depth
+}
+
+/// A member's name as a part of a column's: in quotes where it might be taken for more than one part, or for what
+/// stands around it.
+fn label(name: &str) -> Cow<'_, str> {
+    let clashes = ['.', ',', '|', ';', '=', '{', '[', '…', '\n'];
+    if name.contains(clashes) { Cow::Owned(format!("\"{name}\"")) } else { Cow::Borrowed(name) }
 }
 
 fn stretch(tree: &Tree<'_>, extremes: Option<(usize, usize)>, cell: usize) -> (usize, usize) {

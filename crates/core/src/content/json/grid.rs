@@ -86,7 +86,7 @@ impl Grid {
 
 pub(super) fn write_value(tree: &Tree<'_>, column: &Column, cell: usize, out: &mut String) {
     if column.is_key {
-        out.push_str(tree.key(cell));
+        push_apart(tree.key(cell), out);
     } else if tree.is_container(cell) {
         write::value(tree, cell, usize::MAX / 2, out);
     } else {

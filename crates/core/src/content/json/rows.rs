@@ -48,8 +48,8 @@ fn groups(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid, plan: &P
     let mut from = 0;
     while from < rows.len() {
         let listed = plan.listed[from];
-        let alike = plan.listed[from..].iter().take_while(|&&other| other == listed).count();
-        let to = from + if listed { alike.min(plan.group) } else { alike };
+        let most = if listed { plan.group } else { usize::MAX };
+        let to = from + plan.listed[from..].iter().take(most).take_while(|&&other| other == listed).count();
         out.text.push('\n');
         if listed {
             write_group(view, out, grid, plan, from..to);

@@ -1,5 +1,6 @@
 //! The index over the documents of one user: turns, research, captured pages, links, words.
 
+mod choose;
 mod file;
 mod put;
 mod read;

@@ -1,34 +1,24 @@
-//! Finding documents by their words, in a time that does not grow with the number of documents.
+//! Finding documents by their words, in a time that hardly grows with the number of documents.
 //!
 //! Each word of the query is looked up in the newest documents that hold it, up to a cap. A word that stays below the
-//! cap is known wholly; how rare a more common one is follows from how densely it stands. The rarest words choose the
-//! documents that are weighed, and these are weighed with BM25 over their texts.
+//! cap is known wholly; how rare a more common one is follows from how densely it stands. The documents that hold most
+//! of what the query says are weighed with BM25 over their texts.
 
 use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, Transaction};
 
+use super::choose::{Lookup, ROWS, Word, choose};
 use super::put::COLUMNS;
 use super::words::{counts, of_query, snippet};
 use crate::documents::types::{DocumentHit, DocumentKind};
 use crate::error::StoreError;
 
-/// Rows that are visited for one word.
-const ROWS_PER_WORD: usize = 2_000;
 /// Documents whose texts are read and weighed.
 const WEIGHED: usize = 96;
 /// The usual parameters of BM25.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-
-/// A word of the query.
-struct Word {
-    text: String,
-    /// Newest documents that hold it.
-    rows: Vec<i64>,
-    /// How much it says: its inverse document frequency.
-    weight: f64,
-}
 
 /// A document that is weighed.
 struct Candidate {
@@ -46,13 +36,15 @@ pub(in crate::documents) fn search(
     kinds: &[DocumentKind],
     limit: u64,
 ) -> Result<Vec<DocumentHit>, StoreError> {
-    let words = look_up(tx, &of_query(query), kinds)?;
+    let columns: Vec<&str> = kinds.iter().map(|kind| COLUMNS[*kind as usize]).collect();
+    let mut lookup = Lookup::new(tx, &columns)?;
+    let words = look_up(tx, &of_query(query), &mut lookup)?;
     let places: HashMap<&str, usize> =
         words.iter().enumerate().map(|(at, word)| (word.text.as_str(), at)).collect();
     let weights: Vec<f64> = words.iter().map(|word| word.weight).collect();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut candidates = Vec::new();
-    for id in choose(&words, WEIGHED.max(limit.min(4 * WEIGHED))) {
+    for id in choose(&words, &mut lookup, WEIGHED.max(limit.min(4 * WEIGHED)))? {
         candidates.extend(candidate(tx, id, &places)?);
     }
     weigh(&mut candidates, &weights);
@@ -67,44 +59,27 @@ pub(in crate::documents) fn search(
 }
 
 /// The words with the documents that hold them, rarest first; words that nothing holds are left out.
-fn look_up(tx: &Transaction<'_>, texts: &[String], kinds: &[DocumentKind]) -> Result<Vec<Word>, StoreError> {
-    let columns: Vec<&str> = kinds.iter().map(|kind| COLUMNS[*kind as usize]).collect();
+pub(super) fn look_up(
+    tx: &Transaction<'_>,
+    texts: &[String],
+    lookup: &mut Lookup<'_>,
+) -> Result<Vec<Word>, StoreError> {
     let newest: i64 =
         tx.prepare_cached("SELECT coalesce(max(id), 0) FROM documents")?.query_row([], |row| row.get(0))?;
-    let mut query =
-        tx.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
     let mut words = Vec::new();
     for text in texts {
-        let matches = match columns.as_slice() {
-            [] => format!("\"{text}\""),
-            columns => format!("{{{}}} : \"{text}\"", columns.join(" ")),
-        };
-        let rows = query.query_map((matches, ROWS_PER_WORD as i64), |row| row.get(0))?;
-        let rows: Vec<i64> = rows.collect::<Result<_, _>>()?;
+        let rows = lookup.rows(&[&[text.as_str()]], ROWS)?;
         if let Some(oldest) = rows.last() {
             let span = (newest - oldest + 1).max(1) as f64;
             let all = newest.max(1) as f64;
-            let share = rows.len() as f64 / if rows.len() < ROWS_PER_WORD { all } else { span };
-            let holding = (share * all).min(all);
+            let share = (rows.len() as f64 / if rows.len() < ROWS { all } else { span }).min(1.0);
+            let holding = share * all;
             let weight = ((all - holding + 0.5) / (holding + 0.5)).ln_1p();
-            words.push(Word { text: text.clone(), rows, weight });
+            words.push(Word { text: text.clone(), rows, weight, share });
         }
     }
     words.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     Ok(words)
-}
-
-/// The documents that the words speak for most, newer ones first among equals.
-fn choose(words: &[Word], most: usize) -> Vec<i64> {
-    let mut scores: HashMap<i64, f64> = HashMap::new();
-    for word in words {
-        for row in &word.rows {
-            *scores.entry(*row).or_default() += word.weight;
-        }
-    }
-    let mut scores: Vec<(i64, f64)> = scores.into_iter().collect();
-    scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-    scores.into_iter().take(most).map(|(id, _)| id).collect()
 }
 
 fn candidate(

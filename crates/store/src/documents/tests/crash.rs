@@ -301,6 +301,20 @@ fn two_that_begin_at_once_never_share_a_number() {
 }
 
 #[test]
+fn any_number_may_open_a_new_index_at_once() {
+    for _ in 0..20 {
+        let home = Home::new();
+        let all: Vec<Documents> = (0..4).map(|_| home.open()).collect();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = all.iter().map(|own| scope.spawn(|| own.user("u").map(drop))).collect();
+            for thread in threads {
+                thread.join().unwrap().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
 fn numbers_begin_above_what_the_vault_holds() {
     let home = Home::new();
     std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000041")).unwrap();
