@@ -23,6 +23,24 @@ pub fn line(text: &str) -> Result<(), CliError> {
     writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()).map_err(CliError::Print)
 }
 
+/// Prints a text that others may have written, and a line break: on a terminal nothing in it moves the cursor.
+pub fn text(text: &str) -> Result<(), CliError> {
+    if io::stdout().is_terminal() { line(&visible(text)) } else { line(text) }
+}
+
+/// A text with its control characters spelled out, but for line breaks and tabs.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\r' => {}
+            char if char.is_control() && !matches!(char, '\n' | '\t') => shown.extend(char.escape_default()),
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
 /// Prints data as JSON.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Bug(error.to_string()))?;
@@ -66,4 +84,14 @@ pub fn start_logging(verbose: u8) {
         .with_ansi(io::stderr().is_terminal())
         .without_time()
         .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_others_wrote_moves_the_cursor() {
+        assert_eq!(visible("a\u{1b}]52;c;x\u{7}\r\n\té"), "a\\u{1b}]52;c;x\\u{7}\n\té");
+    }
 }

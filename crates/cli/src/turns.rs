@@ -100,10 +100,10 @@ impl<'a> Desk<'a> {
             return output::json(outcome);
         }
         if let Some(text) = outcome.answer.as_ref().or(outcome.question.as_ref()) {
-            output::line(text)?;
+            output::text(text)?;
         }
         if let (TurnStatus::Failed, Some(reason)) = (outcome.status, &outcome.reason) {
-            output::error(&format!("no answer: {reason}"));
+            output::error(&format!("no answer: {}", output::visible(reason)));
         }
         output::say(&output::dim(&facts(outcome)));
         Ok(())

@@ -237,6 +237,7 @@ fn a_turn_that_cannot_be_written_is_a_draft_or_absent_and_says_why() {
         if let Some((number, _)) = round.check_list() {
             let outcome = shop.json(&["turn", "resume"]);
             assert_eq!((&outcome["turn"], &outcome["answer"]), (&number.into(), &ANSWER.into()), "{outcome}");
+            round.check_disk();
             committed.insert(number);
             resumed += 1;
         }

@@ -515,3 +515,29 @@ fn words() -> impl Strategy<Value = String> {
     ];
     proptest::collection::vec(piece, 1..6).prop_map(|pieces| format!("q {} q", pieces.concat()))
 }
+
+#[tokio::test]
+async fn many_claims_are_not_put_out_of_sight_by_the_end_of_the_loop() {
+    let world = world();
+    let says = |n: u32| {
+        let more =
+            "with a keyboard in German, a bright screen, a large battery, two fans and a bag, ".repeat(3);
+        format!("Model {n}-X, {more}costs ${n}99")
+    };
+    let lines: String = (10..22).map(|n| says(n) + "\n").collect();
+    world.tools.gives([Given::text("test.echo", "Found 12", lines)]);
+    let source = format!("https://shop.example/{}", "laptops/of/the/week/".repeat(13));
+    let claim = |n: u32| {
+        json!({"claim": says(n), "confidence": 0.9,
+            "source": source, "ttl": "6h"})
+    };
+    let mut done = answers::done();
+    done["claims"] = (10..22).map(claim).collect::<Vec<_>>().into();
+    world.says(with_rounds([answers::call(&[("test.echo", json!({}))]), done]));
+    let outcome = world.ask("what do they cost?").await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{:?}", outcome.reason);
+    let text = world.text(&outcome.folder, "context.md");
+    let view = document::select(&text, [SectionId::ToolExecution]);
+    let section = view.sections.iter().find(|section| section.id == SectionId::ToolExecution).unwrap();
+    assert!(view.text_of(section).contains("Claims Extracted"), "{}", view.text_of(section));
+}

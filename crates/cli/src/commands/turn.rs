@@ -1,5 +1,6 @@
 //! `larder turn`: a question through all phases; turns that were interrupted, and those there are.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use larder::turn::TurnHost;
@@ -82,7 +83,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         output::say("no turns are kept here");
     }
     for turn in turns {
-        output::line(&line(&turn))?;
+        output::text(&line(&turn))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -116,6 +117,8 @@ async fn show(context: &Context, number: u32, file: &str) -> Result<ExitCode, Cl
     if context.global.format == Format::Json {
         let text = String::from_utf8(bytes).ok();
         output::json(&json!({"turn": number, "folder": folder, "files": files, "file": file, "text": text}))?;
+    } else if std::io::stdout().is_terminal() {
+        output::text(&String::from_utf8_lossy(&bytes))?;
     } else {
         output::bytes(&bytes)?;
     }

@@ -68,6 +68,10 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
     });
     let mut lines: Vec<PreferenceLine> = records.collect();
     let shown: Option<Preferences> = markdown(retrieval, &place.preferences()).await;
+    // A line that people took out of the rendering takes its record with it.
+    if let Some(shown) = &shown {
+        lines.retain(|line| shown.0.iter().any(|known| known.name == line.name));
+    }
     for shown in shown.into_iter().flat_map(|shown| shown.0) {
         match lines.iter_mut().find(|line| line.name == shown.name) {
             Some(line) => line.value = shown.value,
@@ -99,6 +103,11 @@ async fn facts_of(retrieval: &Retrieval<'_>, log: &mut Log) -> Vec<FactLine> {
         }
     }
     let shown: Option<Facts> = markdown(retrieval, &place.facts()).await;
+    if let Some(shown) = &shown {
+        let stands =
+            |id: &str| shown.0.iter().any(|fact| fact.id.as_ref().is_some_and(|known| known.as_str() == id));
+        lines.retain(|line| line.id.as_deref().is_none_or(stands));
+    }
     for shown in shown.into_iter().flat_map(|shown| shown.0) {
         let id = shown.id.map(|id| id.as_str().to_owned());
         match lines.iter_mut().find(|line| id.is_some() && line.id == id) {

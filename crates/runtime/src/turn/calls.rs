@@ -125,7 +125,8 @@ impl Machine<'_> {
         let summarizable = specs.first().is_none_or(|spec| spec.summarizable);
         let research = self.take_files(output);
         let summary = line(&output.summary);
-        let content = std::str::from_utf8(&output.content).ok().map(str::trim);
+        // Not trimmed: places in it are places in what is stored.
+        let content = std::str::from_utf8(&output.content).ok();
         self.add_tool_claims(output, &pointer, &link, content);
         Ok(Called {
             text: tools::call_text(&request.tool, &request.value()),

@@ -263,15 +263,15 @@ impl Machine<'_> {
         let rounds = self.state.rounds.take().unwrap_or_default();
         let at = self.at();
         let limits = self.turns.limits;
-        if !rounds.claims.is_empty() {
-            self.add_to_log(&Claim::write_all(&rounds.claims, &at))?;
-        }
         let termination = Termination {
             reason: reason.to_owned(),
             iterations: Count { done: rounds.iterations, limit: limits.iterations },
             tool_calls: Count { done: rounds.calls, limit: limits.tool_calls },
         };
-        self.add_to_log(&termination.write())?;
+        // In one piece: room for the end is not made by putting the claims out of sight.
+        let claims = (!rounds.claims.is_empty()).then(|| Claim::write_all(&rounds.claims, &at));
+        let pieces: Vec<String> = claims.into_iter().chain([termination.write()]).collect();
+        self.add_to_log(&pieces.join("\n"))?;
         self.settle(SectionId::ToolExecution)?;
         let text = format!("{reason}; {} iterations, {} tool calls", rounds.iterations, rounds.calls);
         Ok(Done::new(Step::Synthesize, text))

@@ -1,6 +1,7 @@
 //! Claims of phase 4 and what they stand on (R0-14.8, R1-3.42, R1-9.15): each is led back to the bytes of a tool's result
 //! that say it. A claim with a value that no result states is made up, whatever source it names, and is left out.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_core::content::rank::RankIndex;
@@ -17,6 +18,8 @@ use crate::tools::ToolOutput;
 
 /// Lines of one result that are searched for what a claim says.
 const MOST_LINES: usize = 5_000;
+/// Hits among which a better place than the title of a result is looked for.
+const NEAREST: usize = 50;
 
 impl Machine<'_> {
     /// Takes up what a tool found to be so. Its own word for where that stands counts; else the result is searched.
@@ -46,7 +49,8 @@ impl Machine<'_> {
         for claim in claims {
             match ground(&claim.claim, &results) {
                 Some((result, range)) => {
-                    let bytes = result.original.as_ref().map(|pointer| part(pointer, range));
+                    let original = result.original.as_ref().filter(|_| is_exact(result, &range));
+                    let bytes = original.map(|pointer| part(pointer, range));
                     let block = result.block();
                     let label = block.as_str().to_owned();
                     let link = DualLink::to_block(self.draft.place.tool_results(), block, &label);
@@ -93,22 +97,42 @@ impl Machine<'_> {
     }
 }
 
-/// The result that states a claim, and the line of it that says so.
+/// The result that states a claim, and the line of it that says so: not the title of the result, if another line says
+/// what the title does not.
 fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {
-    let mut index = RankIndex::default();
+    let mut index = RankIndex::of_query(claim);
     let mut places = Vec::new();
     for result in results {
+        // Asked for each of its lines, a long result would be read thousands of times.
+        let is_stating = states(&result.content, claim);
         for range in lines(&result.content) {
             index.add(&result.content[range.clone()]);
-            places.push((result, range));
+            places.push((result, range, is_stating));
         }
     }
     let hits = index.search(claim, 0);
-    let places = hits.iter().filter_map(|hit| places.get(hit.passage));
-    places
-        .filter(|(result, _)| states(&result.content, claim))
-        .map(|(result, range)| (*result, range.clone()))
-        .next()
+    let mut stating = hits.iter().filter_map(|hit| places.get(hit.passage)).filter(|place| place.2);
+    let first = stating.next()?;
+    let title = lines(&first.0.content).next().filter(|title| *title == first.1);
+    let better = title.and_then(|title| {
+        let known = words(&first.0.content[title]);
+        let rest: BTreeSet<String> = words(claim).difference(&known).cloned().collect();
+        stating.take(NEAREST).find(|place| !words(&place.0.content[place.1.clone()]).is_disjoint(&rest))
+    });
+    let (result, range, _) = better.unwrap_or(first);
+    Some((*result, range.clone()))
+}
+
+/// Words and numbers in lower case; short words say nothing.
+fn words(text: &str) -> BTreeSet<String> {
+    let words = text.split(|char: char| !char.is_alphanumeric());
+    let telling = |word: &&str| word.chars().count() > 2 || word.parse::<u64>().is_ok();
+    words.filter(telling).map(str::to_lowercase).collect()
+}
+
+/// Whether a place in the text is the same place in the stored bytes: before it, no byte was replaced.
+fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
+    !result.content[..range.end].contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// Whether every number, price, address and name of `claim` stands in `text`.
@@ -171,5 +195,21 @@ mod tests {
         assert_eq!((found.number, &found.content[range]), (2, "Lenovo LOQ 15 now $697"));
         assert!(ground("Lenovo LOQ 15 @ $599", &results).is_none(), "a price that nobody states");
         assert!(ground("Lenovo LOQ 15 @ $697", &[]).is_none());
+    }
+
+    #[test]
+    fn a_title_does_not_stand_for_what_another_line_says() {
+        let notes = "Acme Server 3.0 release notes\n\n- Fixed a crash.\n- HTTP/3 is on by default.\n";
+        let notes = [result(1, notes)];
+        let (found, range) = ground("Acme Server 3.0 has HTTP/3 on by default.", &notes).unwrap();
+        assert_eq!(&found.content[range], "- HTTP/3 is on by default.");
+        let titles = [result(1, "Lenovo LOQ 15 costs $697\nHP Victus costs $649\n")];
+        assert_eq!(ground("Lenovo LOQ 15 @ $697", &titles).unwrap().1, 0..24);
+    }
+
+    #[test]
+    fn behind_bytes_that_are_no_text_no_place_is_named() {
+        let latin = result(1, "Preis f\u{fffd}r LOQ\nLOQ: $697\n");
+        assert!(!is_exact(&latin, &(16..25)) && is_exact(&latin, &(0..5)));
     }
 }

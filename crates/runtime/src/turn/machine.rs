@@ -190,6 +190,7 @@ impl<'a> Machine<'a> {
             name: step.name().to_owned(),
             attempt: self.state.attempt(step),
         });
+        let finished = self.draft.phase;
         let done = match self.step(step).await {
             Ok(done) => {
                 self.draft.phase = Some(step.phase());
@@ -200,7 +201,7 @@ impl<'a> Machine<'a> {
             Err(stop) => return Err(stop.into_error(self.draft.number, step)),
         };
         self.state.step = done.next;
-        self.checkpoint()?;
+        self.checkpoint().inspect_err(|_| self.draft.phase = finished)?;
         let tokens = self.state.tokens().saturating_sub(tokens);
         let millis = self.clock.millis_since(began);
         self.tell(&TurnEvent::PhaseDone { number: step.phase(), tokens, millis, text: done.text });
@@ -240,10 +241,15 @@ impl<'a> Machine<'a> {
         self.state.spent_ms = self.clock.spent();
         self.state.moment = self.clock.last();
         self.draft.files.insert(CONTEXT.to_owned(), self.context.clone().into_bytes());
-        let state = serde_json::to_value(&self.state);
-        self.draft.state =
-            state.map_err(|error| TurnError::State { turn: self.draft.number, reason: error.to_string() })?;
-        Ok(self.turns.documents.checkpoint(&self.draft)?)
+        let state = serde_json::to_value(&self.state)
+            .map_err(|error| TurnError::State { turn: self.draft.number, reason: error.to_string() })?;
+        let before = std::mem::replace(&mut self.draft.state, state);
+        let saved = self.turns.documents.checkpoint(&self.draft);
+        if saved.is_err() {
+            // What is saved when the turn is given up goes with the files of the last checkpoint.
+            self.draft.state = before;
+        }
+        Ok(saved?)
     }
 
     /// Adds what the meter has counted since the last time to what the turn has taken; gives that.

@@ -83,3 +83,18 @@ async fn a_page_that_was_not_captured_is_visited_if_its_address_is_known() {
     };
     assert_eq!(retrieval.find("how many pages?", 13, None, Some(&hostile)).await.unwrap().page, None);
 }
+
+#[tokio::test]
+async fn a_page_that_is_named_by_its_address_is_no_other_page() {
+    let vault = Vault::of(60).await;
+    let analyzer = vault.retrieval(Grant::QueryAnalyzer);
+    let other = "https://forum.example.com/never-visited/99";
+    for turn in [None, Some(30)] {
+        let found = analyzer.capture(turn, &format!("Forum thread {other}")).await.unwrap();
+        assert_eq!(found, None, "{turn:?}");
+    }
+    let same = analyzer.capture(None, &format!("see {}, please", url(30))).await.unwrap();
+    assert_eq!(same.map(|capture| capture.turn), Some(30));
+    let query = format!("how many pages does {other} have?");
+    assert_eq!(vault.retrieval(Grant::Gatherer).find(&query, 61, None, None).await.unwrap().page, None);
+}

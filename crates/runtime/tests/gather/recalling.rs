@@ -3,7 +3,8 @@
 use larder::gather::{GatherError, Grant, SHOWN, TURN_INDEX_LIMIT};
 use larder_core::document::lifecycle::ResearchState;
 use larder_core::document::{
-    BlockId, FactRecord, FactRecords, PreferenceRecord, PreferenceRecords, Scope, Score, Ttl, write_json,
+    BlockId, DocumentValue, FactLine, FactRecord, FactRecords, Facts, PreferenceRecord, PreferenceRecords,
+    Scope, Score, Ttl, write_json,
 };
 
 use super::vault::{moment, query, subject};
@@ -218,4 +219,30 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
     let text_of =
         |input: &str| documents.iter().find(|document| document.input == input).unwrap().text.to_string();
     assert!(text_of("strategy_patterns").contains("way 0:") && !text_of("preferences").contains("way 0:"));
+}
+
+#[tokio::test]
+async fn what_people_took_out_is_not_remembered() {
+    let vault = Vault::of(3).await;
+    let place = vault.documents.place().clone();
+    let fact = |number: usize, fact: &str| FactRecord {
+        id: BlockId::numbered("fact", number),
+        category: "People".to_owned(),
+        fact: fact.to_owned(),
+        source: None,
+        scope: Scope::User,
+        confidence: Score::new(0.9).unwrap(),
+        uses: 0,
+        ttl: Ttl::Evergreen,
+        created_at: moment(1),
+        updated_at: moment(1),
+    };
+    let facts = vec![fact(1, "Ann keeps hamsters"), fact(2, "Ann is ill")];
+    let shown = Facts(vec![FactLine::from(&facts[0])]).write_body(&place.facts());
+    let records = write_json(&FactRecords { facts });
+    vault.documents.write(&place.memory("facts"), records.as_bytes(), None).await.unwrap();
+    vault.documents.write(&place.facts(), shown.as_bytes(), None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find("what of Ann?", 4, None, None).await.unwrap();
+    let said: Vec<&str> = found.facts.iter().map(|line| line.fact.as_str()).collect();
+    assert_eq!(said, ["Ann keeps hamsters"]);
 }

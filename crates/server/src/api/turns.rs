@@ -94,7 +94,7 @@ pub struct Unfinished {
     #[serde(flatten)]
     #[schema(value_type = schemas::DraftSummary)]
     pub draft: DraftSummary,
-    /// Whether this gateway is running it.
+    /// Whether somebody is running it: this gateway, or another process.
     pub running: bool,
 }
 
@@ -134,7 +134,8 @@ impl Listed {
 
 impl Unfinished {
     pub(super) fn of(desk: &Shared, documents: &UserDocuments, draft: DraftSummary) -> Self {
-        Self { running: desk.courses().of(documents.user(), draft.number).is_some(), draft }
+        let here = desk.courses().of(documents.user(), draft.number).is_some();
+        Self { running: here || documents.is_held(draft.number), draft }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running one turn for a caller: within the budget of the caller's key, on a thread that may block, until it ends or
 //! the caller leaves.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
@@ -23,6 +24,8 @@ use crate::desk::Shared;
 const HELD_TOKENS: u64 = 200_000;
 /// … and US dollars, where the key is limited in money.
 const HELD_COST: Usd = Usd::from_picos(1_000_000_000_000);
+/// The phase that commits.
+const SAVE: u8 = 7;
 /// Tokens that are held for the summary of a turn: two calls of its recipe.
 const SUMMARY_TOKENS: u64 = 12_000;
 
@@ -118,12 +121,20 @@ impl Work {
             courses: Arc::clone(self.desk.courses()),
             user: self.caller.store.user().to_owned(),
             under: Mutex::default(),
+            saving: AtomicBool::new(false),
             tell,
         };
         let mut before = (Usage::default(), Usd::default());
         if let Job::Resume(number) = job {
             let draft = turns.documents.draft(number)?;
-            before = spent(&draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?);
+            let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
+            if draft.state.get("workspace").is_some_and(|folder| !folder.is_null()) {
+                let words = format!(
+                    "turn {number} works in a folder of its machine; `larder turn resume {number}` goes on with it there"
+                );
+                return Err(Problem::new(StatusCode::CONFLICT, words));
+            }
+            before = spent(&draft);
             teller.resume(number)?;
         }
         let held = self.hold(turns, before)?;
@@ -133,11 +144,18 @@ impl Work {
                 Job::Resume(number) => turns.resume(*number, &teller).await,
             }
         };
+        tokio::pin!(run);
         let ended = tokio::select! {
             biased;
-            ended = run => ended,
-            // Nobody knows what was under way: all that was held counts.
-            () = self.left.cancelled() => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left")),
+            ended = &mut run => ended,
+            () = self.left.cancelled() => {
+                // Nobody knows what was under way: all that was held counts.
+                if !teller.saving.load(Ordering::Relaxed) {
+                    return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left"));
+                }
+                // A commit that is cut off would stand in the journal alone until the documents are opened anew.
+                run.as_mut().await
+            }
         };
         settle(held, &ended, before, &turns.documents);
         ended.map_err(|error| problem_of(&error))
@@ -257,6 +275,8 @@ struct Teller {
     courses: Arc<Courses>,
     user: String,
     under: Mutex<Option<Under>>,
+    /// The turn is being committed.
+    saving: AtomicBool,
     tell: UnboundedSender<TurnEvent>,
 }
 
@@ -273,6 +293,9 @@ impl Teller {
 
 impl TurnObserver for Teller {
     fn event(&self, event: &TurnEvent) {
+        if matches!(event, TurnEvent::Phase { number: SAVE, .. }) {
+            self.saving.store(true, Ordering::Relaxed);
+        }
         let mut under = self.under.lock().unwrap_or_else(PoisonError::into_inner);
         if let (TurnEvent::Started { turn, .. }, None) = (event, under.as_ref()) {
             *under = self.courses.begin(&self.user, *turn);

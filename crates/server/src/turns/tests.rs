@@ -231,3 +231,14 @@ async fn watching_ends_when_the_gateway_stops() {
     assert!(watch.next().await.is_none());
     drop(started);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_works_in_a_folder_does_not_go_on_over_http() {
+    let fake = Arc::new(Fake::scripted("main", plain_turn()));
+    let fill = |draft: &mut larder_store::TurnDraft| draft.state = json!({"workspace": "/tmp"});
+    fake.vault("a").begin_with(Mode::Code, None, "x", fill).unwrap();
+    let who = caller(fake.user("a"));
+    let refused = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap_err();
+    assert_eq!(refused.status, 409);
+    assert!(fake.model.requests().is_empty());
+}

@@ -94,6 +94,10 @@ pub(super) fn capture(
 ) -> Result<Option<FoundCapture>, GatherError> {
     let mut rows = candidates(retrieval, turn, hint)?;
     rows.retain(|row| row.turn < before);
+    // A page that is named by its address is that page and no other, however alike another is.
+    if addresses(hint).next().is_some() {
+        rows.retain(|row| addresses(hint).any(|address| same_page(address, &row.url)));
+    }
     if rows.is_empty() {
         return Ok(None);
     }
@@ -114,8 +118,7 @@ fn candidates(
     if turn.is_some() {
         return Ok(documents.captures(turn, None)?);
     }
-    let address = hint.split_whitespace().find(|word| word.contains("://"));
-    let mut rows = match address {
+    let mut rows = match addresses(hint).next() {
         Some(url) => documents.captures(None, Some(url))?,
         None => Vec::new(),
     };
@@ -131,6 +134,22 @@ fn candidates(
     let mut seen = BTreeSet::new();
     rows.retain(|row| seen.insert(row.url.clone()));
     Ok(rows)
+}
+
+/// The addresses that a text names, without the signs of its sentences.
+fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    let sign = |char: char| "<>()[]{}\"'`.,;:!?".contains(char);
+    text.split_whitespace().map(move |word| word.trim_matches(sign)).filter(|word| word.contains("://"))
+}
+
+/// Whether two addresses are those of one page: scheme, `www.`, a fragment and a last slash do not count.
+fn same_page(one: &str, other: &str) -> bool {
+    let plain = |url: &str| {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let rest = rest.split('#').next().unwrap_or_default().trim_end_matches('/');
+        rest.strip_prefix("www.").unwrap_or(rest).to_lowercase()
+    };
+    plain(one) == plain(other)
 }
 
 fn found(row: &CaptureRow, score: f64) -> FoundCapture {

@@ -106,3 +106,10 @@ fn words_count_and_not_their_parts() {
     let odd = "\u{0}\u{202e}\u{202e}🦀 ".repeat(10_000);
     assert_eq!(choose(&odd, Some(&thread())).level, PageLevel::Content);
 }
+
+#[test]
+fn what_points_at_a_page_does_not_restrict_a_count() {
+    assert_eq!(choose("how many pages does that thread have?", Some(&thread())).level, PageLevel::Manifest);
+    let some = "how many comments that praise it are there";
+    assert_eq!(choose(some, Some(&thread())).level, PageLevel::Content);
+}

@@ -82,8 +82,27 @@ const SINCE: &[&str] =
     &["now", "today", "new comments", "new replies", "new posts", "latest comments", "latest replies"];
 const HOW_MANY: &[&str] = &["how many", "number of", "count of", "total", "amount of"];
 /// What restricts a count to some of what is counted, which no manifest knows.
-const SOME: &[&str] =
-    &["about", "mention", "mentions", "mentioned", "mentioning", "say", "says", "recommend", "with", "that"];
+const SOME: &[&str] = &[
+    "about",
+    "mention",
+    "mentions",
+    "mentioned",
+    "mentioning",
+    "say",
+    "says",
+    "recommend",
+    "with",
+    "pages that",
+    "comments that",
+    "replies that",
+    "posts that",
+    "messages that",
+    "answers that",
+    "reviews that",
+    "updates that",
+    "ones that",
+    "there that",
+];
 
 /// In the order in which they are tried: what was said, what is now, then what was captured.
 pub(super) const RULES: &[Rule] = &[

@@ -48,6 +48,11 @@ fn whole(shown: &Shown, number: u32) -> Markup {
     html! {
         (head(shown, number))
         @if shown.is_running { (live::panel(number)) }
+        @else if shown.is_elsewhere {
+            p.notice role="note" {
+                "This turn is under way in another process. Load this page again to see how it stands."
+            }
+        }
         @else if let Some(draft) = &shown.draft {
             p.notice role="note" {
                 "This turn was stopped"
@@ -86,7 +91,7 @@ fn head(shown: &Shown, number: u32) -> Markup {
                 }
             }
             div.tools {
-                @match (&shown.row, shown.is_running) {
+                @match (&shown.row, shown.is_running || shown.is_elsewhere) {
                     (Some(row), _) => { (status(row.status)) @if row.archived { (chip("", "archived")) } },
                     (None, true) => (chip("good", "running")),
                     (None, false) => (chip("warn", "stopped")),

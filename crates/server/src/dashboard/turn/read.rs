@@ -20,6 +20,8 @@ pub struct Shown {
     pub draft: Option<DraftSummary>,
     /// Whether this gateway is running it.
     pub is_running: bool,
+    /// Whether another process is.
+    pub is_elsewhere: bool,
     /// What was asked.
     pub query: String,
     /// Where its `context.md` stands.
@@ -60,6 +62,7 @@ impl Shown {
         let files = files_of_turn(&documents, number)?;
         let context = text(&documents, &at)?;
         let mut shown = Self {
+            is_elsewhere: draft.is_some() && documents.is_held(number),
             is_running: desk.courses().of(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),
