@@ -6,6 +6,7 @@ mod context;
 mod error;
 mod files;
 mod keyboard;
+mod memory;
 mod output;
 mod progress;
 mod turns;
@@ -27,7 +28,12 @@ const IDLE_THREAD: Duration = Duration::from_secs(2);
 fn main() -> ExitCode {
     let args = args::Args::parse();
     output::start_logging(args.global.verbose);
-    let outcome = tokio::runtime::Builder::new_multi_thread()
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let args::Command::Serve(_) = args.command {
+        memory::keep_small();
+        memory::serving_threads().map(|threads| runtime.worker_threads(threads));
+    }
+    let outcome = runtime
         .enable_all()
         .thread_keep_alive(IDLE_THREAD)
         .build()

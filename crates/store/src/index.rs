@@ -13,7 +13,7 @@ use crate::files;
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
 /// Pages kept in memory: rows are found by hash, so one after the other stands anywhere in the file.
-const CACHE_KIB: i64 = 8 << 10;
+const CACHE_KIB: i64 = 4 << 10;
 /// What turns version n into version n + 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),

@@ -15,7 +15,7 @@ use crate::exchange::Exchange;
 use crate::gateway::transcript::Said;
 
 /// KiB that may wait to be written. Requests wait when it is more.
-const MOST_KIB: u32 = 8 << 10;
+const MOST_KIB: u32 = 4 << 10;
 /// What a record weighs beside its texts, in KiB.
 const RECORD_KIB: u32 = 2;
 /// What one entry in the lists of a record weighs, in bytes: its words, once in memory and once as JSON.

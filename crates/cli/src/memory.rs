@@ -1,0 +1,30 @@
+//! What a process that stays does about its memory and its threads. Knows the allocator and the system, no command.
+
+use std::num::NonZero;
+
+use libmimalloc_sys::{mi_option_set, mi_option_t};
+
+/// `mi_option_purge_delay` of mimalloc 3: milliseconds after which memory that is free goes back to the system.
+const PURGE_DELAY: mi_option_t = 15;
+/// The allocator would keep a second's worth, which a busy gateway fills again and again with what it forgets at once.
+const PURGE_AFTER_MS: std::ffi::c_long = 10;
+
+/// Gives memory back soon, and takes it page by page: in huge pages a few small things keep 2 MiB each.
+#[allow(unsafe_code, reason = "the allocator's options are set through its C interface")]
+pub fn keep_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_thp_disable(true) {
+        tracing::debug!(%error, "huge pages stay allowed");
+    }
+    // SAFETY: stores a number that the allocator reads whenever it frees; the option exists in the version that
+    // Cargo.lock pins.
+    unsafe { mi_option_set(PURGE_DELAY, PURGE_AFTER_MS) };
+}
+
+/// Threads that wait for sockets: half of the processors, since the other half condenses and writes. A request that goes
+/// from one such thread to another costs more than it gains. `TOKIO_WORKER_THREADS` says otherwise.
+pub fn serving_threads() -> Option<usize> {
+    let told = std::env::var_os("TOKIO_WORKER_THREADS").is_some();
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (!told).then_some((processors / 2).max(1))
+}
