@@ -167,7 +167,9 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
     let mut child = shop.start(&["turn", ASKED]);
     wait_for(&shop, Role::Validator);
     assert_eq!(shop.json(&["turn", "list"])["unfinished"][0]["running"], true);
-    assert!(shop.fails(1, &["turn", "resume", "1"]).err.contains("under way in another process"));
+    for command in ["resume", "drop"] {
+        assert!(shop.fails(1, &["turn", command, "1"]).err.contains("under way in another process"));
+    }
     assert!(shop.ok(&["turn", "resume"]).err.contains("no turn was interrupted"));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -191,6 +193,10 @@ fn several_interrupted_turns_are_told_apart() {
     let ran = shop.fails(2, &["turn", "resume"]);
     assert!(ran.err.contains("turn 1 was interrupted after phase 2: first"), "{ran:?}");
     assert!(ran.err.contains("turn 2 was interrupted after phase 2: second"), "{ran:?}");
+    assert_eq!(shop.json(&["turn", "drop", "1"]), json!({"dropped": 1}));
+    assert!(shop.fails(1, &["turn", "drop", "1"]).err.contains("no unfinished turn 1"));
+    let left = shop.json(&["turn", "list"])["unfinished"].clone();
+    assert_eq!((left.as_array().unwrap().len(), &left[0]["number"]), (1, &json!(2)), "{left}");
 }
 
 #[cfg(unix)]

@@ -60,6 +60,11 @@ pub enum TurnCommand {
         #[command(flatten)]
         flags: TurnFlags,
     },
+    /// Drop a turn that is not finished, for good; its number is not given out again
+    Drop {
+        /// Its number
+        number: u32,
+    },
     /// List the newest turns, and those that are not finished
     List {
         /// At most so many

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use larder::turn::TurnHost;
+use larder::turn::{TurnError, TurnHost};
 use larder_core::document::VaultPath;
 use larder_store::{TurnRow, UserDocuments};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ const STATUS: usize = 8;
 pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError> {
     match (args.command, args.query) {
         (Some(TurnCommand::Resume { number, flags }), _) => resume(context, number, &flags).await,
+        (Some(TurnCommand::Drop { number }), _) => drop_draft(context, number).await,
         (Some(TurnCommand::List { limit }), _) => list(context, limit).await,
         (Some(TurnCommand::Show { number, file }), _) => show(context, number, &file).await,
         (None, Some(query)) => {
@@ -55,6 +56,21 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
     let desk = Desk::open(context, flags).await?;
     let ended = desk.resume(number).await?;
     desk.finish(ended).await
+}
+
+async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError> {
+    let documents = documents(context).await?;
+    if documents.draft(number)?.is_none() {
+        return Err(TurnError::NoDraft(number).into());
+    }
+    // Held, so that nobody goes on with it meanwhile.
+    let Some(_hold) = documents.hold(number)? else { return Err(TurnError::Running(number).into()) };
+    documents.discard(number)?;
+    output::say(&format!("turn {number} is dropped"));
+    if context.global.format == Format::Json {
+        output::json(&json!({"dropped": number}))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
