@@ -78,6 +78,7 @@ impl Known {
                 text,
                 hash: *hash,
                 tokens: *tokens,
+                sampled: false,
                 opaque_tokens: 8,
                 others: &[],
                 calls: if role == Role::Assistant { &calls[at] } else { &[] },

@@ -5,9 +5,10 @@
 //! reproducible byte for byte.
 //!
 //! Inside the crate the import direction is tokens → content → {recall, recipe, document, trace} → pack → output, with
-//! policy over pack; the leaf modules `hash`, `pointer` and `message` may be used by all.
+//! policy over pack; the leaf modules `beside`, `hash`, `pointer` and `message` may be used by all.
 #![deny(missing_docs)]
 
+mod beside;
 pub mod content;
 pub mod document;
 pub mod hash;

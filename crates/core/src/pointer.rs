@@ -61,13 +61,12 @@ impl PointerKey {
     /// Every pointer in `text` that this key minted, with the byte range at which it stands.
     pub fn find_in(&self, text: &str) -> Vec<(Range<usize>, Pointer)> {
         let mut found = Vec::new();
-        let mut from = 0;
-        while let Some(at) = text[from..].find(PREFIX).map(|at| at + from) {
-            from = at + PREFIX.len();
-            if let Some((len, pointer)) = Pointer::parse_prefix(&text[at..]).filter(|(_, p)| self.owns(&p.id))
-            {
-                found.push((at..at + len, pointer));
-                from = at + len;
+        let mut end = 0;
+        for at in memchr::memmem::find_iter(text.as_bytes(), PREFIX) {
+            let pointer = Pointer::parse_prefix(&text[at..]).filter(|(_, pointer)| self.owns(&pointer.id));
+            if let Some((len, pointer)) = pointer.filter(|_| at >= end) {
+                end = at + len;
+                found.push((at..end, pointer));
             }
         }
         found

@@ -150,6 +150,7 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
             text: &said.text,
             hash: ContentHash::of(said.text.as_bytes()),
             tokens: counter.count(&said.text),
+            sampled: false,
             opaque_tokens: FRAMING + 10 * calls.len(),
             calls,
             others: &[],

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 /// The modules of the core, and the modules that each may import besides itself. `hash`, `pointer` and `message` are
 /// the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document, trace} →
 /// pack → output.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
+    ("beside", &[]),
     ("hash", &[]),
     ("message", &[]),
     ("pointer", &["hash"]),
-    ("tokens", &["hash", "message", "pointer"]),
-    ("content", &["hash", "message", "pointer", "tokens"]),
+    ("tokens", &["beside", "hash", "message", "pointer"]),
+    ("content", &["beside", "hash", "message", "pointer", "tokens"]),
     ("recall", &["content"]),
     ("recipe", &["content", "hash", "message", "pointer", "tokens"]),
     ("document", &["content", "hash", "message", "pointer", "tokens"]),

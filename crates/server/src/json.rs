@@ -3,12 +3,14 @@
 //! Owns the grammar, string literals and edits. Knows no wire format. Whatever no edit covers stays byte for byte.
 
 mod edit;
+mod literal;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 pub use edit::{Edit, EditError, add_members, append_to, apply, remove_from, splice, without};
+use literal::{before, literal_is, special};
+pub use literal::{decode, encode, encoded};
 
 /// Containers within containers that a text may have. Providers allow fewer; a reader that recurses further on may need
 /// stack for each.
@@ -358,21 +360,18 @@ impl Scan<'_> {
         let start = self.at;
         let mut at = start + 1;
         loop {
-            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
-                return Err((start, "this string does not end"));
-            };
-            // A pass of its own that never ends early: so it has no branches, and costs next to nothing.
-            if self.bytes[at..at + found].iter().fold(false, |any, &byte| any | (byte < b' ')) {
-                let control = self.bytes[at..].iter().position(|&byte| byte < b' ');
-                return Err((at + control.unwrap_or_default(), "a control character in a string"));
+            if let Some(eight) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+                at += before(special(*eight));
             }
-            at += found + 1;
-            if self.bytes[at - 1] == b'"' {
-                break;
+            match self.bytes.get(at) {
+                None => return Err((start, "this string does not end")),
+                Some(b'"') => break,
+                Some(b'\\') => at += 1 + self.escape(at + 1)?,
+                Some(0..b' ') => return Err((at, "a control character in a string")),
+                Some(_) => at += 1,
             }
-            at += self.escape(at)?;
         }
-        self.at = at;
+        self.at = at + 1;
         self.push(Kind::String, start);
         Ok(())
     }
@@ -392,94 +391,6 @@ impl Scan<'_> {
 
 const fn after_value(open: &[usize]) -> Next {
     if open.is_empty() { Next::Nothing } else { Next::CommaOrEnd }
-}
-
-/// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
-/// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
-pub fn decode(literal: &str) -> Cow<'_, str> {
-    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Cow::Borrowed(inner);
-    }
-    let mut text = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..at]);
-        let (length, char) = unescape(&rest[at..]);
-        match char {
-            Some(char) => text.push(char),
-            None => text.push_str(&rest[at..at + length]),
-        }
-        rest = &rest[at + length..];
-    }
-    text.push_str(rest);
-    Cow::Owned(text)
-}
-
-/// The length of the escape at the start of `text` and what it stands for; none for half a pair.
-fn unescape(text: &str) -> (usize, Option<char>) {
-    let plain = match text.as_bytes().get(1) {
-        Some(b'u') => {
-            return match (unit(text), text.get(6..).and_then(unit)) {
-                (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
-                    (12, char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)))
-                }
-                (Some(unit), _) => (6, char::from_u32(unit)),
-                (None, _) => (1, None),
-            };
-        }
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'n') => '\n',
-        Some(b'r') => '\r',
-        Some(b't') => '\t',
-        Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
-        _ => return (1, None),
-    };
-    (2, Some(plain))
-}
-
-/// The UTF-16 unit that `\uXXXX` at the start of `text` stands for.
-fn unit(text: &str) -> Option<u32> {
-    u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
-}
-
-fn literal_is(literal: &str, text: &str) -> bool {
-    let inner = &literal[1..literal.len() - 1];
-    inner == text || inner.contains('\\') && decode(literal) == text
-}
-
-/// Appends `text` as a string literal, quotes included.
-pub fn encode(text: &str, out: &mut String) {
-    out.push('"');
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..b' ' => "",
-            _ => continue,
-        };
-        out.push_str(&text[from..at]);
-        out.push_str(escape);
-        if escape.is_empty() {
-            // Writing into a string cannot fail.
-            let _ = write!(out, "\\u{byte:04x}");
-        }
-        from = at + 1;
-    }
-    out.push_str(&text[from..]);
-    out.push('"');
-}
-
-/// `text` as a string literal.
-pub fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    encode(text, &mut out);
-    out
 }
 
 #[cfg(test)]

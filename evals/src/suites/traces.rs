@@ -359,6 +359,7 @@ fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> Item<'a> {
         text: &known.text,
         hash: known.hash,
         tokens: known.tokens,
+        sampled: false,
         opaque_tokens: known.beside,
         calls,
         others: &[],

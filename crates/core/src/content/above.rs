@@ -30,6 +30,9 @@ impl Above {
 
     /// The parts of `text` that stand in one of the texts, in order and apart; whole lines where it has lines.
     pub fn repeats(&self, text: &str) -> Vec<Range<usize>> {
+        if self.places.is_empty() {
+            return Vec::new();
+        }
         let stretches: Vec<Range<usize>> = stretches(text).collect();
         let hashes: Vec<u128> = stretches.iter().map(|stretch| hash(text, stretch)).collect();
         let mut repeats: Vec<Range<usize>> = Vec::new();
@@ -63,10 +66,10 @@ impl Above {
 /// Stretches that end after a line break or a comma; they tile the text.
 fn stretches(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
-    text.split_inclusive(['\n', ',']).map(move |stretch| {
-        let range = start..start + stretch.len();
-        start = range.end;
-        range
+    let ends = memchr::memchr2_iter(b'\n', b',', text.as_bytes()).map(|at| at + 1);
+    ends.chain(std::iter::once(text.len())).filter_map(move |end| {
+        let range = std::mem::replace(&mut start, end)..end;
+        (!range.is_empty()).then_some(range)
     })
 }
 

@@ -5,7 +5,7 @@
 
 use super::frame::{self, Draft, Job};
 use super::render::{Header, Renderer};
-use super::{CondenseError, CondenseRequest, Condensed, PLAIN, prose, whole};
+use super::{CondenseError, CondenseRequest, Condensed, Known, PLAIN, prose, whole};
 
 /// The beginning of a text that meets the target, cut before a section where that shows at least half of what fits,
 /// else after a sentence; a mark stands for the rest. A text that meets the target is given back as it is. The query is
@@ -19,7 +19,7 @@ pub fn beginning(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErr
         return Err(CondenseError::PinAbsent { pin: pin.clone() });
     }
     let text = request.text;
-    let job = Job::new(request, request.counter.count(text));
+    let job = Job::new(request, Known::of(request));
     if job.original_tokens <= request.target {
         return Ok(whole(&job));
     }

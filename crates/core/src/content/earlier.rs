@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::CondenseRequest;
 use super::render::OPEN;
+use crate::pointer::Pointer;
 
 /// A mark is not longer, in bytes; the names of what it leaves out are part of it.
 const LONGEST_MARK: usize = 96;
@@ -18,10 +19,14 @@ const MARKS_SHARE: usize = 4;
 /// What showing a mark costs: itself and the marks before and after it, where neither neighbour is shown.
 const TOKENS_PER_MARK: usize = 40;
 
-/// Header lines and marks that the target has room for, by place; `required` are pins and pointers.
-pub(super) fn marks(request: &CondenseRequest<'_>, required: &[Range<usize>]) -> Vec<Range<usize>> {
+/// Header lines and marks that the target has room for, by place; `required` are pins and pointers, `pointed` the
+/// pointers with where they stand.
+pub(super) fn marks(
+    request: &CondenseRequest<'_>,
+    required: &[Range<usize>],
+    pointed: &[(Range<usize>, Pointer)],
+) -> Vec<Range<usize>> {
     let (text, target) = (request.text, request.target);
-    let pointed = request.key.find_in(text);
     if pointed.is_empty() || !text.contains(OPEN) {
         return Vec::new();
     }

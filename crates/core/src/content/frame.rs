@@ -4,6 +4,7 @@
 //! lines) implements [`Condenser`]; one that shows a subset of the original's bytes implements [`Divide`] and is
 //! wrapped in [`Extractive`].
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use hashbrown::HashMap;
@@ -15,7 +16,7 @@ use super::pins::{self, ErrorSense, Span, SpanKind};
 use super::render::Lines;
 use super::retold::Retold;
 use super::units::Piece;
-use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Probes};
+use super::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Known, Probes};
 use crate::hash::ContentHash;
 use crate::pointer::{Pointer, PointerId};
 
@@ -128,68 +129,57 @@ pub(super) struct Job<'a> {
     pub(super) required: Vec<Range<usize>>,
     /// Which of them are marks: these give way where they do not fit.
     pub(super) marks: Vec<Range<usize>>,
-    /// Every span that matters, by start.
-    spans: Vec<Span>,
-    /// Indices into `spans`: the first place of every distinct telling value.
+    /// Looked for when first asked for: what re-tells a large text asks for none.
+    spans: OnceCell<Spans>,
+}
+
+/// The spans of a text that matter.
+#[derive(Debug, Clone)]
+struct Spans {
+    /// By start.
+    all: Vec<Span>,
+    /// Indices into `all`: the first place of every distinct telling value.
     telling: Vec<usize>,
     /// Stretches that are not cut: spans and required ranges, joined.
     whole: Vec<Range<usize>>,
 }
 
 impl<'a> Job<'a> {
-    /// Looks at the original once; its pins stand in it.
-    pub(super) fn new(request: &'a CondenseRequest<'a>, original_tokens: usize) -> Self {
+    /// Its pins stand in the original.
+    pub(super) fn new(request: &'a CondenseRequest<'a>, known: Known) -> Self {
         let text = request.text;
-        let hard = required(request);
-        let marks = earlier::marks(request, &hard);
+        let pointers = request.key.find_in(text);
+        let hard = required(request, &pointers);
+        let marks = earlier::marks(request, &hard, &pointers);
         let required = join(hard.into_iter().chain(marks.iter().cloned()).collect());
-        let spans = pins::scan(text, error_sense(request.content_type));
-        let telling = first_of_each(text, &spans);
-        let whole =
-            join(spans.iter().map(|span| span.range.clone()).chain(required.iter().cloned()).collect());
         Self {
             request,
-            original_tokens,
-            id: request.key.mint(ContentHash::of(text.as_bytes())),
+            original_tokens: known.tokens,
+            id: request.key.mint(known.hash),
             lines: Lines::of(text),
             retold: None,
             view: InView::default(),
-            tokens_per_byte: tokens_per_byte(original_tokens, text),
+            tokens_per_byte: tokens_per_byte(known.tokens, text),
             required,
             marks,
-            spans,
-            telling,
-            whole,
+            spans: OnceCell::new(),
         }
     }
 
     /// The same for a reader with this in view: values that stand there tell nothing here.
-    pub(super) fn in_view(mut self, view: InView<'a>) -> Self {
-        self.view = view;
-        let spans = &self.spans;
-        self.telling.retain(|&index| !within(view.above, &spans[index].range));
-        self
+    pub(super) fn in_view(self, view: InView<'a>) -> Self {
+        Self { view, spans: OnceCell::new(), ..self }
     }
 
     /// The same without the marks of an earlier condensation, which need not stand.
     pub(super) fn without_marks(&self) -> Self {
-        let required = join(required(self.request));
-        let spans = self.spans.clone();
-        let whole =
-            join(spans.iter().map(|span| span.range.clone()).chain(required.iter().cloned()).collect());
         Self {
-            request: self.request,
-            original_tokens: self.original_tokens,
             id: self.id.clone(),
             lines: self.lines.clone(),
-            retold: self.retold,
-            view: self.view,
-            tokens_per_byte: self.tokens_per_byte,
-            required,
+            required: join(required(self.request, &self.request.key.find_in(self.request.text))),
             marks: Vec::new(),
-            spans,
-            telling: self.telling.clone(),
-            whole,
+            spans: OnceCell::new(),
+            ..*self
         }
     }
 
@@ -197,7 +187,8 @@ impl<'a> Job<'a> {
     pub(super) fn of_retold(job: &Job<'_>, request: &'a CondenseRequest<'a>, retold: &'a Retold) -> Self {
         let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
         let tokens = request.counter.count(sample);
-        let own = Self::new(request, job.original_tokens);
+        let hash = ContentHash::of(request.text.as_bytes());
+        let own = Self::new(request, Known { hash, tokens: job.original_tokens });
         let own = if job.marks.is_empty() { own.without_marks() } else { own };
         Self {
             id: job.id.clone(),
@@ -209,9 +200,21 @@ impl<'a> Job<'a> {
         }
     }
 
+    fn spans(&self) -> &Spans {
+        self.spans.get_or_init(|| {
+            let text = self.request.text;
+            let all = pins::scan(text, error_sense(self.request.content_type));
+            let mut telling = first_of_each(text, &all);
+            telling.retain(|&index| !within(self.view.above, &all[index].range));
+            let ranges = all.iter().map(|span| span.range.clone()).chain(self.required.iter().cloned());
+            Spans { whole: join(ranges.collect()), telling, all }
+        })
+    }
+
     /// The first place of every distinct telling value, by start.
     pub(super) fn telling(&self) -> Vec<&Span> {
-        self.telling.iter().map(|&index| &self.spans[index]).collect()
+        let spans = self.spans();
+        spans.telling.iter().map(|&index| &spans.all[index]).collect()
     }
 
     /// How many tokens a byte of this text costs on average.
@@ -258,18 +261,22 @@ impl<'a> Job<'a> {
     }
 
     fn cuts_whole(&self, at: usize) -> bool {
-        let next = self.whole.partition_point(|range| range.end <= at);
-        self.whole.get(next).is_some_and(|range| range.start < at)
+        let whole = &self.spans().whole;
+        let next = whole.partition_point(|range| range.end <= at);
+        whole.get(next).is_some_and(|range| range.start < at)
     }
 
     /// What became of every distinct telling value and number: it stands in what is shown or above, or as a word of
     /// `text`.
     pub(super) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
+        if self.view.unprobed {
+            return Probes::default();
+        }
         let between = |c: char| c.is_whitespace() || "|,;:={}()[]\"".contains(c);
         let words: hashbrown::HashSet<&str> =
             text.split(char::is_whitespace).chain(text.split(between)).collect();
-        let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans.len());
-        for span in &self.spans {
+        let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans().all.len());
+        for span in &self.spans().all {
             let value = &self.request.text[span.range.clone()];
             let range = &span.range;
             let stands = within(shown, range) || within(self.view.above, range) || words.contains(value);
@@ -294,13 +301,13 @@ fn error_sense(content_type: ContentType) -> ErrorSense {
 }
 
 /// Where pins stand (the first place of each) and where our own pointers stand (the first place of each).
-fn required(request: &CondenseRequest<'_>) -> Vec<Range<usize>> {
+fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)]) -> Vec<Range<usize>> {
     let places = request.pins.iter().filter_map(|pin| Some((request.text.find(pin.as_str())?, pin.len())));
     let mut ranges: Vec<Range<usize>> =
         places.filter(|&(_, len)| len > 0).map(|(at, len)| at..at + len).collect();
     let mut seen = HashMap::new();
-    for (range, pointer) in request.key.find_in(request.text) {
-        seen.entry(pointer).or_insert_with(|| ranges.push(range));
+    for (range, pointer) in pointers {
+        seen.entry(pointer).or_insert_with(|| ranges.push(range.clone()));
     }
     ranges
 }

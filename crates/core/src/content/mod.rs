@@ -35,6 +35,7 @@ mod steps;
 mod structure;
 mod table;
 mod units;
+mod wanted;
 
 use std::ops::Range;
 
@@ -46,6 +47,7 @@ pub use self::detect::detect;
 pub use self::explain::{Explanation, Fate, Reason, Score, UnitReason};
 use self::frame::{Condenser, Extractive, Job};
 pub use self::html::{WebPage, web_page};
+use crate::hash::ContentHash;
 use crate::pointer::{Pointer, PointerKey};
 use crate::tokens::Counter;
 
@@ -115,6 +117,27 @@ pub struct InView<'a> {
     pub above: &'a [Range<usize>],
     /// The reader knows what marks mean and how to read on: a header only gives the pointer.
     pub marks_known: bool,
+    /// What is known of the text already, and is not worked out again.
+    pub known: Option<Known>,
+    /// Nobody asks what became of telling details: [`Condensed::probes`] stays empty.
+    pub unprobed: bool,
+}
+
+/// What a caller knows of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its hash.
+    pub hash: ContentHash,
+    /// Its tokens; about, where they are many times the target.
+    pub tokens: usize,
+}
+
+impl Known {
+    /// Works it out.
+    fn of(request: &CondenseRequest<'_>) -> Self {
+        let hash = ContentHash::of(request.text.as_bytes());
+        Self { hash, tokens: request.counter.count(request.text) }
+    }
 }
 
 /// What a gap leaves out, counted in which unit.
@@ -249,8 +272,9 @@ fn run(
     if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
         return Err(CondenseError::PinAbsent { pin: pin.clone() });
     }
-    let original_tokens = request.counter.count(request.text);
-    let job = Job::new(request, original_tokens).in_view(view);
+    let known = view.known.unwrap_or_else(|| Known::of(request));
+    let original_tokens = known.tokens;
+    let job = Job::new(request, known).in_view(view);
     if original_tokens <= request.target && view.above.is_empty() {
         let units = if reasons { explain::of_whole(&job) } else { Vec::new() };
         return Ok((whole(&job), units));
@@ -292,10 +316,9 @@ pub fn structure_of(text: &str) -> Option<ContentType> {
 /// The smallest target at which one of every kind of thing in the text still stands: a line of each template of a log,
 /// the name of each file of a diff. `None` where the type has no such kinds. The request's target is not read.
 pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
-    let original_tokens = request.counter.count(request.text);
-    let needed =
-        condenser_for(request.content_type, request.text).essential(&Job::new(request, original_tokens))?;
-    Some(needed.min(original_tokens))
+    let known = Known::of(request);
+    let needed = condenser_for(request.content_type, request.text).essential(&Job::new(request, known))?;
+    Some(needed.min(known.tokens))
 }
 
 const PLAIN: &dyn Condenser = &Extractive(plain::Plain);

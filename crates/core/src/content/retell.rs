@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use super::frame::{Draft, Fault, Job, proved};
 use super::pins::{self, ErrorSense, SpanKind};
 use super::sections::Sections;
-use super::{Author, CondenseRequest, Condensed, ContentType, condenser_for};
+use super::{Author, CondenseRequest, Condensed, ContentType, Known, condenser_for};
 use crate::hash::ContentHash;
 use crate::pointer::PointerKey;
 use crate::tokens::Counter;
@@ -118,7 +118,7 @@ pub fn retold(request: &CondenseRequest<'_>, words: &str, author: Author) -> Res
     if request.content_type == ContentType::Chat && !has_history_headings(words) {
         return Err(RetoldError::Unparsable);
     }
-    let job = Job::new(request, request.counter.count(request.text));
+    let job = Job::new(request, Known::of(request));
     let text = format!("{}{words}", header(request.text, request.key, request.counter, request.target));
     let told = std::iter::once(0..request.text.len()).collect();
     let draft = Draft { text, shown: Vec::new(), told, gaps: Vec::new() };

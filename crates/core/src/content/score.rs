@@ -93,17 +93,31 @@ impl Word {
         }
     }
 
-    /// Without `ing`, `ed`, `es`, `s`, `'s`, where enough is left.
     fn stem(&self) -> u64 {
-        let [a, b, c] = self.tail.map(|letter| char::from_u32(letter).unwrap_or('\0'));
-        let cut = match (a, b, c) {
-            ('i', 'n', 'g') if self.letters >= 6 => 3,
-            (_, 'e', 'd' | 's') if self.letters >= 5 => 2,
-            (_, b, 's') if self.letters >= 4 && b != 's' => 1,
-            (_, _, 'e') if self.letters >= 5 => 1,
-            _ => 0,
-        };
-        self.hashes[3 - cut]
+        let tail = self.tail.map(|letter| char::from_u32(letter).unwrap_or('\0'));
+        self.hashes[3 - ending(tail, self.letters)]
+    }
+}
+
+/// The word that is all of `letters`, which are ASCII: as [`for_each_term`] gives it.
+pub(super) fn term(letters: &[u8]) -> u64 {
+    let mut hashes = [SEED; 4];
+    for (at, letter) in letters.iter().enumerate() {
+        hashes[(at + 1) % 4] = mix(hashes[at % 4], letter.to_ascii_lowercase().into());
+    }
+    let tail =
+        letters.last_chunk().map_or(['\0'; 3], |tail| tail.map(|letter| letter.to_ascii_lowercase().into()));
+    hashes[(letters.len() - ending(tail, letters.len())) % 4]
+}
+
+/// How many of the last letters are `ing`, `ed`, `es`, `s`, `'s`, where enough is left without them.
+fn ending([a, b, c]: [char; 3], letters: usize) -> usize {
+    match (a, b, c) {
+        ('i', 'n', 'g') if letters >= 6 => 3,
+        (_, 'e', 'd' | 's') if letters >= 5 => 2,
+        (_, b, 's') if letters >= 4 && b != 's' => 1,
+        (_, _, 'e') if letters >= 5 => 1,
+        _ => 0,
     }
 }
 

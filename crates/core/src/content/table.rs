@@ -37,10 +37,8 @@ struct Table;
 impl Condenser for Table {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
         let text = job.request.text;
-        let draft = delimiter(text).and_then(|delimiter| {
-            let tree = Tree::of_rows(text, &fields(text, delimiter))?;
-            json::of_tree(job, &tree)
-        });
+        let draft = delimiter(text)
+            .and_then(|delimiter| json::retold(job, || Tree::of_rows(text, &fields(text, delimiter))));
         match draft {
             Some(draft) => Ok(draft),
             None => Extractive(plain::Plain).condense(job),

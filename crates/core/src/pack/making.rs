@@ -14,6 +14,7 @@ use super::render::pointer_text;
 use super::watermark::{Entries, Saving};
 use crate::content::{
     self, Above, CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView,
+    Known,
 };
 use crate::hash::ContentHash;
 use crate::message::Role;
@@ -271,7 +272,8 @@ impl Maker<'_> {
             counter,
             key,
         };
-        content::condense_in_view(&request, InView { above, marks_known: true })
+        let known = Some(Known { hash: self.entry.hash, tokens: self.entry.tokens });
+        content::condense_in_view(&request, InView { above, marks_known: true, known, unprobed: true })
     }
 
     /// The question in view: what the call asks for, why, and what the user asked last before it.

@@ -191,6 +191,11 @@ impl ContextBudgetPolicy {
         self.settings.enabled && conversation.can_offer
     }
 
+    /// Whether results of this tool that are too large to stand are replaced, as far as the settings go.
+    pub fn replaces(&self, tool: &str) -> bool {
+        self.settings.enabled && !self.settings.dry_run && !self.settings.opts_out(tool)
+    }
+
     /// Tokens that are sent whatever is decided. Our tool is counted where it may have to be offered.
     pub(super) fn fixed(&self, conversation: &Conversation<'_>) -> usize {
         let fixed = conversation.fixed;

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use crate::hash::ContentHash;
 use crate::message::Role;
 use crate::pack::{Asked, Call, Entry, Fate};
+use crate::tokens::Counter;
 
 use super::settings::Settings;
 
@@ -46,6 +47,8 @@ pub struct Item<'a> {
     pub hash: ContentHash,
     /// Tokens of the text.
     pub tokens: usize,
+    /// The tokens are an estimate. What may stand whole is counted all the same.
+    pub sampled: bool,
     /// Tokens of everything else that the item holds: its marks, ids and calls, pictures, reasoning.
     pub opaque_tokens: usize,
     /// What stands beside the text as it came, pictures and reasoning: given back with it where it is left out.
@@ -71,13 +74,15 @@ impl Item<'_> {
 
 /// The items as the packer decides them. A step of the model (all it says and asks before the results come, and the
 /// results) is left out as one or not at all.
-pub(super) fn entries<'a>(
-    items: &'a [Item<'a>],
-    pending: &'a [Item<'a>],
-    settings: &Settings,
-) -> Vec<Entry<'a>> {
+pub(super) fn entries<'a>(items: &'a [Item<'a>], settings: &Settings, counter: &Counter) -> Vec<Entry<'a>> {
     let mut ties = Ties::default();
-    items.iter().chain(pending).enumerate().map(|(at, item)| ties.entry(at, item, settings)).collect()
+    let mut entry = |(at, item): (usize, &'a Item<'a>)| {
+        let entry = ties.entry(at, item, settings);
+        let stands = entry.fate != Fate::Result { is_error: false };
+        let tokens = if item.sampled && stands { counter.count(item.text) } else { item.tokens };
+        Entry { tokens, ..entry }
+    };
+    items.iter().enumerate().map(&mut entry).collect()
 }
 
 /// What is known of the items so far.

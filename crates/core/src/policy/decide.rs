@@ -19,7 +19,7 @@ impl ContextBudgetPolicy {
         if !self.may_change(conversation) {
             return self.unchanged(conversation, before);
         }
-        let entries = entries(items, &[], &self.settings);
+        let entries = entries(items, &self.settings, means.counter);
         let history = decide_history(&entries, &self.limits(conversation, means.counter), means);
         let fixed = self.fixed(conversation);
         let shrunk = history.stands.iter().any(|stands| *stands != Stands::Whole);

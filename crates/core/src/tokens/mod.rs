@@ -41,6 +41,9 @@ use trim::Side;
 
 /// Bytes of a token of English, about.
 const BYTES_PER_TOKEN: usize = 4;
+/// How many stretches stand for a text, of how many bytes.
+const SAMPLES: usize = 16;
+const SAMPLE: usize = 2 << 10;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
 
@@ -240,6 +243,24 @@ impl Counter {
     /// The likeliest number of tokens: the same as [`count`](Self::count) unless the label is estimated.
     pub fn estimate(&self, text: &str) -> usize {
         self.inner.margin.middle(self.inner.raw(text), text)
+    }
+
+    /// About what [`count`](Self::count) would charge, from stretches at even distances: for texts so large that only
+    /// their order of size matters. The same text gives the same number.
+    pub fn sampled(&self, text: &str) -> usize {
+        if text.len() <= 2 * SAMPLES * SAMPLE {
+            return self.count(text);
+        }
+        let step = (text.len() - SAMPLE) / (SAMPLES - 1);
+        let stretch = |at: usize| {
+            let start = text.floor_char_boundary(at * step);
+            &text[start..text.floor_char_boundary(start + SAMPLE)]
+        };
+        let counted = |stretch: &str| (self.inner.engine.count(stretch), stretch.len());
+        let sum = |a: (usize, usize), b: (usize, usize)| (a.0 + b.0, a.1 + b.1);
+        let (tokens, bytes) = (0..SAMPLES).map(stretch).map(counted).fold((0, 0), sum);
+        let raw = tokens as u128 * text.len() as u128 / bytes.max(1) as u128;
+        self.inner.margin.charge(usize::try_from(raw).unwrap_or(usize::MAX))
     }
 
     /// Tokens to charge, unless they exceed `limit`; reads about `limit` tokens' worth of text, not all of it.

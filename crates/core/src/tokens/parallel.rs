@@ -1,10 +1,10 @@
 //! Counting a large text by several threads. Knows safe cuts; how a share is counted is its caller's.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use super::cuts;
+use crate::beside::processors;
 
 /// Texts from this size on are counted by several threads.
 const LARGE: usize = 1 << 18;
@@ -26,18 +26,11 @@ pub(super) fn sum(text: &str, count: impl Fn(&str) -> usize + Sync) -> usize {
     std::thread::scope(|scope| {
         // Where no thread can be had, the others do its work.
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let workers: Vec<_> = (1..threads()).filter_map(start).collect();
+        let workers: Vec<_> = (1..processors().min(MOST_THREADS)).filter_map(start).collect();
         let joined = |worker: ScopedJoinHandle<'_, usize>| match worker.join() {
             Ok(sum) => sum,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         work() + workers.into_iter().map(joined).sum::<usize>()
     })
-}
-
-/// Threads that count at once. Asking takes longer than counting a page, so it is asked once.
-fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS
-        .get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_THREADS))
 }

@@ -394,3 +394,17 @@ fn a_bad_gguf_is_refused() {
     huge[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(Counter::from_gguf(&huge[..], "huge").is_err());
 }
+
+#[test]
+fn samples_stand_for_a_large_text() {
+    let counter = Counter::o200k();
+    let row = |at: usize| {
+        format!("{{\"id\": {at}, \"path\": \"src/file_{}.rs\", \"grüße\": \"世界\"}}, ", at * 7919 % 613)
+    };
+    let large: String = (0..12_000).map(row).collect();
+    let (sampled, counted) = (counter.sampled(&large), counter.count(&large));
+    assert!(sampled.abs_diff(counted) * 50 < counted, "{sampled} beside {counted}");
+    let small: String = (0..200).map(row).collect();
+    assert_eq!(counter.sampled(&small), counter.count(&small));
+    assert!(Counter::claude(ClaudeGeneration::From4_7).sampled(&large) > sampled, "charged with its margin");
+}

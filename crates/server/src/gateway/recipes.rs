@@ -40,7 +40,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String) -> Result<Job, 
     };
     let before = request.items.iter().take(last).filter(|item| item.role() != Role::System);
     let input = RunInput {
-        query: request.items.get(last).map(|item| item.text().into_owned()),
+        query: request.items.get(last).map(|item| item.text().to_owned()),
         history: before.map(message).collect(),
         session_id: Some(session),
         ..RunInput::default()

@@ -1,7 +1,6 @@
 //! From a request to the one that leaves: what the policy decides over it, told in edits of its text. Knows neither
 //! servers nor clients.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -88,16 +87,16 @@ impl Bench<'_> {
         exchange: &mut Exchange,
     ) -> Result<Prepared, Fault> {
         let started = Instant::now();
-        let texts: Vec<Cow<'_, str>> = request.items.iter().map(wire::Item::text).collect();
         let calls: Vec<Vec<Call<'_>>> = request.items.iter().map(calls).collect();
         let others: Vec<Vec<&str>> = request.items.iter().map(others).collect();
-        let items = self.items(request, &texts, &calls, &others);
+        let can_offer = self.rehydrates && request.unofferable().is_none();
+        let items = self.items(request, &calls, &others, can_offer);
         let fixed = self.fixed(request);
         let conversation = Conversation {
             fixed,
             items: &items,
             max_output: request.max_output.and_then(|most| usize::try_from(most).ok()),
-            can_offer: self.rehydrates && request.unofferable().is_none(),
+            can_offer,
         };
         let means = Means { counter: self.counter, key: self.key, memo: self.memo };
         let window = self.policy.decide(&conversation, means);
@@ -148,29 +147,37 @@ impl Bench<'_> {
 
     fn items<'r>(
         &self,
-        request: &'r Request<'r>,
-        texts: &'r [Cow<'r, str>],
+        request: &'r Request<'_>,
         calls: &'r [Vec<Call<'r>>],
         others: &'r [Vec<&'r str>],
+        can_offer: bool,
     ) -> Vec<Item<'r>> {
-        let items = request.items.iter().zip(texts).zip(calls).zip(others);
+        let items = request.items.iter().zip(calls).zip(others);
         items
-            .map(|(((item, text), calls), others)| {
-                let hash = ContentHash::of(text.as_bytes());
+            .map(|((item, calls), others)| {
+                let (text, hash) = (item.text(), item.hash());
                 let result = item.result.as_ref();
+                let name = result.and_then(|result| result.name.as_deref());
+                let rehydrated = name == Some(wire::REHYDRATE);
+                let is_error = result.is_some_and(|result| result.error);
+                let summarizable =
+                    !request.history_elsewhere && result.is_some_and(|result| result.summarizable);
+                let replaced = can_offer && summarizable && !rehydrated && !is_error;
+                let sampled =
+                    text.len() >= SAMPLED && replaced && self.policy.replaces(name.unwrap_or_default());
                 Item {
                     role: item.role(),
                     text,
                     hash,
-                    tokens: self.count(hash, text),
+                    tokens: if sampled { self.sampled(hash, text) } else { self.count(hash, text) },
+                    sampled,
                     opaque_tokens: self.opaque(item, calls),
                     others,
                     calls,
                     result_of: result.map(|result| result.id.as_ref()),
-                    is_error: result.is_some_and(|result| result.error),
-                    summarizable: !request.history_elsewhere
-                        && result.is_some_and(|result| result.summarizable),
-                    rehydrated: result.is_some_and(|result| result.name.as_deref() == Some(wire::REHYDRATE)),
+                    is_error,
+                    summarizable,
+                    rehydrated,
                 }
             })
             .collect()
@@ -223,23 +230,38 @@ impl Bench<'_> {
     }
 
     fn count(&self, hash: ContentHash, text: &str) -> usize {
-        self.counts.get(&hash).unwrap_or_else(|| {
-            let tokens = self.counter.count(text);
-            self.counts.insert(hash, tokens);
+        self.remembered(hash, || self.counter.count(text))
+    }
+
+    /// About as many tokens as the text has.
+    fn sampled(&self, hash: ContentHash, text: &str) -> usize {
+        // Under a key of its own: where the text must stand, its count is exact.
+        let key = ContentHash::of(&[b"sampled ", hash.as_bytes().as_slice()].concat());
+        self.remembered(key, || self.counter.sampled(text))
+    }
+
+    fn remembered(&self, key: ContentHash, count: impl FnOnce() -> usize) -> usize {
+        self.counts.get(&key).unwrap_or_else(|| {
+            let tokens = count();
+            self.counts.insert(key, tokens);
             tokens
         })
     }
 }
 
+/// Results from this size on are not counted to the last token where they are replaced in any case: reports then say
+/// about how large they were.
+const SAMPLED: usize = 256 << 10;
+
 /// Bytes of an attached file for which one token is charged at least.
 const BYTES_PER_FILE_TOKEN: usize = 16;
 
-fn calls<'r>(item: &'r wire::Item<'r>) -> Vec<Call<'r>> {
-    let call = |call: &'r wire::Call<'r>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };
+fn calls<'r>(item: &'r wire::Item<'_>) -> Vec<Call<'r>> {
+    let call = |call: &'r wire::Call<'_>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };
     item.calls.iter().map(call).collect()
 }
 
-fn others<'r>(item: &'r wire::Item<'r>) -> Vec<&'r str> {
+fn others<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
     item.opaque.iter().map(|opaque| opaque.raw).collect()
 }
 

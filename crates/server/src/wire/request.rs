@@ -5,6 +5,7 @@
 //! would make the count wrong is refused.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use larder_core::hash::ContentHash;
@@ -74,6 +75,8 @@ pub struct Item<'b> {
     pub(super) content: Option<Id>,
     /// The blocks of the message that are this item; none: the message is.
     pub(super) blocks: Option<Vec<Id>>,
+    said: OnceCell<Cow<'b, str>>,
+    hash: OnceCell<ContentHash>,
 }
 
 /// One string literal.
@@ -305,13 +308,18 @@ impl<'b> Item<'b> {
         self.who.unwrap_or(Role::User)
     }
 
-    /// All its text; several texts are joined by line feeds.
-    pub fn text(&self) -> Cow<'b, str> {
-        match self.texts.as_slice() {
+    /// All its text, decoded once; several texts are joined by line feeds.
+    pub fn text(&self) -> &str {
+        self.said.get_or_init(|| match self.texts.as_slice() {
             [] => Cow::Borrowed(""),
             [text] => text.text(),
             texts => Cow::Owned(texts.iter().map(Text::text).collect::<Vec<_>>().join("\n")),
-        }
+        })
+    }
+
+    /// The hash of its text.
+    pub fn hash(&self) -> ContentHash {
+        *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
     }
 
     /// Reads content: a string, or parts.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn roles(request: &Request<'_>) -> Vec<(Role, String)> {
-    request.items.iter().map(|item| (item.role(), item.text().into_owned())).collect()
+    request.items.iter().map(|item| (item.role(), item.text().to_owned())).collect()
 }
 
 #[test]

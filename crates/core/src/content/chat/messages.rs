@@ -90,6 +90,12 @@ impl Transcript {
 /// Whether messages with known speakers make up most of the text.
 pub(super) fn is_transcript(text: &str) -> bool {
     if text.trim_start().starts_with(['[', '{']) {
+        // Every message names its role: most texts are told apart without looking at a value.
+        if memchr::memmem::find_iter(text.as_bytes(), "\"role\"").take(FEWEST_OBJECTS).count()
+            < FEWEST_OBJECTS
+        {
+            return false;
+        }
         let messages = json(text);
         let bytes: usize = messages.iter().map(|message| message.range.len()).sum();
         let known = messages.iter().all(|message| message.role != Role::Other);

@@ -22,7 +22,7 @@ proptest! {
         let (text, counter, key) = (lines.join("\n"), Counter::o200k(), PointerKey::new([7; 32]));
         let request = CondenseRequest { text: &text, content_type: ContentType::Diff, target, query: None, pins: &[], counter: &counter, key: &key };
         let tokens = counter.count(&text);
-        let job = Job::new(&request, tokens);
+        let job = Job::new(&request, crate::content::Known::of(&request));
         if tokens > target && let Ok(draft) = CONDENSER.condense(&job) {
             let checked = proved(&job, CONDENSER, draft);
             prop_assert!(checked.is_ok(), "{:?}", checked);

@@ -4,14 +4,18 @@
 //! names with a dot, columns of objects in arrays names with `[]`.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
+use crate::beside;
+
+use super::facts::{FEW, Facts, Sort, rare};
 use super::scan::{Kind, Tree, unquoted};
 
 /// Fewer values are no table.
 const FEWEST_ROWS: usize = 3;
+/// From so many objects on their members are found by two threads.
+const MANY: usize = 2_048;
 /// Objects deeper inside a row are columns of their own, whole.
 const DEEPEST: usize = 4;
 /// Per cent of all members that belong to names which at least half of the rows have.
@@ -36,18 +40,6 @@ pub(super) struct Table {
     pub(super) exact: bool,
 }
 
-/// What the values of a column are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
-    Text,
-    Number,
-    /// `true`, `false`, `null`.
-    Word,
-    Mixed,
-    /// At least one object or array.
-    Nested,
-}
-
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -57,7 +49,10 @@ pub(super) struct Column {
     pub(super) is_key: bool,
     pub(super) is_list: bool,
     pub(super) sort: Sort,
+    /// Different values without parts: all of them where none stands twice, else exactly up to [`FEW`] and at least so many beyond.
     pub(super) distinct: usize,
+    /// Where there are few different values: the rows of those that hardly any row has, by row.
+    pub(super) rare: Vec<usize>,
     pub(super) bytes: usize,
     /// Smallest and largest number.
     pub(super) extremes: Option<(usize, usize)>,
@@ -113,17 +108,22 @@ impl Table {
             return None;
         }
         let rows: Vec<usize> = tree.children(node).collect();
-        if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) || !alike(tree, &rows) {
+        if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) {
             return None;
         }
+        let cells: Vec<(usize, usize)> = rows.iter().copied().enumerate().collect();
+        let rare = rare(rows.len());
+        let members = Members::of(tree, &cells, rare).alike()?;
         let exact = !tree.node(node).irregular;
-        let mut table = Self { rows, columns: Vec::new(), id: None, exact };
-        let cells: Vec<(usize, usize)> = table.rows.iter().copied().enumerate().collect();
+        let mut building = Building { tree, columns: Vec::new(), exact, rare };
         let in_object = tree.node(node).kind == Kind::Object;
         if in_object {
-            table.push(tree, String::from("(name)"), cells.clone(), false, true);
+            let mut facts = Facts::new(rare);
+            cells.iter().for_each(|&(at, row)| facts.add_name(at, tree.key(row)));
+            building.push(String::from("(name)"), cells, facts, Place { is_key: true, is_list: false });
         }
-        table.expand(tree, "", &cells, false, 0);
+        building.expand("", members, false, 0);
+        let mut table = Self { rows, columns: building.columns, id: None, exact: building.exact };
         table.id = if in_object { Some(0) } else { table.identifying() };
         table.derive(tree);
         Some(table)
@@ -136,113 +136,6 @@ impl Table {
             derived.flat_map(|column| column.cells.iter().map(|&(_, cell)| cell)).collect();
         cells.sort_unstable();
         cells
-    }
-
-    fn expand(
-        &mut self,
-        tree: &Tree<'_>,
-        prefix: &str,
-        objects: &[(usize, usize)],
-        in_list: bool,
-        depth: usize,
-    ) {
-        for (name, cells) in self.group(tree, objects) {
-            let name = label(name);
-            let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
-            if in_list && cells.len() < objects.len() {
-                self.exact = false; // values would stand under the wrong items
-                continue;
-            }
-            let all = |kind| cells.iter().all(|&(_, cell)| is_filled(tree, cell, kind));
-            if depth < DEEPEST && all(Kind::Object) && alike_cells(tree, &cells) {
-                self.expand(tree, &path, &cells, in_list, depth + 1);
-            } else if let Some(items) = (!in_list && depth < DEEPEST).then(|| items(tree, &cells)).flatten() {
-                self.exact &= all(Kind::Array); // an empty list would look like none
-                self.expand(tree, &format!("{path}[]"), &items, true, depth + 1);
-            } else {
-                self.push(tree, path, cells, in_list, false);
-            }
-        }
-    }
-
-    /// The members of `objects` by name, in the order in which the names first stand.
-    fn group<'t>(
-        &mut self,
-        tree: &Tree<'t>,
-        objects: &[(usize, usize)],
-    ) -> Vec<(&'t str, Vec<(usize, usize)>)> {
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        let mut groups: Vec<(&str, Vec<(usize, usize)>)> = Vec::new();
-        let mut last_holder: Vec<usize> = Vec::new();
-        for &(row, object) in objects {
-            self.exact &= !tree.node(object).irregular;
-            let mut expected = 0;
-            for member in tree.children(object) {
-                let key = tree.key(member);
-                // Most objects have the names of the first one, in its order.
-                let place = match groups.get(expected) {
-                    Some(&(name, _)) if name == key => expected,
-                    _ => *places.entry(key).or_insert_with(|| {
-                        groups.push((key, Vec::new()));
-                        last_holder.push(usize::MAX);
-                        groups.len() - 1
-                    }),
-                };
-                expected = place + 1;
-                if std::mem::replace(&mut last_holder[place], object) == object {
-                    self.exact = false; // a name that stands twice
-                } else {
-                    groups[place].1.push((row, member));
-                }
-            }
-        }
-        groups
-    }
-
-    fn push(
-        &mut self,
-        tree: &Tree<'_>,
-        name: String,
-        cells: Vec<(usize, usize)>,
-        is_list: bool,
-        is_key: bool,
-    ) {
-        let mut seen = HashSet::with_capacity(cells.len());
-        let (mut sort, mut bytes, mut extremes) = (None, 0, None);
-        for &(_, cell) in &cells {
-            let raw = if is_key { tree.key(cell) } else { tree.raw(cell) };
-            seen.insert(raw);
-            bytes += if is_key { raw.len() } else { tree.dense(cell) };
-            let kind = match tree.node(cell).kind {
-                _ if is_key => Sort::Text,
-                Kind::Text => Sort::Text,
-                Kind::Number => Sort::Number,
-                Kind::Word => Sort::Word,
-                Kind::Object | Kind::Array | Kind::Stream => Sort::Nested,
-            };
-            if kind == Sort::Number {
-                extremes = Some(stretch(tree, extremes, cell));
-            }
-            sort = Some(match sort {
-                None => kind,
-                Some(before) if before == kind => kind,
-                Some(Sort::Nested) => Sort::Nested,
-                _ if kind == Sort::Nested => Sort::Nested,
-                _ => Sort::Mixed,
-            });
-        }
-        let (sort, distinct) = (sort.unwrap_or(Sort::Mixed), seen.len());
-        self.columns.push(Column {
-            name,
-            cells,
-            is_key,
-            is_list,
-            sort,
-            distinct,
-            bytes,
-            extremes,
-            derived: None,
-        });
     }
 
     /// The best column to call the rows by.
@@ -295,6 +188,68 @@ impl Table {
     }
 }
 
+/// Columns as they are found.
+struct Building<'a, 't> {
+    tree: &'a Tree<'t>,
+    columns: Vec<Column>,
+    exact: bool,
+    rare: usize,
+}
+
+/// Where the values of a column stand.
+#[derive(Clone, Copy)]
+struct Place {
+    is_key: bool,
+    is_list: bool,
+}
+
+impl<'t> Building<'_, 't> {
+    fn expand(&mut self, prefix: &str, members: Members<'t>, in_list: bool, depth: usize) {
+        let tree = self.tree;
+        self.exact &= members.exact;
+        for Member { name, cells, facts } in members.by_name {
+            let name = label(name);
+            let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
+            if in_list && cells.len() < members.objects {
+                self.exact = false; // values would stand under the wrong items
+                continue;
+            }
+            let all = |kind| cells.iter().all(|&(_, cell)| is_filled(tree, cell, kind));
+            let deeper = depth < DEEPEST && facts.sort == Some(Sort::Nested);
+            let inner =
+                (deeper && all(Kind::Object)).then(|| Members::of(tree, &cells, self.rare).alike()).flatten();
+            if let Some(inner) = inner {
+                self.expand(&path, inner, in_list, depth + 1);
+            } else if let Some(items) = (!in_list && deeper).then(|| items(tree, &cells, self.rare)).flatten()
+            {
+                self.exact &= all(Kind::Array); // an empty list would look like none
+                self.expand(&format!("{path}[]"), items, true, depth + 1);
+            } else {
+                self.push(path, cells, facts, Place { is_key: false, is_list: in_list });
+            }
+        }
+    }
+
+    fn push(&mut self, name: String, cells: Vec<(usize, usize)>, facts: Facts, place: Place) {
+        let Place { is_key, is_list } = place;
+        let (sort, distinct, bytes) = (facts.sort.unwrap_or(Sort::Mixed), facts.distinct(), facts.bytes);
+        let rare = facts.rare_rows();
+        let extremes = facts.extremes();
+        self.columns.push(Column {
+            name,
+            cells,
+            is_key,
+            is_list,
+            sort,
+            distinct,
+            rare,
+            bytes,
+            extremes,
+            derived: None,
+        });
+    }
+}
+
 /// How much a column's name says that its values are names: whole numbers and strings only.
 fn naming(column: &Column) -> i32 {
     let last = column.name.rsplit('.').next().unwrap_or_default();
@@ -319,41 +274,13 @@ fn label(name: &str) -> Cow<'_, str> {
     if name.contains(clashes) { Cow::Owned(format!("\"{name}\"")) } else { Cow::Borrowed(name) }
 }
 
-fn stretch(tree: &Tree<'_>, extremes: Option<(usize, usize)>, cell: usize) -> (usize, usize) {
-    let Some((low, high)) = extremes else { return (cell, cell) };
-    let less = |a: usize, b: usize| compared(tree.raw(a), tree.raw(b)).is_lt();
-    (if less(cell, low) { cell } else { low }, if less(high, cell) { cell } else { high })
-}
-
-/// Two numbers as they are written, compared exactly where they are whole: beyond 2^53 a float cannot tell
-/// neighbours apart.
-pub(super) fn compared(a: &str, b: &str) -> Ordering {
-    let whole = |text: &str| text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-    if !whole(a) || !whole(b) {
-        let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-        return float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal);
-    }
-    let size = |text: &'_ str| {
-        let digits = text.trim_start_matches('-').trim_start_matches('0').to_owned();
-        (digits.len(), digits)
-    };
-    let is_negative = |text: &str, digits: usize| digits > 0 && text.starts_with('-');
-    let (left, right) = (size(a), size(b));
-    match (is_negative(a, left.0), is_negative(b, right.0)) {
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-        (true, true) => right.cmp(&left),
-        (false, false) => left.cmp(&right),
-    }
-}
-
 /// A regular value of this kind that is not empty; rows may be irregular, then nothing is claimed of them.
 fn is_filled(tree: &Tree<'_>, node: usize, kind: Kind) -> bool {
     tree.node(node).kind == kind && tree.node(node).children > 0
 }
 
-/// The items of all lists, if every value is a list, some are filled, and all items are objects that are alike.
-fn items(tree: &Tree<'_>, cells: &[(usize, usize)]) -> Option<Vec<(usize, usize)>> {
+/// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are alike.
+fn items<'t>(tree: &Tree<'t>, cells: &[(usize, usize)], rare: usize) -> Option<Members<'t>> {
     let mut items = Vec::new();
     for &(row, list) in cells {
         if tree.node(list).kind != Kind::Array {
@@ -366,24 +293,93 @@ fn items(tree: &Tree<'_>, cells: &[(usize, usize)]) -> Option<Vec<(usize, usize)
             items.push((row, item));
         }
     }
-    (!items.is_empty() && alike_cells(tree, &items)).then_some(items)
+    if items.is_empty() { None } else { Members::of(tree, &items, rare).alike() }
 }
 
-fn alike_cells(tree: &Tree<'_>, cells: &[(usize, usize)]) -> bool {
-    let nodes: Vec<usize> = cells.iter().map(|&(_, node)| node).collect();
-    alike(tree, &nodes)
+/// The members of many objects.
+struct Members<'t> {
+    /// In the order in which the names first stand.
+    by_name: Vec<Member<'t>>,
+    objects: usize,
+    /// No object departs from the grammar, and no name stands in it twice.
+    exact: bool,
 }
 
-/// Whether most members of `objects` have names that most objects have.
-fn alike(tree: &Tree<'_>, objects: &[usize]) -> bool {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    let mut all = 0;
-    for &object in objects {
-        for member in tree.children(object) {
-            *counts.entry(tree.key(member)).or_default() += 1;
-            all += 1;
+/// The members of one name.
+struct Member<'t> {
+    name: &'t str,
+    /// The row and place of each.
+    cells: Vec<(usize, usize)>,
+    facts: Facts,
+}
+
+impl<'t> Members<'t> {
+    /// Many objects are looked at in halves, at the same time.
+    fn of(tree: &Tree<'t>, objects: &[(usize, usize)], rare: usize) -> Self {
+        if objects.len() < MANY {
+            return Self::part(tree, objects, rare);
         }
+        let (first, second) = objects.split_at(objects.len() / 2);
+        let further = || Self::part(tree, second, rare);
+        let (further, here) = beside::both(true, further, || Self::part(tree, first, rare));
+        here.join(tree, further)
     }
-    let common: usize = counts.values().filter(|&&count| 2 * count >= objects.len()).sum();
-    common * 100 >= all * ALIKE
+
+    fn part(tree: &Tree<'t>, objects: &[(usize, usize)], rare: usize) -> Self {
+        let mut exact = true;
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut by_name: Vec<Member<'t>> = Vec::new();
+        let mut last_holder: Vec<usize> = Vec::new();
+        for &(row, object) in objects {
+            exact &= !tree.node(object).irregular;
+            let mut expected = 0;
+            for member in tree.children(object) {
+                let key = tree.key(member);
+                // Most objects have the names of the first one, in its order.
+                let place = match by_name.get(expected) {
+                    Some(expected_here) if expected_here.name == key => expected,
+                    _ => *places.entry(key).or_insert_with(|| {
+                        let room = if by_name.len() < FEW { objects.len() } else { 0 };
+                        let cells = Vec::with_capacity(room);
+                        by_name.push(Member { name: key, cells, facts: Facts::new(rare) });
+                        last_holder.push(usize::MAX);
+                        by_name.len() - 1
+                    }),
+                };
+                expected = place + 1;
+                if std::mem::replace(&mut last_holder[place], object) == object {
+                    exact = false; // a name that stands twice
+                } else {
+                    by_name[place].cells.push((row, member));
+                    by_name[place].facts.add(tree, row, member);
+                }
+            }
+        }
+        Self { by_name, objects: objects.len(), exact }
+    }
+
+    /// These and those of further objects.
+    fn join(mut self, tree: &Tree<'_>, further: Self) -> Self {
+        let known = self.by_name.iter().enumerate().map(|(at, member)| (member.name, at));
+        let places: HashMap<&str, usize> = known.collect();
+        for member in further.by_name {
+            match places.get(member.name) {
+                Some(&at) => {
+                    self.by_name[at].cells.extend(member.cells);
+                    self.by_name[at].facts.join(tree, member.facts);
+                }
+                None => self.by_name.push(member),
+            }
+        }
+        let (objects, exact) = (self.objects + further.objects, self.exact && further.exact);
+        Self { objects, exact, ..self }
+    }
+
+    /// These, if most members have names that most objects have.
+    fn alike(self) -> Option<Self> {
+        let counts = || self.by_name.iter().map(|member| member.cells.len());
+        let all: usize = counts().sum();
+        let common: usize = counts().filter(|&count| 2 * count >= self.objects).sum();
+        (common * 100 >= all * ALIKE).then_some(self)
+    }
 }

@@ -2,21 +2,18 @@
 //!
 //! Knows columns and tokens; does not know how rows are written.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use hashbrown::HashMap;
 
-use super::columns::{Column, Sort, Table};
+use super::columns::{Column, Table};
+use super::facts::{FEW, Sort, rare};
 use super::scan::{Kind, Tree, is_number};
 use super::view::View;
 use super::write;
 
-/// A column of at most so many values may have rare ones.
-const MOST_CLASSES: usize = 16;
 /// In fewer rows nothing is rare.
 const FEWEST_ROWS: usize = 12;
-/// A value is rare that at most one of so many rows has.
-const RARE: usize = 50;
 /// From so many distinct numbers on the smallest and the largest stand out.
 const FEWEST_NUMBERS: usize = 8;
 
@@ -27,6 +24,8 @@ pub(in crate::content) struct Grid {
     pub(super) outliers: Vec<(usize, usize, f32)>,
     /// The values of the identifying column are whole numbers, each one more than the one before.
     pub(super) counts_up: bool,
+    /// Rows by what they answer, once asked for.
+    pub(super) answers: OnceCell<Vec<usize>>,
     /// Per column: the limit it was counted up to, and the tokens if they are fewer.
     costs: RefCell<HashMap<usize, (usize, Option<usize>)>>,
 }
@@ -39,7 +38,7 @@ impl Grid {
             .flat_map(|place| standing_out(tree, &table, place).into_iter().map(move |(r, w)| (r, place, w)))
             .collect();
         outliers.sort_by_key(|&(row, place, _)| (row, place));
-        Some(Self { table, outliers, counts_up, costs: RefCell::default() })
+        Some(Self { table, outliers, counts_up, answers: OnceCell::new(), costs: RefCell::default() })
     }
 
     /// Tokens of all cells of a column with their separators, if at most `limit`.
@@ -120,7 +119,7 @@ fn standing_out(tree: &Tree<'_>, table: &Table, place: usize) -> Vec<(usize, f32
     if column.is_key || column.is_list || rows < FEWEST_ROWS || Some(place) == table.id {
         return Vec::new();
     }
-    let rare = (rows / RARE).max(1);
+    let rare = rare(rows);
     if column.cells.len() <= rare {
         return column.cells.iter().map(|&(row, _)| (row, 2.0)).collect();
     }
@@ -133,14 +132,8 @@ fn standing_out(tree: &Tree<'_>, table: &Table, place: usize) -> Vec<(usize, f32
         let cells = column.cells.iter().filter(|&&(_, cell)| rare_kinds.contains(&kind(cell)));
         return cells.map(|&(row, _)| (row, 3.0)).collect();
     }
-    if column.distinct > 1 && column.distinct <= MOST_CLASSES {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        for &(_, cell) in &column.cells {
-            *counts.entry(tree.raw(cell)).or_default() += 1;
-        }
-        let cells =
-            column.cells.iter().filter(|&&(_, cell)| counts.get(tree.raw(cell)).is_some_and(|&n| n <= rare));
-        return cells.map(|&(row, _)| (row, 2.0)).collect();
+    if column.distinct > 1 && column.distinct <= FEW {
+        return column.rare.iter().map(|&row| (row, 2.0)).collect();
     }
     match column.extremes.filter(|_| column.distinct >= FEWEST_NUMBERS) {
         Some((low, high)) => {

@@ -3,6 +3,7 @@
 //! Knows the order in which room is spent; does not know other content types.
 
 mod columns;
+mod facts;
 mod grid;
 mod out;
 mod outline;
@@ -14,11 +15,12 @@ mod write;
 
 use self::out::Out;
 use self::scan::Tree;
-use self::view::View;
+use self::view::{Grids, View, Words};
 use super::CondenseError;
 use super::frame::{Condenser, Draft, Extractive, Job};
 use super::plain;
 use super::render::{Header, Renderer};
+use crate::beside;
 
 /// How often the room is corrected by the exact count.
 const MOST_ROUNDS: usize = 8;
@@ -26,6 +28,9 @@ const MOST_ROUNDS: usize = 8;
 const FULL: usize = 92;
 /// Tokens by which the room is cut further than the count demands, since it is only an estimate.
 const SPARE: usize = 8;
+
+/// From this size on a text is looked at for words while its values are read.
+const LARGE: usize = 1 << 17;
 
 /// Condenses this type.
 pub(super) const CONDENSER: &dyn Condenser = &Json;
@@ -39,22 +44,24 @@ struct Json;
 
 impl Condenser for Json {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
-        match Tree::of(job.request.text).and_then(|tree| of_tree(job, &tree)) {
-            Some(draft) => Ok(draft),
-            None => Extractive(plain::Plain).condense(job),
-        }
+        let retold = retold(job, || Tree::of(job.request.text));
+        retold.map_or_else(|| Extractive(plain::Plain).condense(job), Ok)
     }
 }
 
-/// The values of `tree` in the room there is; none if that is too little for their form.
-pub(super) fn of_tree(job: &Job<'_>, tree: &Tree<'_>) -> Option<Draft> {
-    let target = job.request.target;
+/// The values that `read` finds, in the room there is; none if that is too little for their form.
+pub(super) fn retold<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Tree<'t>>) -> Option<Draft> {
+    let (text, target) = (job.request.text, job.request.target);
     let fits = |header: &Header| {
         let renderer = Renderer::new(job, *header);
         (job.request.counter.count(&renderer.header()) <= target / header.share()).then_some(renderer)
     };
     let renderer = Header::ladder(job).iter().filter(|&&header| header != Header::Bare).find_map(fits)?;
-    let view = View::new(job, tree, &renderer);
+    let words = || Words::of(text, job.request.query);
+    let values = || read().map(|tree| (Grids::largest(&tree), tree));
+    let (words, values) = beside::both(text.len() >= LARGE, words, values);
+    let (grids, tree) = values?;
+    let view = View::new(job, &tree, grids, words, &renderer);
     let head = view.count(&renderer.header());
     let (mut best, mut most) = (None, 0);
     let mut budget = target.checked_sub(head)?;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::columns::compared;
+use super::facts::compared;
 use super::out::Out;
 use super::rows;
 use super::scan::{Kind, Tree};

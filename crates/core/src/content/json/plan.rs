@@ -4,7 +4,8 @@
 
 use hashbrown::HashSet;
 
-use super::columns::{Column, Sort};
+use super::columns::Column;
+use super::facts::Sort;
 use super::grid::{Grid, push_apart, write_value};
 use super::scan::Kind;
 use super::view::View;
@@ -216,23 +217,25 @@ impl Planner<'_> {
     }
 
     /// Rows by what they answer, the best first.
-    fn best_rows(&self) -> Vec<(usize, f32)> {
-        let weight = |&row: &usize| {
-            let (key, span) = (self.view.tree.key_span(row), self.view.tree.span(row));
-            let from = if key.is_empty() { span.start } else { key.start };
-            self.view.hits.weight(&(from..span.end))
-        };
-        let mut rows: Vec<(usize, f32)> =
-            self.grid.table.rows.iter().map(weight).enumerate().filter(|&(_, w)| w > 0.0).collect();
-        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let best = rows.first().map_or(0.0, |&(_, weight)| weight);
-        rows.retain(|&(_, weight)| weight >= best * CLOSE);
-        rows
+    fn best_rows(&self) -> &[usize] {
+        self.grid.answers.get_or_init(|| {
+            let weight = |&row: &usize| {
+                let (key, span) = (self.view.tree.key_span(row), self.view.tree.span(row));
+                let from = if key.is_empty() { span.start } else { key.start };
+                self.view.hits.weight(&(from..span.end))
+            };
+            let mut rows: Vec<(usize, f32)> =
+                self.grid.table.rows.iter().map(weight).enumerate().filter(|&(_, w)| w > 0.0).collect();
+            let best = rows.iter().map(|&(_, weight)| weight).fold(0.0, f32::max);
+            rows.retain(|&(_, weight)| weight >= best * CLOSE);
+            rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            rows.into_iter().map(|(row, _)| row).collect()
+        })
     }
 
     fn answers(&self, notes: &mut Vec<(usize, String)>, left: &mut usize, each: usize) {
         let mut share = *left / ANSWERS;
-        for (row, _) in self.best_rows() {
+        for &row in self.best_rows() {
             if !self.whole_row(row, &mut share, left, notes, each) {
                 break;
             }

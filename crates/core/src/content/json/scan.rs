@@ -355,22 +355,10 @@ impl<'t> Scan<'t> {
 
     fn string(&mut self) {
         let bytes = self.text.as_bytes();
-        let mut end = self.at + 1;
-        let closed = loop {
-            let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[end..]) else { break false };
-            end += found + 1;
-            if bytes[end - 1] == b'"' {
-                break true;
-            }
-            end += 1;
-            if end >= bytes.len() {
-                break false;
-            }
-        };
-        if !closed {
+        let Some(end) = end_of_string(bytes, self.at + 1) else {
             self.leaf(Kind::Text, bytes.len());
             return self.mark_irregular();
-        }
+        };
         let blanks = bytes[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let names = bytes.get(end + blanks) == Some(&b':');
         let in_object = self.open.last().is_some_and(|open| {
@@ -389,12 +377,7 @@ impl<'t> Scan<'t> {
 
     fn word(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        let len = rest
-            .iter()
-            .position(|byte| {
-                matches!(byte, b',' | b':' | b'{' | b'}' | b'[' | b']' | b'"' | b' ' | b'\n' | b'\r' | b'\t')
-            })
-            .unwrap_or(rest.len());
+        let len = rest.iter().position(|&byte| ENDS_WORD[usize::from(byte)]).unwrap_or(rest.len());
         let word = &rest[..len];
         let kind = if is_number(word) { Kind::Number } else { Kind::Word };
         self.leaf(kind, self.at + len);
@@ -402,6 +385,51 @@ impl<'t> Scan<'t> {
             self.mark_irregular();
         }
     }
+}
+
+/// Which bytes end a number or word.
+const ENDS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let bytes = *b",:{}[]\" \n\r\t";
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// The byte after the quote that closes a string; most are short, so eight bytes are looked at together.
+fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
+    const LOWEST: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = LOWEST << 7;
+    let has = |eight: u64, byte: u8| {
+        let zeros = eight ^ (LOWEST * u64::from(byte));
+        zeros.wrapping_sub(LOWEST) & !zeros & HIGHEST
+    };
+    let mut at = from;
+    loop {
+        let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { break };
+        let eight = u64::from_le_bytes(*eight);
+        let signs = has(eight, b'"') | has(eight, b'\\');
+        if signs == 0 {
+            at += 8;
+            continue;
+        }
+        // The lowest is right; those above it may be carries.
+        at += signs.trailing_zeros() as usize / 8 + 1;
+        if bytes[at - 1] == b'"' {
+            return Some(at);
+        }
+        at += 1;
+    }
+    while let Some(&byte) = bytes.get(at) {
+        at += if byte == b'\\' { 2 } else { 1 };
+        if byte == b'"' {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Digits with an optional sign, point and exponent.

@@ -6,19 +6,26 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use hashbrown::HashMap;
+use regex::Regex;
 
 use super::grid::Grid;
 use super::scan::{Kind, Tree};
 use crate::content::frame::Job;
 use crate::content::render::Renderer;
-use crate::content::score::{for_each_term, query_terms};
+use crate::content::wanted::QueryWords;
 
 /// What a word of failure in a value counts for, beside a query's words.
 const FAILURE: f32 = 2.0;
-/// Words of failure, as they stand inside of others.
-const FAILURES: [&str; 9] = ["error", "Error", "ERROR", "fail", "Fail", "FAIL", "xception", "fatal", "FATAL"];
+/// Words of failure, as they stand inside of others. Found together: a text may be read once, but not nine times.
+static FAILURES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("error|Error|ERROR|fail|Fail|FAIL|xception|fatal|FATAL").ok());
+/// A word that stands once in so many bytes of a large text asks for nothing, and is looked for no further.
+const EVERYWHERE: usize = 512;
+/// However small the text, so often does no word stand everywhere.
+const FEW: usize = 4_096;
 /// Words of failure in more than one of so many values mean nothing.
 const RARE: usize = 50;
 /// A vocabulary packs no more bytes into a token, on average over a column.
@@ -28,20 +35,26 @@ pub(in crate::content) struct View<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) tree: &'a Tree<'a>,
     pub(super) hits: Hits,
-    grids: RefCell<HashMap<usize, Option<Rc<Grid>>>>,
+    grids: Grids,
     /// Tokens of a typical mark with the line break after it.
     pub(super) mark: usize,
     per_byte: f32,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(job: &'a Job<'a>, tree: &'a Tree<'a>, renderer: &Renderer<'_>) -> Self {
+    pub(super) fn new(
+        job: &'a Job<'a>,
+        tree: &'a Tree<'a>,
+        grids: Grids,
+        words: Words,
+        renderer: &Renderer<'_>,
+    ) -> Self {
         let dense = tree.dense(0).max(1) as f32;
         Self {
             job,
             tree,
-            hits: Hits::of(tree, job.request.query),
-            grids: RefCell::default(),
+            hits: Hits::of(tree, words),
+            grids,
             mark: job.request.counter.count(&renderer.sample_mark()) + 1,
             per_byte: (job.original_tokens as f32 / dense).clamp(0.05, 1.0),
         }
@@ -69,14 +82,69 @@ impl<'a> View<'a> {
         tokens.saturating_mul(MOST_BYTES_PER_TOKEN)
     }
 
-    /// The table in `node`, if its values are rows; worked out once.
+    /// The table in `node`, if its values are rows.
     pub(super) fn grid(&self, node: usize) -> Option<Rc<Grid>> {
-        if let Some(known) = self.grids.borrow().get(&node) {
+        self.grids.of(self.tree, node)
+    }
+}
+
+/// Tables by the value whose parts are their rows, each worked out once.
+#[derive(Default)]
+pub(super) struct Grids(RefCell<HashMap<usize, Option<Rc<Grid>>>>);
+
+impl Grids {
+    /// The table that most of the text is, if it is one.
+    pub(super) fn largest(tree: &Tree<'_>) -> Self {
+        let grids = Self::default();
+        let mut node = 0;
+        while grids.of(tree, node).is_none() {
+            let largest = tree.children(node).max_by_key(|&child| tree.dense(child));
+            match largest.filter(|&child| 2 * tree.dense(child) > tree.dense(node)) {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        grids
+    }
+
+    fn of(&self, tree: &Tree<'_>, node: usize) -> Option<Rc<Grid>> {
+        if let Some(known) = self.0.borrow().get(&node) {
             return known.clone();
         }
-        let grid = Grid::of(self.tree, node).map(Rc::new);
-        self.grids.borrow_mut().insert(node, grid.clone());
+        let grid = Grid::of(tree, node).map(Rc::new);
+        self.0.borrow_mut().insert(node, grid.clone());
         grid
+    }
+}
+
+/// Where words that matter stand in a text, whatever values it has.
+pub(super) struct Words {
+    /// Where a word of the query stands, and which.
+    asked: Vec<(usize, usize)>,
+    /// How often each stands.
+    counts: Vec<usize>,
+    /// Where words of failure stand, by place.
+    failures: Vec<usize>,
+}
+
+impl Words {
+    pub(super) fn of(text: &str, query: Option<&str>) -> Self {
+        let words = QueryWords::of(query.unwrap_or_default());
+        let mut asked: Vec<(usize, usize)> = Vec::new();
+        let mut counts = vec![0; words.len()];
+        let most = (text.len() / EVERYWHERE).max(FEW);
+        words.find(text, |place, word| {
+            counts[word] += 1;
+            asked.push((place, word));
+            let everywhere = counts[word] > most;
+            if everywhere {
+                counts[word] = usize::MAX;
+            }
+            everywhere
+        });
+        let failures = FAILURES.as_ref().into_iter().flat_map(|words| words.find_iter(text));
+        let failures = failures.map(|word| word.start()).collect();
+        Self { asked, counts, failures }
     }
 }
 
@@ -89,9 +157,9 @@ pub(super) struct Hits {
 }
 
 impl Hits {
-    fn of(tree: &Tree<'_>, query: Option<&str>) -> Self {
-        let mut hits = asked(tree, query);
-        let failures = failures(tree);
+    fn of(tree: &Tree<'_>, words: Words) -> Self {
+        let mut hits = asked(tree, &words);
+        let failures = failures(tree, words.failures);
         if failures.len() * RARE <= tree.len() {
             hits.extend(failures.into_iter().map(|place| (place, FAILURE)));
         }
@@ -113,43 +181,18 @@ impl Hits {
 }
 
 /// Where words of the query stand; rare ones count more.
-fn asked(tree: &Tree<'_>, query: Option<&str>) -> Vec<(usize, f32)> {
-    let terms = query_terms(query.unwrap_or_default());
-    if terms.is_empty() {
-        return Vec::new();
-    }
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    let mut counts = vec![0_usize; terms.len()];
-    for node in 1..tree.len() {
-        let mut look = |place: usize, text: &str| {
-            for_each_term(text, |hash| {
-                if let Ok(term) = terms.binary_search(&hash) {
-                    counts[term] += 1;
-                    found.push((place, term));
-                }
-            });
-        };
-        let key = tree.key_span(node);
-        look(key.start, &tree.text[key.clone()]);
-        if !tree.is_container(node) {
-            look(tree.span(node).start, tree.raw(node));
-        }
-    }
-    let weight = |term: usize| {
-        let rarity = (tree.len() / counts[term].max(1)).max(1).ilog2();
+fn asked(tree: &Tree<'_>, words: &Words) -> Vec<(usize, f32)> {
+    let weight = |count: &usize| {
+        let rarity = (tree.len() / count.max(&1)).max(1).ilog2();
         // A word that stands everywhere asks for nothing.
         if rarity < 3 { 0.0 } else { rarity as f32 }
     };
-    found.into_iter().map(|(place, term)| (place, weight(term))).filter(|&(_, w)| w > 0.0).collect()
+    let weights: Vec<f32> = words.counts.iter().map(weight).collect();
+    words.asked.iter().map(|&(place, word)| (place, weights[word])).filter(|&(_, w)| w > 0.0).collect()
 }
 
-/// Values that tell of failure, and values under such a name that say more than nothing.
-fn failures(tree: &Tree<'_>) -> Vec<usize> {
-    let mut places: Vec<usize> = FAILURES
-        .iter()
-        .flat_map(|word| memchr::memmem::find_iter(tree.text.as_bytes(), word.as_bytes()))
-        .collect();
-    places.sort_unstable();
+/// Of words of failure those in values, and those in names whose values say more than nothing.
+fn failures(tree: &Tree<'_>, places: Vec<usize>) -> Vec<usize> {
     let tells = |&place: &usize| {
         let node = tree.at(place);
         let inside = tree.node(node).kind == Kind::Text && tree.span(node).contains(&place);

@@ -1,0 +1,250 @@
+//! What is known of many values under one name: of what sort they are, how many are different, which are rare, which
+//! number is the smallest and which the largest.
+//!
+//! Knows values; does not know rows' meaning or what is shown.
+
+use std::cmp::Ordering;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::scan::{Kind, Tree};
+
+/// A value is rare that at most one of so many rows has.
+const RARE: usize = 50;
+/// More different values than this are many; fewer may be rare ones.
+pub(super) const FEW: usize = 16;
+
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Text,
+    Number,
+    /// `true`, `false`, `null`.
+    Word,
+    Mixed,
+    /// At least one object or array.
+    Nested,
+}
+
+impl Sort {
+    /// What values of both sorts are together.
+    fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Self::Nested, _) | (_, Self::Nested) => Self::Nested,
+            _ => Self::Mixed,
+        }
+    }
+}
+
+/// What is known of the values of a column, noted as they are met: to come back for it would be to read the text once
+/// for every column.
+pub(super) struct Facts {
+    /// The different values, as long as they are few.
+    few: Vec<Value>,
+    /// Hashes of all, where they are more; these are all that is read again when it grows.
+    seen: HashTable<u64>,
+    /// A value stood twice.
+    again: bool,
+    pub(super) sort: Option<Sort>,
+    pub(super) bytes: usize,
+    extremes: Option<Extremes>,
+    rare: usize,
+}
+
+/// A value among few.
+struct Value {
+    hash: u64,
+    /// The first rows that have it, and as many of them as make it no longer rare.
+    rows: Vec<usize>,
+}
+
+impl Facts {
+    pub(super) fn new(rare: usize) -> Self {
+        let (few, seen) = (Vec::new(), HashTable::new());
+        Self { few, seen, again: false, sort: None, bytes: 0, extremes: None, rare }
+    }
+
+    pub(super) fn distinct(&self) -> usize {
+        self.few.len().max(self.seen.len())
+    }
+
+    pub(super) fn rare_rows(&self) -> Vec<usize> {
+        if self.distinct() < 2 || self.distinct() > FEW {
+            return Vec::new();
+        }
+        let rare = self.few.iter().filter(|value| value.rows.len() <= self.rare);
+        let mut rows: Vec<usize> = rare.flat_map(|value| value.rows.iter().copied()).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    pub(super) fn add(&mut self, tree: &Tree<'_>, row: usize, cell: usize) {
+        if !tree.is_container(cell) {
+            self.see(row, tree.raw(cell));
+        }
+        self.bytes += tree.dense(cell);
+        let sort = match tree.node(cell).kind {
+            Kind::Text => Sort::Text,
+            Kind::Number => Sort::Number,
+            Kind::Word => Sort::Word,
+            Kind::Object | Kind::Array | Kind::Stream => Sort::Nested,
+        };
+        if sort == Sort::Number {
+            Extremes::stretch(&mut self.extremes, tree, (cell, Number::of(tree.raw(cell))));
+        }
+        self.sort = Some(self.sort.map_or(sort, |before| before.with(sort)));
+    }
+
+    pub(super) fn add_name(&mut self, row: usize, name: &str) {
+        self.see(row, name);
+        self.bytes += name.len();
+        self.sort = Some(Sort::Text);
+    }
+
+    /// The smallest and the largest number.
+    pub(super) fn extremes(&self) -> Option<(usize, usize)> {
+        self.extremes.as_ref().map(|Extremes { low, high }| (low.0, high.0))
+    }
+
+    /// The same of the values of further rows.
+    pub(super) fn join(&mut self, tree: &Tree<'_>, further: Self) {
+        self.bytes += further.bytes;
+        if let Some(Extremes { low, high }) = further.extremes {
+            Extremes::stretch(&mut self.extremes, tree, low);
+            Extremes::stretch(&mut self.extremes, tree, high);
+        }
+        if let Some(sort) = further.sort {
+            self.sort = Some(self.sort.map_or(sort, |before| before.with(sort)));
+        }
+        self.again |= further.again;
+        if further.seen.is_empty() {
+            further.few.iter().for_each(|value| self.note(value.hash, &value.rows));
+        } else {
+            further.seen.iter().for_each(|&hash| self.note(hash, &[]));
+        }
+    }
+
+    fn see(&mut self, row: usize, value: &str) {
+        if !self.again || self.distinct() <= FEW {
+            self.note(xxh3_64(value.as_bytes()), &[row]);
+        }
+    }
+
+    /// Takes in a value that stands in some rows.
+    fn note(&mut self, hash: u64, rows: &[usize]) {
+        if self.again && self.distinct() > FEW {
+            return;
+        }
+        if self.few.len() <= FEW {
+            match self.few.iter_mut().find(|value| value.hash == hash) {
+                Some(value) => {
+                    self.again = true;
+                    let room = (self.rare + 1).saturating_sub(value.rows.len());
+                    value.rows.extend_from_slice(&rows[..room.min(rows.len())]);
+                }
+                None => self.few.push(Value { hash, rows: rows.to_vec() }),
+            }
+            return;
+        }
+        if self.seen.is_empty() {
+            self.few.iter().for_each(|value| {
+                self.seen.insert_unique(value.hash, value.hash, |hash| *hash);
+            });
+        }
+        match self.seen.entry(hash, |other| *other == hash, |other| *other) {
+            Entry::Occupied(_) => self.again = true,
+            Entry::Vacant(free) => {
+                free.insert(hash);
+            }
+        }
+    }
+}
+
+/// Rows that a rare value stands in, at most, out of so many.
+pub(super) fn rare(rows: usize) -> usize {
+    (rows / RARE).max(1)
+}
+
+/// The smallest and the largest of numbers, each with its place.
+struct Extremes {
+    low: (usize, Number),
+    high: (usize, Number),
+}
+
+impl Extremes {
+    fn stretch(extremes: &mut Option<Self>, tree: &Tree<'_>, (cell, number): (usize, Number)) {
+        let Some(Self { low, high }) = extremes else {
+            *extremes = Some(Self { low: (cell, number), high: (cell, number) });
+            return;
+        };
+        let less = |a: (usize, Number), b: (usize, Number)| {
+            a.1.compared(b.1).unwrap_or_else(|| compared(tree.raw(a.0), tree.raw(b.0))).is_lt()
+        };
+        if less((cell, number), *low) {
+            *low = (cell, number);
+        }
+        if less(*high, (cell, number)) {
+            *high = (cell, number);
+        }
+    }
+}
+
+/// A number, read once for many comparisons.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i64),
+    /// Whole, of more digits.
+    Long,
+    Float(f64),
+}
+
+impl Number {
+    fn of(text: &str) -> Self {
+        match text.parse() {
+            Ok(whole) => Self::Whole(whole),
+            Err(_) if is_whole(text) => Self::Long,
+            Err(_) => Self::Float(text.parse().unwrap_or(f64::NAN)),
+        }
+    }
+
+    /// As [`compared`]; none where the digits decide.
+    fn compared(self, other: Self) -> Option<Ordering> {
+        let float = |number| match number {
+            Self::Whole(whole) => Some(whole as f64),
+            Self::Float(float) => Some(float),
+            Self::Long => None,
+        };
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
+            (a, b) => Some(float(a)?.partial_cmp(&float(b)?).unwrap_or(Ordering::Equal)),
+        }
+    }
+}
+
+fn is_whole(text: &str) -> bool {
+    text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Two numbers as they are written, compared exactly where they are whole: beyond 2^53 a float cannot tell
+/// neighbours apart.
+pub(super) fn compared(a: &str, b: &str) -> Ordering {
+    if !is_whole(a) || !is_whole(b) {
+        let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+        return float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal);
+    }
+    let size = |text: &'_ str| {
+        let digits = text.trim_start_matches('-').trim_start_matches('0').to_owned();
+        (digits.len(), digits)
+    };
+    let is_negative = |text: &str, digits: usize| digits > 0 && text.starts_with('-');
+    let (left, right) = (size(a), size(b));
+    match (is_negative(a, left.0), is_negative(b, right.0)) {
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (true, true) => right.cmp(&left),
+        (false, false) => left.cmp(&right),
+    }
+}
