@@ -83,7 +83,8 @@ pub(in crate::documents) fn near(
 ) -> Result<Vec<(VaultPath, u32, f64)>, StoreError> {
     let Some(space) = space(tx, &vector.model, of, vector.numbers.len())? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    let mut numbers = tx.prepare_cached("SELECT hash, numbers FROM vectors WHERE space = ?1 AND slot = ?2")?;
+    let mut numbers =
+        tx.prepare_cached("SELECT hash, numbers FROM vectors WHERE space = ?1 AND slot = ?2")?;
     let mut documents =
         tx.prepare_cached("SELECT document, turn FROM gists WHERE hash = ?1 AND of = ?2 AND turn < ?3")?;
     for slot in differ_least(tx, space, &signs(&in_bytes(&vector.numbers)))? {
@@ -181,8 +182,7 @@ fn made_space(tx: &Transaction<'_>, model: &str, of: Of, dimensions: usize) -> R
 fn write_signs(tx: &Transaction<'_>, space: i64, slot: i64, signs: &[u8]) -> Result<(), StoreError> {
     let (block, within) = (slot / BLOCK, usize::try_from(slot % BLOCK).unwrap_or(0));
     let mut query = tx.prepare_cached("SELECT bits FROM signs WHERE space = ?1 AND block = ?2")?;
-    let mut bits: Vec<u8> =
-        query.query_row([space, block], |row| row.get(0)).optional()?.unwrap_or_default();
+    let mut bits: Vec<u8> = query.query_row([space, block], |row| row.get(0)).optional()?.unwrap_or_default();
     let place = within * signs.len()..(within + 1) * signs.len();
     if bits.len() < place.end {
         bits.resize(place.end, 0);

@@ -53,8 +53,7 @@ fn nearest(connection: &mut Connection, query: &[f32], floor: f64, most: usize) 
 }
 
 fn exact(a: &[f32], b: &[f32]) -> f64 {
-    let dot =
-        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
