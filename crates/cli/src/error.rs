@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use larder::condensing::MissingRecipe;
 use larder::config::ConfigError;
+use larder::embedding::EmbeddingError;
 use larder::executor::RunError;
 use larder::gather::GatherError;
 use larder::project::ProjectError;
@@ -79,6 +80,15 @@ impl From<AuthError> for CliError {
         match error {
             AuthError::Store(error) => Self::Store(error),
             error => Self::Auth(error),
+        }
+    }
+}
+
+impl From<EmbeddingError> for CliError {
+    fn from(error: EmbeddingError) -> Self {
+        match error {
+            EmbeddingError::Model(error) => Self::Model(error),
+            EmbeddingError::Store(error) => Self::Store(error),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release -p larder --example gather_scale            # or with the sizes: … gather_scale 1000 10000
+//! cargo run --release -p larder --example gather_scale vectors    # with vectors of 384 numbers for all that is said
 //! ```
 //!
 //! The turns are written as files and indexed in one go, as `larder reindex` does. Every query is asked once of a warm
@@ -20,7 +21,7 @@ use std::time::Instant;
 use larder::gather::{Grant, LinkToFollow, Retrieval};
 use larder_core::document::Mode;
 use larder_core::tokens::Counter;
-use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TurnDraft, UserDocuments};
+use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TextVector, TurnDraft, UserDocuments};
 
 #[path = "../tests/gather/vault.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -28,24 +29,29 @@ mod vault;
 
 /// Queries asked of each vault.
 const QUERIES: u32 = 100;
+/// The name under which vectors are kept, and their numbers.
+const MODEL: &str = "random";
+const DIMENSIONS: usize = 384;
 /// The goal for `find` and `follow` together at 100,000 turns, in milliseconds.
 const GOAL: f64 = 50.0;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let given: Vec<u32> = std::env::args().skip(1).map(|size| size.parse().unwrap()).collect();
+    let (words, given): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument == "vectors");
+    let given: Vec<u32> = given.iter().map(|size| size.parse().unwrap()).collect();
     let sizes = if given.is_empty() { vec![1_000, 10_000, 100_000] } else { given };
     println!(
         "|   turns | build s | find p50 | find p95 | follow p50 | follow p95 | both p95 | found | MiB before | MiB after |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for turns in sizes {
-        measure(turns).await;
+        measure(turns, !words.is_empty()).await;
     }
     println!("goal: both p95 < {GOAL} ms at 100,000 turns, and memory that does not grow with them");
 }
 
-async fn measure(turns: u32) {
+async fn measure(turns: u32, with_vectors: bool) {
     let folder = tempfile::tempdir().unwrap();
     let started = Instant::now();
     let store = Store::open(&folder.path().join("home"), StoreOptions::default()).unwrap();
@@ -54,6 +60,9 @@ async fn measure(turns: u32) {
     let documents = all.user("henry").unwrap();
     (1..=turns).for_each(|number| write(&root, &documents, number));
     all.reindex(&|_| {}).await.unwrap();
+    if with_vectors {
+        embed(&documents, turns);
+    }
     let built = started.elapsed().as_secs_f64();
     let before = resident();
     let (mut finds, mut follows, mut both, mut found) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -64,6 +73,8 @@ async fn measure(turns: u32) {
         let number = (1 + at * (turns / QUERIES)).min(turns);
         let it = vault::subject(number);
         let query = format!("what was the {} that you suggested for my {}?", it.property, it.thing);
+        let vector = with_vectors.then(|| TextVector { model: MODEL.to_owned(), numbers: asked(number) });
+        let retrieval = retrieval.with_vector(vector.as_ref());
         let started = Instant::now();
         let candidates = retrieval.find(&query, turns + 1, Some("session-1"), None).await.unwrap();
         let find = started.elapsed().as_secs_f64() * 1_000.0;
@@ -91,6 +102,41 @@ async fn measure(turns: u32) {
         "| {turns} | {built:.1} | {find_50:.1} | {find_95:.1} | {follow_50:.1} | {follow_95:.1} | {both_95:.1} | {found} of {QUERIES} | {before:.0} | {:.0} |",
         resident()
     );
+}
+
+/// Puts a vector in for everything that turns and research say.
+fn embed(documents: &UserDocuments, turns: u32) {
+    for first in (1..=turns).step_by(1_000) {
+        let gists = documents.without_vector(MODEL, first..=first.saturating_add(999)).unwrap();
+        let vectors: Vec<_> = gists.into_iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
+        documents.put_vectors(MODEL, &vectors).unwrap();
+    }
+}
+
+/// Numbers that follow from a text.
+fn vector(text: &str) -> Vec<f32> {
+    let seed = text.bytes().fold(7_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..DIMENSIONS).map(|_| next()).collect()
+}
+
+/// The vector of a query for a turn: beside that of what the turn says.
+fn asked(number: u32) -> Vec<f32> {
+    let it = vault::subject(number);
+    let said = format!(
+        "{}\nRecommended a {} for the {}.\n{}",
+        vault::query(number),
+        it.property,
+        it.thing,
+        vault::topic(number).replace(['.', '_'], " ")
+    );
+    vector(&said).into_iter().zip(vector("apart")).map(|(a, b)| a + b).collect()
 }
 
 /// Writes a turn's files where a commit would put them.

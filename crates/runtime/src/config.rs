@@ -214,7 +214,9 @@ impl Config {
             (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), Origin::Default),
         };
         let home = Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], help: HOME_HELP };
-        Ok(Self { home, settings, models, path: path.to_owned(), places })
+        let config = Self { home, settings, models, path: path.to_owned(), places };
+        config.check_embedding()?;
+        Ok(config)
     }
 
     /// The same settings with one from the command line.

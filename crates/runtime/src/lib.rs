@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod condensing;
 pub mod config;
+pub mod embedding;
 pub mod engine;
 pub mod executor;
 pub mod gather;

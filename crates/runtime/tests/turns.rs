@@ -12,6 +12,7 @@ mod turn_support;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::Arc;
 
 use larder::executor::Silent;
 use larder::turn::{TurnEvent, TurnOutcome};
@@ -19,6 +20,8 @@ use larder_core::content::sections::{SectionId, Sections};
 use larder_core::document::context::{self, TaskPlan, ToolLog, Validation};
 use larder_core::document::{self, TurnMetrics, VaultPath};
 use larder_core::tokens::Counter;
+use larder_testkit::layers::with_vectors;
+use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
 use turn_support::story::{self, After, Reply, Story};
 use turn_support::{Events, Say, World};
 
@@ -294,4 +297,53 @@ async fn a_turn_whose_caller_left_goes_on() {
         let resumed = stopped(&story, &replies, stop.min(replies.len() - 2), true).await;
         assert_eq!(without_ids(&resumed.files), whole, "stopped at {stop}");
     }
+}
+
+#[tokio::test]
+async fn a_turn_whose_query_has_no_vector_is_the_turn_that_it_would_be_without() {
+    let (story, replies) = story::read("follow_up");
+    let whole = without_ids(&run(&story, &replies).await.files);
+    let mut world = story.world().await;
+    world.turns.embedding = Some("vectors".to_owned());
+    world.says(replies.iter().map(Reply::text));
+    let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
+    let said = |event: &TurnEvent| match event {
+        TurnEvent::Warning { text } => {
+            text.contains("only words were searched, since vectors made no vector")
+        }
+        _ => false,
+    };
+    assert!(world.events.all().iter().any(said));
+    let ran = finish(world, outcome, &replies).await;
+    assert!(ran.text("receipts.json").contains("only words were searched"));
+    let files = without_ids(&ran.files);
+    assert_eq!(files.len(), whole.len());
+    for (name, text) in whole.iter().filter(|(name, _)| !name.starts_with("receipts.json")) {
+        assert_eq!(files.get(name), Some(text), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
+    let (story, replies) = story::read("follow_up");
+    let mut world = story.world().await;
+    let vectors = Arc::new(ScriptedVectors::of(|_| "everything means the same".to_owned()));
+    let models = with_vectors(world.model.clone(), vectors.clone(), &world.vault(), 32_000, 2_000);
+    world.turns.engine.models = Arc::new(models);
+    world.turns.embedding = Some("vectors".to_owned());
+    let earlier = world.turns.embed(story.turn - 1, &Silent).await.unwrap();
+    assert!(earlier > 0);
+    let asked = vectors.texts().len();
+    world.says(replies.iter().map(Reply::text));
+    let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
+    let texts = &vectors.texts()[asked..];
+    assert_eq!(texts.len(), 1, "the query");
+    let words = texts[0].split_whitespace().count() as u64;
+    assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
+    world.turns.conclude(&outcome, &Silent).await.unwrap();
+    let kept = format!("embedded/vectors/{DIMENSIONS}");
+    assert_eq!(world.turns.documents.without_vector(&kept, 1..=story.turn).unwrap(), []);
+    assert!(vectors.texts().len() > asked + 1, "the turn says something");
+    let ran = finish(world, outcome, &[]).await;
+    assert!(ran.text("receipts.json").contains("its meaning is near"));
 }

@@ -224,6 +224,7 @@ impl Desk for App {
             documents: self.documents.user(caller.store.user())?,
             tools: current.tools.get().map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
+            embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.
             confirm: Arc::new(NoOne),
         })

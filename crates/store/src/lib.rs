@@ -59,8 +59,8 @@ pub use calibrations::Calibration;
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
 pub use documents::{
-    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary,
-    ReindexReport, ResearchRow, SourceRow, TurnDraft, TurnHold, TurnRow, UserDocuments,
+    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary, Gist,
+    ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnHold, TurnRow, UserDocuments,
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, NewExchange, SessionSummary};

@@ -15,8 +15,40 @@ use crate::scripted::text;
 /// Models in which `model` is bound to every layer: `window` tokens, an eighth of them for replies, at 1 and 2 US
 /// dollars a million tokens. `home` is where it would look for weights.
 pub fn every_layer(model: Arc<dyn ChatModel>, home: &Path, window: usize, timeout_ms: u64) -> Models {
-    let output = window / 8;
+    let table = ModelTable::parse(&table(window, timeout_ms)).unwrap();
+    Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model, None)))
+}
+
+/// As [`every_layer`], with the embedding model `vectors` beside it, at 1 US dollar a million tokens.
+pub fn with_vectors(
+    model: Arc<dyn ChatModel>,
+    vectors: Arc<dyn EmbeddingModel>,
+    home: &Path,
+    window: usize,
+    timeout_ms: u64,
+) -> Models {
     let table = format!(
+        "{}
+[models.vectors]
+provider = \"embedded\"
+id = \"vectors\"
+window = 256
+dimensions = {}
+capabilities = [\"embedding\"]
+prices = {{ input = 1 }}
+timeout_ms = {timeout_ms}
+retries = 0
+",
+        table(window, timeout_ms),
+        vectors.dimensions(),
+    );
+    let table = ModelTable::parse(&table).unwrap();
+    Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model, Some(vectors))))
+}
+
+fn table(window: usize, timeout_ms: u64) -> String {
+    let output = window / 8;
+    format!(
         "
 [models.layers]
 REFLEX = \"m\"
@@ -35,13 +67,11 @@ timeout_ms = {timeout_ms}
 retries = 0
 prices = {{ input = 1, output = 2 }}
 "
-    );
-    let table = ModelTable::parse(&table).unwrap();
-    Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model)))
+    )
 }
 
-/// Opens one and the same model for every layer.
-struct Only(Arc<dyn ChatModel>);
+/// Opens one and the same model for every layer, and the embedding model if there is one.
+struct Only(Arc<dyn ChatModel>, Option<Arc<dyn EmbeddingModel>>);
 
 impl EmbeddedModels for Only {
     fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
@@ -49,7 +79,10 @@ impl EmbeddedModels for Only {
     }
 
     fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
+        self.1.clone().ok_or_else(|| ModelError::NotConfigured {
+            provider: spec.id.clone(),
+            detail: "no vectors".into(),
+        })
     }
 }
 

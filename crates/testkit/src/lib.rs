@@ -11,4 +11,5 @@ pub mod fixed;
 pub mod layers;
 pub mod scripted;
 pub mod stub;
+pub mod vectors;
 pub mod weights;

@@ -137,6 +137,24 @@ fn only_the_executor_asks_a_model() {
     );
 }
 
+/// Vectors are asked for by one file, and opened where the models inside this process are.
+#[test]
+fn one_place_asks_for_vectors() {
+    let mut askers = BTreeSet::new();
+    for crate_ in ["runtime", "cli", "server", "store"] {
+        let folder = Path::new(ROOT).join("crates").join(crate_).join("src");
+        for path in sources(&folder) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            if code.into_iter().any(|line| line.contains("EmbeddingModel") || line.contains("chat::*")) {
+                askers.insert(path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let allowed = ["crates/cli/src/context.rs", "crates/runtime/src/embedding.rs"];
+    assert_eq!(askers, allowed.map(str::to_owned).into(), "ask `larder::embedding` instead");
+}
+
 /// What may be left running, and why: it reads lines ahead and does nothing with them, so nothing is lost with it.
 const LEFT_RUNNING: [&str; 1] = ["crates/cli/src/keyboard.rs"];
 

@@ -1,6 +1,10 @@
-//! `larder reindex`: the index over the documents, built anew from them.
+//! `larder reindex`: the index over the documents, built anew from them, and the vectors that it lacks.
 
+use larder::embedding::{Embedder, EmbeddingError};
+use larder::executor::Silent;
 use larder::turn::TurnHost;
+use larder_store::Documents;
+use serde_json::json;
 
 use crate::args::Format;
 use crate::context::Context;
@@ -11,13 +15,42 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
     let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
     let bar = progress::spinner();
     let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns"))).await;
+    let embedding = context.config.embedding().filter(|_| report.is_ok());
+    let told = |made| bar.set_message(format!("{made} vectors"));
+    let vectors = match embedding {
+        Some(name) => Some(embed(context, &documents, name, &told).await),
+        None => None,
+    };
     bar.finish_and_clear();
-    let report = report?;
+    let (report, vectors) = (report?, vectors.transpose());
+    let made = vectors.as_ref().ok().copied().flatten();
     if context.global.format == Format::Json {
-        return output::json(&report);
+        let mut report = json!(report);
+        if let Some(made) = made {
+            report["vectors"] = json!(made);
+        }
+        output::json(&report)?;
+    } else {
+        let made = made.map(|made| format!("; {made} vectors were made")).unwrap_or_default();
+        output::line(&format!(
+            "{} documents, {} turns, {} users; {} files could not be read{made}",
+            report.documents, report.turns, report.users, report.unreadable
+        ))?;
     }
-    output::line(&format!(
-        "{} documents, {} turns, {} users; {} files could not be read",
-        report.documents, report.turns, report.users, report.unreadable
-    ))
+    // What is missing is found by its words, so the index is of use whatever became of the vectors.
+    Ok(vectors.map(drop)?)
+}
+
+async fn embed(
+    context: &Context,
+    documents: &Documents,
+    name: &str,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<u64, EmbeddingError> {
+    let embedder = Embedder::open(&context.models(), name)?;
+    let mut all = 0;
+    for user in documents.users().await? {
+        all += embedder.fill_all(&user, &Silent, &|made| progress(all + made)).await?;
+    }
+    Ok(all)
 }

@@ -448,7 +448,7 @@ pub(super) fn is_table(name: &str) -> bool {
 
 /// What somebody who wrote `key` may have meant.
 pub(super) fn nearest(key: &str) -> String {
-    let tables = ["models", "policy", "ask", "gateway", "tools", "documents", "turn"];
+    let tables = ["models", "policy", "ask", "gateway", "tools", "documents", "gather", "turn"];
     let known = known().map(|known| known.key).chain(tables);
     larder_core::recipe::suggest(key, known)
 }

@@ -10,7 +10,8 @@ const MOST_NAMED: usize = 40;
 pub struct Considered {
     /// Its path in the vault, or what a link said where that leads nowhere.
     pub document: String,
-    /// What it was considered as: `turn`, `research`, `capture`, `preference`, `fact`, `strategy`, `passage`, `link`.
+    /// What it was considered as: `turn`, `research`, `capture`, `preference`, `fact`, `strategy`, `passage`, `link`;
+    /// `vector` where none could be made of the query.
     pub kind: String,
     /// How well it answers, beside others of its kind; 0 where nothing ranks them.
     pub score: f64,

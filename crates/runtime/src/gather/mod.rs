@@ -6,8 +6,8 @@
 //! [`Retrieval::follow`] reads what it chose within a budget. Everything that was considered is recorded with its
 //! score, its tokens, and why it was used or not.
 //!
-//! Knows documents and how they rank; knows no recipe, no prompt and no model. The same documents, query and moment
-//! give the same bytes.
+//! Knows documents and how they rank; knows no recipe, no prompt and no model: whoever has a vector of the query hands it
+//! over. The same documents, query, vector and moment give the same bytes.
 
 mod considered;
 mod extract;
@@ -25,7 +25,7 @@ mod words;
 
 use larder_core::document::{ContentReference, Timestamp};
 use larder_core::tokens::Counter;
-use larder_store::{DocumentHit, DocumentKind, StoreError, TurnRow, UserDocuments};
+use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 
 pub use considered::Considered;
 pub use follow::{Followed, FollowedDocument, LinkToFollow};
@@ -41,6 +41,12 @@ pub const TURN_INDEX_LIMIT: usize = 20;
 pub const RECENT_TURNS: u64 = 3;
 /// Preferences that are shown, and facts (C102).
 pub const SHOWN: usize = 5;
+
+/// The cosine from which two texts are taken to mean nearly the same. Models differ in what it is between texts that
+/// have nothing to do with each other, up to about this.
+const NEAR: f64 = 0.35;
+/// Turns, and pieces of research, that are ranked for being nearest.
+const NEAREST: usize = 20;
 
 /// What a caller may ask for (C90).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,12 +85,20 @@ pub struct Retrieval<'a> {
     counter: &'a Counter,
     now: Timestamp,
     grant: Grant,
+    vector: Option<&'a TextVector>,
 }
 
 impl<'a> Retrieval<'a> {
     /// Retrieval for a caller with this grant. Ages are told as of `now`; `counter` counts what prompts will hold.
     pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
-        Self { documents, counter, now, grant }
+        Self { documents, counter, now, grant, vector: None }
+    }
+
+    /// The same with a vector of the query, so that [`find`](Self::find) looks for what means the same in other words
+    /// too.
+    #[must_use]
+    pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
+        Self { vector, ..self }
     }
 
     /// The newest `count` turns before turn `before`, newest first (R1-14.1).
@@ -169,6 +183,23 @@ impl<'a> Retrieval<'a> {
             return Ok(Vec::new());
         }
         Ok(self.documents.search(&words, kinds, limit)?)
+    }
+
+    /// Turns whose meaning is near that of the query, nearest first; none if it names nothing or there is no vector of it.
+    fn near_turns(&self, asked: &Asked<'_>) -> Result<Vec<u32>, GatherError> {
+        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
+        let found = self.documents.near_turns(vector, asked.before, NEAR, NEAREST)?;
+        Ok(found.into_iter().map(|(number, _)| number).collect())
+    }
+
+    /// As `near_turns`, for research.
+    fn near_research(&self, asked: &Asked<'_>) -> Result<Vec<ResearchRow>, GatherError> {
+        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
+        Ok(self.documents.near_research(vector, asked.before, NEAR, NEAREST)?)
+    }
+
+    fn vector_of(&self, query: &str) -> Option<&'a TextVector> {
+        self.vector.filter(|_| !Words::of(query).searched().is_empty())
     }
 
     /// Seconds from `earlier` to now.

@@ -45,12 +45,12 @@ pub(super) async fn find(
     memory: &Memory,
     log: &mut Log,
 ) -> Result<Offered, GatherError> {
-    let (rows, hits) = pool(retrieval, asked, turns)?;
+    let Pool { rows, hits, meant } = pool(retrieval, asked, turns)?;
     // What the user likes says what "some" are (R1-12.2, R1-14.3).
     let likes = memory.preferences.iter().filter(|line| line.score > 0.0).map(|line| line.value.as_str());
     let query = likes.fold(asked.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
-    let fused = ranking(retrieval, &query, &rows, &hits);
+    let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
     let words = Words::of(&query);
     let mut offered = Offered::default();
     for (at, score) in fused {
@@ -70,6 +70,8 @@ pub(super) async fn find(
                 continue;
             }
         };
+        let by_meaning = meant.contains(&row.document) && !hits.contains(&row.document);
+        let why = format!("{why}{}", if by_meaning { "; its meaning is near the query" } else { "" });
         let cached = state == ResearchState::Active && on_topic;
         let (list, most) = if cached { (&mut offered.cached, CACHED) } else { (&mut offered.hits, OTHERS) };
         if list.len() == most {
@@ -89,14 +91,16 @@ pub(super) async fn find(
     Ok(offered)
 }
 
-/// Rows by document, and the documents that hold words of the query, best first.
-type Pooled = (BTreeMap<VaultPath, ResearchRow>, Vec<VaultPath>);
+/// The research that is ranked.
+struct Pool {
+    rows: BTreeMap<VaultPath, ResearchRow>,
+    /// What holds words of the query, best first.
+    hits: Vec<VaultPath>,
+    /// What means nearly the same as the query, nearest first.
+    meant: Vec<VaultPath>,
+}
 
-fn pool(
-    retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
-    turns: &[TurnCandidate],
-) -> Result<Pooled, GatherError> {
+fn pool(retrieval: &Retrieval<'_>, asked: &Asked<'_>, turns: &[TurnCandidate]) -> Result<Pool, GatherError> {
     let documents = retrieval.documents;
     let mut found = documents.research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
@@ -104,6 +108,9 @@ fn pool(
         topics.extend(topic.filter(|topic| !topics.contains(topic)));
     };
     turns.iter().take(TOPICS).for_each(|turn| add(turn.topic.clone(), &mut topics));
+    let near = retrieval.near_research(asked)?;
+    let meant = near.iter().map(|row| row.document.clone()).collect();
+    found.extend(near);
     let mut hits = Vec::new();
     for hit in retrieval.search(asked.query, &[DocumentKind::Research], HITS)? {
         let Some(turn) = hit.turn.filter(|turn| *turn < asked.before) else { continue };
@@ -116,16 +123,16 @@ fn pool(
         found.extend(documents.research(Some(&topic), OF_TOPIC)?);
     }
     let earlier = found.into_iter().filter(|row| row.turn < asked.before);
-    Ok((earlier.map(|row| (row.document.clone(), row)).collect(), hits))
+    let rows = earlier.map(|row| (row.document.clone(), row)).collect();
+    Ok(Pool { rows, hits, meant })
 }
 
-/// Places in `rows`, best first: by the words of the documents, and by titles and topics. What neither finds is not
-/// ranked.
+/// Places in `rows`, best first: by rankings of documents, and by titles and topics. What none of them finds is not ranked.
 fn ranking(
     retrieval: &Retrieval<'_>,
     query: &str,
     rows: &[ResearchRow],
-    hits: &[VaultPath],
+    rankings: [&[VaultPath]; 2],
 ) -> Vec<(usize, f64)> {
     let texts: Vec<String> =
         rows.iter().map(|row| format!("{}\n{}", row.title, row.topic.replace(['.', '_'], " "))).collect();
@@ -133,7 +140,8 @@ fn ranking(
         texts.iter().zip(rows).map(|(text, row)| Ranked { text, day: day(row.created_at), apart: true });
     let named = order(&scores(query, retrieval.now, ranked));
     let place = |document: &VaultPath| rows.iter().position(|row| row.document == *document);
-    let mut fused = fuse(&[(1.0, hits.iter().filter_map(place).collect()), (1.0, named)]);
+    let [hits, meant] = rankings.map(|documents| documents.iter().filter_map(place).collect());
+    let mut fused = fuse(&[(1.0, hits), (1.0, named), (1.0, meant)]);
     // Of equals the better, then the newer.
     fused.sort_by(|a, b| {
         let (first, second) = (&rows[a.0], &rows[b.0]);

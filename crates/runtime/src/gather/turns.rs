@@ -25,6 +25,8 @@ struct Pool {
     turns: BTreeMap<u32, (TurnRow, String)>,
     newest: Vec<u32>,
     hits: Vec<u32>,
+    /// Those whose meaning is near that of the query, nearest first.
+    meant: Vec<u32>,
 }
 
 /// At most 20 turns, best first.
@@ -39,15 +41,24 @@ pub(super) fn find(
         return Ok(vec![found]);
     }
     let pool = Pool::fill(retrieval, asked)?;
-    let near = pool.ranked(retrieval, asked);
+    let beside = pool.ranked(retrieval, asked);
     let newest = pool.by_recency(asked.session);
-    let fused = fuse(&[(1.0, pool.hits.clone()), (1.0, near.clone()), (RECENCY, newest)]);
+    let fused = fuse(&[
+        (1.0, pool.hits.clone()),
+        (1.0, beside.clone()),
+        (1.0, pool.meant.clone()),
+        (RECENCY, newest),
+    ]);
     let mut found = Vec::new();
     for (number, score) in fused {
         let Some((row, _)) = pool.turns.get(&number) else { continue };
-        let why = match (pool.hits.contains(&number), near.contains(&number)) {
-            (true, _) => "it holds words of the query",
-            (false, true) => "it stands beside a turn that holds words of the query",
+        let why = match (pool.hits.contains(&number), pool.meant.contains(&number)) {
+            (true, true) => "it holds words of the query, and its meaning is near",
+            (true, false) => "it holds words of the query",
+            (false, true) => "its meaning is near the query",
+            (false, false) if beside.contains(&number) => {
+                "it stands beside a turn that holds words of the query"
+            }
             (false, false) => "it is recent",
         };
         if found.len() == TURN_INDEX_LIMIT {
@@ -92,7 +103,8 @@ fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> 
 impl Pool {
     fn fill(retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Result<Self, GatherError> {
         let documents = retrieval.documents;
-        let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new() };
+        let meant = retrieval.near_turns(asked)?;
+        let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant };
         for row in documents.recent_turns(NEWEST, Some(asked.before))? {
             pool.newest.push(row.number);
             pool.turns.insert(row.number, (row, String::new()));
@@ -104,6 +116,9 @@ impl Pool {
                 *snippet = hit.snippet;
                 pool.hits.push(number);
             }
+        }
+        for number in pool.meant.clone() {
+            pool.add(retrieval, number)?;
         }
         for number in pool.hits.iter().take(WITH_NEIGHBOURS).copied().collect::<Vec<_>>() {
             let beside = [number.checked_sub(1), number.checked_add(1)];

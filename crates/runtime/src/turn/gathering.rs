@@ -25,8 +25,10 @@ impl Machine<'_> {
     /// Gathers in two runs of recipes.
     pub(super) async fn gather(&mut self) -> Result<Done, Stop> {
         let turns = self.turns;
+        let vector = self.query_vector().await;
         let (now, counter) = (self.clock.now(), self.counter.clone());
         let retrieval = Retrieval::new(&turns.documents, &counter, now, Grant::Gatherer);
+        let retrieval = retrieval.with_vector(vector.as_ref());
         let reference = self.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.clone());
         let (number, session) = (self.draft.number, self.draft.session.clone());
         let found = retrieval.find(self.resolved(), number, session.as_deref(), reference.as_ref()).await?;

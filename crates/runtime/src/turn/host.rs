@@ -33,6 +33,8 @@ pub struct TurnHost {
     pub tools: Arc<ToolBox>,
     /// How much a turn may do.
     pub limits: TurnLimits,
+    /// The embedding model by which turns gather, by its name in the table.
+    pub embedding: Option<String>,
 }
 
 impl TurnHost {
@@ -54,7 +56,8 @@ impl TurnHost {
         let documents = Self::documents(store, config).await?;
         let mut tools = ToolBox::new(&config.tools())?;
         let problems = tools.connect().await;
-        let host = Self { documents, tools: Arc::new(tools), limits: config.turn_limits() };
+        let embedding = config.embedding().map(str::to_owned);
+        let host = Self { documents, tools: Arc::new(tools), limits: config.turn_limits(), embedding };
         Ok((host, problems))
     }
 
@@ -64,25 +67,35 @@ impl TurnHost {
     /// The user's documents cannot be opened.
     pub fn turns(&self, engine: Engine, confirm: Arc<dyn Confirm>) -> Result<Turns, StoreError> {
         let documents = self.documents.user(engine.store.user())?;
-        Ok(Turns { engine, documents, tools: Arc::clone(&self.tools), limits: self.limits, confirm })
+        let (tools, embedding) = (Arc::clone(&self.tools), self.embedding.clone());
+        Ok(Turns { engine, documents, tools, limits: self.limits, embedding, confirm })
     }
 }
 
 impl Turns {
-    /// Has a turn summarized that was answered (C5), unless it has reached a ceiling: then nothing more is spent on it,
-    /// and the beginning of its answer stands for it. `observer` is told what the summary takes.
+    /// Has a turn summarized that was answered (C5), and makes the vectors that it and the newest turns before it lack.
+    /// Once a turn has reached a ceiling nothing more is spent on it, and the beginning of its answer stands for it.
+    /// `observer` is told what all of it takes. That vectors cannot be made is only logged: the next turn makes them.
     ///
     /// # Errors
     /// As [`summarize`](Self::summarize).
     pub async fn conclude(&self, outcome: &TurnOutcome, observer: &dyn Observer) -> Result<(), TurnError> {
-        if outcome.status != TurnStatus::Complete || self.limits.are_reached(outcome) {
+        if self.limits.are_reached(outcome) {
             return Ok(());
         }
         let left =
             self.limits.tokens.map(|limit| limit.saturating_sub(outcome.usage.input + outcome.usage.output));
         let spent = outcome.cost.unwrap_or_default().picos();
         let money = self.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent)));
-        self.summarize(outcome.turn, &Meter::new(observer, left, money)).await.map(drop)
+        let meter = Meter::new(observer, left, money);
+        let summarized = match outcome.status {
+            TurnStatus::Complete => self.summarize(outcome.turn, &meter).await.map(drop),
+            _ => Ok(()),
+        };
+        if let Err(error) = self.embed(outcome.turn, &meter).await {
+            tracing::warn!(%error, turn = outcome.turn, "no vectors were made of what the newest turns say");
+        }
+        summarized
     }
 }
 

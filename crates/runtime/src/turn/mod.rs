@@ -14,7 +14,7 @@
 //! | 4 | tools | `coordinate`, `calls`, `evidence`, `shrink` |
 //! | 5 | the answer | `synthesize` |
 //! | 6 | the verdict | `validate` |
-//! | 7 | saving, and then the summary | `save`, `notes`, `summarize` |
+//! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `meaning` |
 
 mod analyze;
 pub mod answers;
@@ -29,6 +29,7 @@ mod gathering;
 mod goals;
 mod host;
 mod machine;
+mod meaning;
 mod notes;
 mod paper;
 mod plan;
@@ -141,6 +142,8 @@ pub struct Turns {
     pub tools: Arc<ToolBox>,
     /// How much a turn may do.
     pub limits: TurnLimits,
+    /// The model of the table by whose vectors turns and research are gathered too; by words alone without one.
+    pub embedding: Option<String>,
     /// Who lets dangerous calls through.
     pub confirm: Arc<dyn Confirm>,
 }

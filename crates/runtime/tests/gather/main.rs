@@ -8,6 +8,7 @@
 )]
 
 mod following;
+mod meaning;
 mod pages;
 mod recalling;
 mod vault;

@@ -186,6 +186,7 @@ impl World {
             documents: documents.user(user).unwrap(),
             tools: Arc::new(toolbox),
             limits: TurnLimits::default(),
+            embedding: None,
             confirm: Arc::new(Yes),
         };
         Self { turns, model, tools: script, clock, events: Events::default(), store, documents, dir }

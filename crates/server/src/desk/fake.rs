@@ -164,6 +164,7 @@ impl Desk for Fake {
             documents: self.documents.user(caller.store.user())?,
             tools: Arc::new(ToolBox::new(&ToolSettings::default()).unwrap()),
             limits: TurnLimits::default(),
+            embedding: None,
             confirm: Arc::new(NoOne),
         })
     }

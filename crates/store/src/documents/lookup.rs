@@ -49,7 +49,12 @@ impl UserDocuments {
     /// The index or the main database cannot be read.
     pub fn research(&self, topic: Option<&str>, limit: u64) -> Result<Vec<ResearchRow>, StoreError> {
         let wanted = topic.map_or(Wanted::All, Wanted::Topic);
-        let mut rows = self.index().read(|tx| index::research(tx, wanted, limit))?;
+        let rows = self.index().read(|tx| index::research(tx, wanted, limit))?;
+        self.with_uses(rows)
+    }
+
+    /// The rows with what use has taught.
+    pub(super) fn with_uses(&self, mut rows: Vec<ResearchRow>) -> Result<Vec<ResearchRow>, StoreError> {
         let uses = self.uses_of(rows.iter().map(|row| &row.document))?;
         for row in &mut rows {
             if let Some((count, scope)) = uses.get(&row.document) {

@@ -12,6 +12,7 @@
 //! | [`commit`] | from a draft to files: the journal |
 //! | [`recover`] | finishing what a crash interrupted |
 //! | [`index`] | what is found without reading files |
+//! | [`vectors`] | what means nearly the same as a query |
 //! | [`notes`] | notes made from the index, wrappers |
 //! | [`tree`] | where bytes are kept |
 
@@ -30,6 +31,7 @@ mod reindex;
 mod tree;
 mod types;
 mod usage;
+mod vectors;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -41,8 +43,8 @@ use larder_core::document::layout::UserPlace;
 
 pub use hold::TurnHold;
 pub use types::{
-    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, ReindexReport,
-    ResearchRow, SourceRow, TurnDraft, TurnRow,
+    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, Gist, ReindexReport,
+    ResearchRow, SourceRow, TextVector, TurnDraft, TurnRow,
 };
 
 use self::index::{IndexFile, name_of};

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use larder_core::document::layout::UserPlace;
 use larder_core::document::{VaultPath, turn_number};
 
-use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, turn_user};
+use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
 use super::tree::Tree;
 use super::types::ReindexReport;
 use super::{Documents, UserDocuments, journal};
@@ -17,7 +17,7 @@ const BATCH: usize = 1_000;
 
 impl Documents {
     /// Drops the index and builds it from the documents; `progress` is told how many turns are done. The notes that are
-    /// made from the index are written again.
+    /// made from the index are written again. Vectors stay where what they are of is still said.
     ///
     /// # Errors
     /// Reading or writing fails; [`Documents::recover`] then builds the rest.
@@ -43,6 +43,15 @@ impl Documents {
         self.clear_all_but(&names)?;
         self.set_known(names);
         Ok(report)
+    }
+
+    /// All users that have documents.
+    ///
+    /// # Errors
+    /// Reading fails.
+    pub async fn users(&self) -> Result<Vec<UserDocuments>, StoreError> {
+        let names = self.user_names().await?;
+        names.iter().filter_map(|name| self.owner(name).transpose()).collect()
     }
 
     /// The names of the folders of all users that have documents.
@@ -91,6 +100,7 @@ impl Documents {
         }
         builder.flush()?;
         let report = builder.report;
+        shelf.index.write(sweep)?;
         shelf.index.set_built()?;
         Ok(report)
     }
@@ -99,7 +109,11 @@ impl Documents {
     fn clear_all_but(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
         for entry in crate::files::entries(&self.inner.indexes)? {
             match entry.name.strip_suffix(".db") {
-                Some(name) if !names.contains(name) => self.shelf(name)?.index.clear()?,
+                Some(name) if !names.contains(name) => {
+                    let shelf = self.shelf(name)?;
+                    shelf.index.clear()?;
+                    shelf.index.write(sweep)?;
+                }
                 _ => {}
             }
         }

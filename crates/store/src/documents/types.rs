@@ -7,6 +7,8 @@ use larder_core::document::layout::TurnPlace;
 use larder_core::document::{Intent, Mode, Scope, Score, Timestamp, TurnStatus, VaultPath};
 use serde::{Deserialize, Serialize};
 
+use super::index::Of;
+
 /// Where the documents lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentPlace {
@@ -153,6 +155,23 @@ pub struct DocumentHit {
     pub score: f64,
     /// The passage that matches best, in one line.
     pub snippet: String,
+}
+
+/// A text as numbers: near those of another text of the same model when the two mean the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextVector {
+    /// Which model made it. Vectors of different models are never compared.
+    pub model: String,
+    /// Its numbers, of any length other than 0.
+    pub numbers: Vec<f32>,
+}
+
+/// What a turn or a piece of research says in short, which a vector is to be made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gist {
+    pub(super) of: Of,
+    /// At most 1,500 bytes.
+    pub text: String,
 }
 
 /// How far a site could be relied on so far (R1-13.12).

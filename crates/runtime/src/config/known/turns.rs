@@ -2,7 +2,7 @@
 
 use larder_models::price::Usd;
 
-use super::{Known, optional, positive, whole};
+use super::{Known, optional, positive, text, whole};
 
 /// What stands before the bucket of documents that lie in an object store.
 const BUCKET: &str = "s3://";
@@ -28,6 +28,15 @@ pub(super) const TURNS: &[Known] = &[
          s3://bucket/prefix; unset: documents in the home folder",
     )
     .like("s3://bucket/prefix"),
+    Known::new(
+        "gather.embedding",
+        &["LARDER_GATHER_EMBEDDING"],
+        "",
+        text,
+        "the model of the table by whose vectors turns also find what means the same in other words; it is sent what turns \
+         ask and come to; unset: by words alone",
+    )
+    .like("minilm"),
     Known::new(
         "turn.max_iterations",
         &["LARDER_TURN_MAX_ITERATIONS"],

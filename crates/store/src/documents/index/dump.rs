@@ -16,6 +16,8 @@ pub(in crate::documents) fn dump(index: &IndexFile) -> Vec<String> {
         "SELECT 'research', * FROM research",
         "SELECT 'capture', * FROM captures",
         "SELECT 'topic', * FROM topics",
+        "SELECT 'gist', * FROM gists",
+        "SELECT 'vector', model, of, hash, numbers FROM vectors JOIN spaces ON id = space",
         "SELECT 'meta', * FROM meta",
         "SELECT 'word', term, doc, col, offset FROM temp.instances",
     ];

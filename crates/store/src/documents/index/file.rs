@@ -8,11 +8,12 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
+use super::vectors::sweep;
 use crate::error::StoreError;
 use crate::files;
 
 /// Changes with every change of the tables or of what stands in them; an index of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
 /// The key in `meta` that says that every document is in.
 const BUILT: &str = "built";
@@ -114,10 +115,10 @@ impl IndexFile {
         })
     }
 
-    /// Empties the index.
+    /// Empties the index of everything but vectors; [`sweep`] takes those out that nothing needs any more.
     pub(in crate::documents) fn clear(&self) -> Result<(), StoreError> {
         self.write(|tx| {
-            for table in ["meta", "documents", "links", "turns", "research", "captures", "topics"] {
+            for table in ["meta", "documents", "links", "turns", "research", "captures", "topics", "gists"] {
                 tx.execute(&format!("DELETE FROM {table}"), [])?;
             }
             tx.execute("INSERT INTO words (words) VALUES ('delete-all')", [])?;
@@ -140,6 +141,7 @@ impl IndexFile {
             set.map_err(|error| StoreError::from(error).at_index(&self.path))?;
         }
         self.clear()?;
+        self.write(sweep)?;
         {
             let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let folded = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

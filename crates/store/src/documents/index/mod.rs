@@ -1,12 +1,14 @@
-//! The index over the documents of one user: turns, research, captured pages, links, words.
+//! The index over the documents of one user: turns, research, captured pages, links, words, vectors.
 
 mod choose;
 mod file;
+mod gist;
 mod put;
 mod read;
 mod rows;
 mod search;
 mod spot;
+mod vectors;
 mod words;
 
 pub(super) use file::IndexFile;
@@ -18,6 +20,7 @@ pub(super) use read::{
 pub(super) use rows::{Indexed, Rows, is_indexed, links_in, rows_of};
 pub(super) use search::search;
 pub(super) use spot::{Spot, name_of};
+pub(super) use vectors::{keep_vectors_of, near, put_vectors, sweep, without_vector};
 
 #[cfg(test)]
 pub(super) mod dump;

@@ -3,6 +3,7 @@
 use larder_core::document::{Manifest, Research, Scope, TurnMetadata, VaultPath};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::gist;
 use super::rows::Rows;
 use crate::documents::types::DocumentKind;
 use crate::error::StoreError;
@@ -10,8 +11,8 @@ use crate::error::StoreError;
 /// zstd's fastest ordinary level: the texts are short and read one at a time.
 const LEVEL: i32 = 1;
 
-/// What `topics` counts.
-#[derive(Debug, Clone, Copy)]
+/// What `topics` counts, and what vectors are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::documents) enum Of {
     /// Turns.
     Turns = 0,
@@ -63,6 +64,7 @@ fn put_turn(tx: &Transaction<'_>, rows: &Rows, turn: &TurnMetadata) -> Result<()
     let other: Option<String> = other.query_row([number], |row| row.get(0)).optional()?;
     if let Some(other) = other {
         remove_turn(tx, &other)?;
+        remove_gist(tx, &other)?;
     }
     tx.prepare_cached(
         "INSERT INTO turns (number, document, user, status, query, summary, topic, intent, quality, created,
@@ -82,6 +84,7 @@ fn put_turn(tx: &Transaction<'_>, rows: &Rows, turn: &TurnMetadata) -> Result<()
         turn.session_id,
         rows.archived,
     ])?;
+    put_gist(tx, rows, Of::Turns, number, &gist::of_turn(turn))?;
     count(tx, Of::Turns, turn.topic.as_deref(), number)
 }
 
@@ -110,7 +113,19 @@ fn put_research(
         research.query,
         rows.archived,
     ])?;
+    put_gist(tx, rows, Of::Research, number, &gist::of_research(research))?;
     count(tx, Of::Research, Some(&research.topic), number)
+}
+
+fn put_gist(tx: &Transaction<'_>, rows: &Rows, of: Of, number: u32, text: &str) -> Result<(), StoreError> {
+    tx.prepare_cached("INSERT INTO gists (document, of, turn, hash, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![rows.path.as_str(), of as i64, number, gist::hash(text), text])?;
+    Ok(())
+}
+
+fn remove_gist(tx: &Transaction<'_>, document: &str) -> Result<(), StoreError> {
+    tx.prepare_cached("DELETE FROM gists WHERE document = ?1")?.execute([document])?;
+    Ok(())
 }
 
 fn put_capture(tx: &Transaction<'_>, rows: &Rows, page: &Manifest) -> Result<(), StoreError> {
@@ -158,6 +173,7 @@ pub(in crate::documents) fn remove(tx: &Transaction<'_>, path: &VaultPath) -> Re
     }
     tx.prepare_cached("DELETE FROM captures WHERE manifest = ?1")?.execute([path])?;
     remove_turn(tx, path)?;
+    remove_gist(tx, path)?;
     let mut gone = tx.prepare_cached("DELETE FROM research WHERE document = ?1 RETURNING topic")?;
     if let Some(topic) = gone.query_row([path], |row| row.get::<_, String>(0)).optional()? {
         uncount(tx, Of::Research, Some(&topic))?;

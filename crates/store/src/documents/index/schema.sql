@@ -84,3 +84,42 @@ CREATE TABLE topics (
     PRIMARY KEY (of, topic)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX topics_by_newest ON topics (of, newest);
+
+-- What turns (of: 0) and research (of: 1) say in short: the texts that vectors are made of.
+CREATE TABLE gists (
+    document TEXT NOT NULL PRIMARY KEY,
+    of       INTEGER NOT NULL,
+    turn     INTEGER NOT NULL,
+    hash     BLOB NOT NULL,
+    text     TEXT NOT NULL
+) STRICT;
+CREATE INDEX gists_by_turn ON gists (turn);
+CREATE INDEX gists_by_hash ON gists (hash, of);
+
+-- Vectors by the hash of their text, each model apart. Making them takes long, so they outlive their documents until the
+-- index has been built anew: what is still said then keeps its vector.
+CREATE TABLE spaces (
+    id         INTEGER PRIMARY KEY,
+    model      TEXT NOT NULL,
+    of         INTEGER NOT NULL,
+    dimensions INTEGER NOT NULL,
+    UNIQUE (model, of, dimensions)
+) STRICT;
+
+-- numbers: one signed byte each, scaled so that the largest is 127.
+CREATE TABLE vectors (
+    space   INTEGER NOT NULL,
+    slot    INTEGER NOT NULL,
+    hash    BLOB NOT NULL,
+    numbers BLOB NOT NULL,
+    PRIMARY KEY (space, slot)
+) STRICT;
+CREATE UNIQUE INDEX vectors_by_hash ON vectors (space, hash);
+
+-- The signs of the numbers, a bit each, of 256 slots together; zeros where a slot is empty.
+CREATE TABLE signs (
+    space INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    bits  BLOB NOT NULL,
+    PRIMARY KEY (space, block)
+) STRICT;

@@ -6,6 +6,7 @@ mod failing;
 mod generate;
 mod keeping;
 mod rebuild;
+mod vectors;
 
 use super::*;
 use crate::{Clock, StoreOptions, Timestamp as Moment};

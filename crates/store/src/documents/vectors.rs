@@ -1,0 +1,73 @@
+//! Vectors of what turns and research say, and those nearest to a query. Who makes vectors is nobody's business here.
+
+use std::ops::RangeInclusive;
+
+use super::UserDocuments;
+use super::index::{self, Of, Wanted};
+use super::types::{Gist, ResearchRow, TextVector};
+use crate::error::StoreError;
+
+impl UserDocuments {
+    /// What turns of these numbers and their research say in short, newest first, as far as no vector of `model` is kept
+    /// for it.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn without_vector(&self, model: &str, turns: RangeInclusive<u32>) -> Result<Vec<Gist>, StoreError> {
+        self.index().read(|tx| index::without_vector(tx, model, &turns))
+    }
+
+    /// Keeps vectors that `model` made. An index that was deleted loses them, and they have to be made anew; one that is
+    /// built anew keeps those of texts that still stand in documents.
+    ///
+    /// # Errors
+    /// The index cannot be written.
+    pub fn put_vectors(&self, model: &str, vectors: &[(Gist, Vec<f32>)]) -> Result<(), StoreError> {
+        self.index().write(|tx| index::put_vectors(tx, model, vectors))
+    }
+
+    /// Drops the vectors of all models but one.
+    ///
+    /// # Errors
+    /// The index cannot be written.
+    pub fn keep_vectors_of(&self, model: &str) -> Result<(), StoreError> {
+        self.index().write(|tx| index::keep_vectors_of(tx, model))
+    }
+
+    /// The turns before turn `before` whose texts are nearest to a text, nearest first and newer ones first among equals:
+    /// at most `limit`, each with its cosine, which is `floor` or more.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn near_turns(
+        &self,
+        vector: &TextVector,
+        before: u32,
+        floor: f64,
+        limit: usize,
+    ) -> Result<Vec<(u32, f64)>, StoreError> {
+        let found = self.index().read(|tx| index::near(tx, Of::Turns, vector, before, floor, limit))?;
+        Ok(found.into_iter().map(|(_, number, score)| (number, score)).collect())
+    }
+
+    /// As [`near_turns`](Self::near_turns), for the research of turns.
+    ///
+    /// # Errors
+    /// The index or the main database cannot be read.
+    pub fn near_research(
+        &self,
+        vector: &TextVector,
+        before: u32,
+        floor: f64,
+        limit: usize,
+    ) -> Result<Vec<ResearchRow>, StoreError> {
+        let rows = self.index().read(|tx| {
+            let mut rows = Vec::new();
+            for (document, ..) in index::near(tx, Of::Research, vector, before, floor, limit)? {
+                rows.extend(index::research(tx, Wanted::Document(&document), 1)?);
+            }
+            Ok(rows)
+        })?;
+        self.with_uses(rows)
+    }
+}

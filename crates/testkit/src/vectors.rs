@@ -1,0 +1,60 @@
+//! An embedding model whose vectors the test makes, and that remembers what it was asked.
+
+use std::sync::Mutex;
+
+use futures::future::{BoxFuture, FutureExt};
+use larder_models::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
+
+/// Numbers of a vector.
+pub const DIMENSIONS: usize = 256;
+
+type Make = dyn Fn(&str) -> Vec<f32> + Send + Sync;
+
+/// The model. Its usage counts words.
+pub struct ScriptedVectors {
+    make: Box<Make>,
+    texts: Mutex<Vec<String>>,
+}
+
+impl ScriptedVectors {
+    /// A model that gives to each text the vector of what `meaning` makes of it: texts with the same meaning have the
+    /// same vector, and others have nothing to do with it.
+    pub fn of(meaning: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self { make: Box::new(move |text| random(&meaning(text))), texts: Mutex::default() }
+    }
+
+    /// Everything that it was asked, in order.
+    pub fn texts(&self) -> Vec<String> {
+        self.texts.lock().unwrap().clone()
+    }
+}
+
+impl EmbeddingModel for ScriptedVectors {
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
+        async move {
+            self.texts.lock().unwrap().extend_from_slice(texts);
+            let vectors = texts.iter().map(|text| (self.make)(text)).collect();
+            let input = texts.iter().map(|text| text.split_whitespace().count() as u64).sum();
+            Ok(Embeddings { vectors, usage: Usage { input, ..Usage::default() } })
+        }
+        .boxed()
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+}
+
+/// Numbers from -1 to 1 that follow from a text.
+fn random(text: &str) -> Vec<f32> {
+    let mut state = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    }) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..DIMENSIONS).map(|_| next()).collect()
+}
