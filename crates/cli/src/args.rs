@@ -115,7 +115,8 @@ pub enum Command {
         after_help = "Examples:\n  larder chat\n  larder chat --session granary\n  printf '%s\\n' 'Who is Ada?' 'And her team?' | larder chat"
     )]
     Chat(ChatArgs),
-    /// Build the index over the documents of all users anew, from the documents alone
+    /// Build the index over the documents of all users anew, and make vectors that it lacks where gather.embedding names
+    /// a model
     #[command(after_help = "Example:\n  larder reindex")]
     Reindex,
     /// Move the turns of a user that are older than 90 days to the archive

@@ -8,14 +8,17 @@ use std::time::Duration;
 use larder_models::chat::{EmbeddingModel, ModelError};
 use larder_models::connect::Models;
 use larder_models::price::Prices;
-use larder_store::{StoreError, TextVector, UserDocuments};
+use larder_store::{Gist, StoreError, TextVector, UserDocuments};
 
 use crate::executor::Observer;
 
-/// Texts of one call: what the embedding model inside this process reads in a second or two.
-const BATCH: usize = 64;
+/// Texts of one call. Few, since what a call took is known only once all of it was answered, and some providers take one
+/// text a request.
+const BATCH: usize = 16;
+/// How long a turn waits for the vector of its query: words find most things without it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Turns whose missing vectors are looked for together.
-const WINDOW: u32 = 256;
+const WINDOW: u64 = 256;
 /// Bytes of a query that are read, as of what turns say.
 const LONGEST: usize = 1_500;
 
@@ -51,12 +54,16 @@ impl Embedder {
             detail: "larder.toml defines no such model".to_owned(),
         })?;
         // By what makes the vectors and not by its name here, which may be given to another model.
-        let identity = format!("{}/{}/{}", spec.provider.as_str(), spec.id, model.dimensions());
+        let mut identity = format!("{}/{}/{}", spec.provider.as_str(), spec.id, model.dimensions());
+        // Servers of one's own take any id.
+        if let Some(server) = &spec.base_url {
+            identity = format!("{identity} at {server}");
+        }
         let (limit, prices) = (spec.timeout, spec.prices);
         Ok(Self { model, name: name.to_owned(), identity, limit, prices })
     }
 
-    /// What its vectors are kept under: provider, id and length of vectors.
+    /// What its vectors are kept under: provider, id, length of vectors, and the server where the table names one.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -64,10 +71,13 @@ impl Embedder {
     /// The vector of a query, of which the first 1,500 bytes count. `observer` is told what it takes.
     ///
     /// # Errors
-    /// The model fails, or takes longer than the table allows.
+    /// The model fails, or takes longer than five seconds or what the table allows.
     pub async fn query(&self, query: &str, observer: &dyn Observer) -> Result<TextVector, ModelError> {
         let text = query[..query.floor_char_boundary(LONGEST)].to_owned();
-        let numbers = self.embed(&[text], observer).await?.pop().unwrap_or_default();
+        let limit = self.limit.min(PATIENCE);
+        let late = |_| ModelError::Timeout { provider: self.name.clone(), after: limit };
+        let made = tokio::time::timeout(limit, self.embed(&[text], observer)).await.map_err(late)?;
+        let numbers = made?.pop().unwrap_or_default();
         Ok(TextVector { model: self.identity.clone(), numbers })
     }
 
@@ -87,16 +97,57 @@ impl Embedder {
             if !observer.may_spend() {
                 break;
             }
-            let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
-            let vectors = self.embed(&texts, observer).await?;
-            let vectors: Vec<_> = gists.iter().cloned().zip(vectors).collect();
-            documents.put_vectors(&self.identity, &vectors)?;
-            made += vectors.len() as u64;
+            made += match self.make(documents, gists, observer).await {
+                Err(EmbeddingError::Model(error)) if is_refusal(&error) => {
+                    self.make_singly(documents, gists, observer, error).await?
+                }
+                made => made?,
+            };
         }
         Ok(made)
     }
 
-    /// Drops the vectors of other models and makes all that are missing, those of the newest turns first; `progress` is
+    async fn make(
+        &self,
+        documents: &UserDocuments,
+        gists: &[Gist],
+        observer: &dyn Observer,
+    ) -> Result<u64, EmbeddingError> {
+        let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
+        let vectors = self.embed(&texts, observer).await?;
+        let vectors: Vec<_> = gists.iter().cloned().zip(vectors).collect();
+        documents.put_vectors(&self.identity, &vectors)?;
+        Ok(vectors.len() as u64)
+    }
+
+    /// A text that the model refuses does not stand in the way of those beside it.
+    async fn make_singly(
+        &self,
+        documents: &UserDocuments,
+        gists: &[Gist],
+        observer: &dyn Observer,
+        refusal: ModelError,
+    ) -> Result<u64, EmbeddingError> {
+        if gists.len() == 1 {
+            tracing::warn!(error = %refusal, model = self.name, "a text gets no vector");
+            return Ok(0);
+        }
+        let mut made = 0;
+        for gist in gists {
+            if !observer.may_spend() {
+                break;
+            }
+            match self.make(documents, std::slice::from_ref(gist), observer).await {
+                Err(EmbeddingError::Model(error)) if is_refusal(&error) => {
+                    tracing::warn!(%error, model = self.name, "a text gets no vector");
+                }
+                one => made += one?,
+            }
+        }
+        if made == 0 { Err(refusal.into()) } else { Ok(made) }
+    }
+
+    /// Makes all vectors that are missing, those of the newest turns first, and drops those of other models; `progress` is
     /// told how many were made. Gives the same number.
     ///
     /// # Errors
@@ -107,21 +158,23 @@ impl Embedder {
         observer: &dyn Observer,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<u64, EmbeddingError> {
-        documents.keep_vectors_of(&self.identity)?;
-        let mut last = documents.recent_turns(1, None)?.first().map_or(0, |turn| turn.number);
-        let mut made = 0;
-        while last > 0 {
-            let first = last.saturating_sub(WINDOW - 1).max(1);
+        let (mut before, mut made) = (None, 0);
+        loop {
+            let turns = documents.recent_turns(WINDOW, before)?;
+            let Some(first) = turns.last().map(|turn| turn.number) else { break };
+            let last = before.map_or(u32::MAX, |before: u32| before.saturating_sub(1));
             made += self.fill(documents, first..=last, observer).await?;
             progress(made);
-            last = first - 1;
+            before = Some(first);
         }
+        // Last, since a model that cannot be asked must not cost the vectors of the one before it.
+        documents.keep_vectors_of(&self.identity)?;
         Ok(made)
     }
 
     async fn embed(&self, texts: &[String], observer: &dyn Observer) -> Result<Vec<Vec<f32>>, ModelError> {
-        let late = |_| ModelError::Timeout { provider: self.name.clone(), after: self.limit };
-        let made = tokio::time::timeout(self.limit, self.model.embed(texts)).await.map_err(late)??;
+        // Each provider limits the time of its own requests.
+        let made = self.model.embed(texts).await?;
         observer.spent(made.usage, self.prices.as_ref().map(|prices| prices.cost(&made.usage).total));
         let length = self.model.dimensions();
         if made.vectors.len() != texts.len() || made.vectors.iter().any(|vector| vector.len() != length) {
@@ -130,4 +183,9 @@ impl Embedder {
         }
         Ok(made.vectors)
     }
+}
+
+/// The model would refuse the same text again.
+fn is_refusal(error: &ModelError) -> bool {
+    matches!(error, ModelError::BadRequest { .. } | ModelError::WindowExceeded { .. })
 }

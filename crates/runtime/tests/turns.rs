@@ -347,3 +347,17 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     let ran = finish(world, outcome, &[]).await;
     assert!(ran.text("receipts.json").contains("its meaning is near"));
 }
+
+#[tokio::test]
+async fn a_turn_that_may_spend_nothing_more_asks_for_no_vector() {
+    let (story, replies) = story::read("follow_up");
+    let mut world = story.world().await;
+    let vectors = Arc::new(ScriptedVectors::of(str::to_owned));
+    let models = with_vectors(world.model.clone(), vectors.clone(), &world.vault(), 32_000, 2_000);
+    world.turns.engine.models = Arc::new(models);
+    world.turns.embedding = Some("vectors".to_owned());
+    world.turns.limits.tokens = Some(1);
+    world.says(replies.iter().map(Reply::text));
+    let _ = world.turns.run(&story.request(&world), &world.events).await;
+    assert_eq!(vectors.texts(), Vec::<String>::new());
+}

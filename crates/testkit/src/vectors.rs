@@ -13,6 +13,7 @@ type Make = dyn Fn(&str) -> Vec<f32> + Send + Sync;
 /// The model. Its usage counts words.
 pub struct ScriptedVectors {
     make: Box<Make>,
+    refused: Option<String>,
     texts: Mutex<Vec<String>>,
 }
 
@@ -20,7 +21,12 @@ impl ScriptedVectors {
     /// A model that gives to each text the vector of what `meaning` makes of it: texts with the same meaning have the
     /// same vector, and others have nothing to do with it.
     pub fn of(meaning: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        Self { make: Box::new(move |text| random(&meaning(text))), texts: Mutex::default() }
+        Self { make: Box::new(move |text| random(&meaning(text))), refused: None, texts: Mutex::default() }
+    }
+
+    /// The same, but it refuses calls with a text that holds `word`.
+    pub fn refusing(self, word: &str) -> Self {
+        Self { refused: Some(word.to_owned()), ..self }
     }
 
     /// Everything that it was asked, in order.
@@ -33,6 +39,11 @@ impl EmbeddingModel for ScriptedVectors {
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
         async move {
             self.texts.lock().unwrap().extend_from_slice(texts);
+            let refused = self.refused.as_ref();
+            if refused.is_some_and(|word| texts.iter().any(|text| text.contains(word))) {
+                let (provider, detail) = ("vectors".to_owned(), "the text is too long".to_owned());
+                return Err(ModelError::BadRequest { provider, status: 413, detail });
+            }
             let vectors = texts.iter().map(|text| (self.make)(text)).collect();
             let input = texts.iter().map(|text| text.split_whitespace().count() as u64).sum();
             Ok(Embeddings { vectors, usage: Usage { input, ..Usage::default() } })

@@ -68,7 +68,7 @@ pub enum TurnCommand {
     /// List the newest turns, and those that are not finished
     List {
         /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
     },
     /// Print a document of a turn

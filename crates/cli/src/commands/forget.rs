@@ -18,9 +18,14 @@ pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError
         return Err(CliError::Fixable(words));
     }
     let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
+    let known: Vec<String> = documents.users().await?.iter().map(|user| user.user().to_owned()).collect();
     documents.forget(who).await?;
     if context.global.format == Format::Json {
         return output::json(&json!({"forgotten": who}));
+    }
+    if !known.iter().any(|known| known == who) {
+        let others = if known.is_empty() { "nobody".to_owned() } else { known.join(", ") };
+        output::say(&format!("there were no documents of {who}; there are documents of {others}"));
     }
     output::say(&format!("nothing of {who} is left"));
     Ok(())

@@ -1,7 +1,7 @@
 //! `larder reindex`: the index over the documents, built anew from them, and the vectors that it lacks.
 
 use larder::embedding::{Embedder, EmbeddingError};
-use larder::executor::Silent;
+use larder::executor::{Meter, Observer, Silent};
 use larder::turn::TurnHost;
 use larder_store::Documents;
 use serde_json::json;
@@ -16,14 +16,23 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
     let bar = progress::spinner();
     let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns"))).await;
     let embedding = context.config.embedding().filter(|_| report.is_ok());
+    let meter = Meter::new(&Silent, None, None);
     let told = |made| bar.set_message(format!("{made} vectors"));
     let vectors = match embedding {
-        Some(name) => Some(embed(context, &documents, name, &told).await),
+        Some(name) => Some(embed(context, &documents, name, &meter, &told).await),
         None => None,
     };
     bar.finish_and_clear();
+    let taken = meter.taken();
+    if taken.tokens() > 0 {
+        let cost = taken.cost.map(|cost| format!(", {cost} US dollars")).unwrap_or_default();
+        output::say(&format!("vectors took {} tokens{cost}", taken.tokens()));
+    }
     let (report, vectors) = (report?, vectors.transpose());
     let made = vectors.as_ref().ok().copied().flatten();
+    for file in &report.unreadable_files {
+        output::say(&format!("{file} cannot be read as what it should be, and is left out"));
+    }
     if context.global.format == Format::Json {
         let mut report = json!(report);
         if let Some(made) = made {
@@ -45,12 +54,13 @@ async fn embed(
     context: &Context,
     documents: &Documents,
     name: &str,
+    observer: &dyn Observer,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<u64, EmbeddingError> {
     let embedder = Embedder::open(&context.models(), name)?;
     let mut all = 0;
     for user in documents.users().await? {
-        all += embedder.fill_all(&user, &Silent, &|made| progress(all + made)).await?;
+        all += embedder.fill_all(&user, observer, &|made| progress(all + made)).await?;
     }
     Ok(all)
 }

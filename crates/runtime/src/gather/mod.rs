@@ -42,11 +42,16 @@ pub const RECENT_TURNS: u64 = 3;
 /// Preferences that are shown, and facts (C102).
 pub const SHOWN: usize = 5;
 
-/// The cosine from which two texts are taken to mean nearly the same. Models differ in what it is between texts that
-/// have nothing to do with each other, up to about this.
+/// The cosine from which two texts may mean nearly the same, for models whose unrelated texts stand near 0, such as
+/// MiniLM. With models whose texts are all near each other (ada-002, e5) nothing is kept out by it.
 const NEAR: f64 = 0.35;
 /// Turns, and pieces of research, that are ranked for being nearest.
 const NEAREST: usize = 20;
+
+/// Whether a query names anything that could be searched for.
+pub(crate) fn names_anything(query: &str) -> bool {
+    !Words::of(query).searched().is_empty()
+}
 
 /// What a caller may ask for (C90).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +204,7 @@ impl<'a> Retrieval<'a> {
     }
 
     fn vector_of(&self, query: &str) -> Option<&'a TextVector> {
-        self.vector.filter(|_| !Words::of(query).searched().is_empty())
+        self.vector.filter(|_| names_anything(query))
     }
 
     /// Seconds from `earlier` to now.

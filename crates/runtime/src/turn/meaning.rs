@@ -10,7 +10,7 @@ use super::Turns;
 use super::machine::Machine;
 use crate::embedding::{Embedder, EmbeddingError};
 use crate::executor::Observer;
-use crate::gather::Considered;
+use crate::gather::{Considered, names_anything};
 
 /// Newest turns whose missing vectors are made after a turn: enough for those whose model was out for a while.
 const NEWEST: u32 = 64;
@@ -21,6 +21,10 @@ impl Machine<'_> {
     pub(super) async fn query_vector(&mut self) -> Option<TextVector> {
         let turns = self.turns;
         let name = turns.embedding.as_deref()?;
+        // Where a limit is reached, the next run says so.
+        if self.ceiling().is_some() || !names_anything(self.resolved()) {
+            return None;
+        }
         let (query, meter) = (self.resolved().to_owned(), Arc::clone(&self.meter));
         let asked = async {
             let embedder = Embedder::open(&turns.engine.models, name)?;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder::embedding::Embedder;
 use larder::executor::Silent;
 use larder::gather::{Found, Grant};
-use larder_models::chat::EmbeddingModel;
+use larder_models::chat::{EmbeddingModel, Embeddings, ModelError};
 use larder_models::embedded::{EMBEDDING_MODEL, MiniLm};
 use larder_store::TextVector;
 use larder_testkit::layers::{Answering, with_vectors};
@@ -120,4 +121,38 @@ async fn the_embedded_model_finds_what_means_the_same() {
         let found = vault.found(query, Some(&vector)).await;
         assert!(turns(&found)[..3].contains(&meant), "{query}: {:?}, nearest {near:?}", turns(&found));
     }
+}
+
+#[tokio::test]
+async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
+    let vault = Vault::of(80).await;
+    let refused = THINGS[0];
+    let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
+    let all = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap();
+    let refused = all.iter().filter(|gist| gist.text.contains(refused)).count();
+    assert!(refused > 0 && refused < all.len());
+    let made = embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
+    let left = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap().len();
+    assert_eq!((made as usize, left), (all.len() - refused, refused));
+}
+
+/// A model that never answers.
+struct Mute;
+
+impl EmbeddingModel for Mute {
+    fn embed<'a>(&'a self, _: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
+        futures::future::pending().boxed()
+    }
+
+    fn dimensions(&self) -> usize {
+        3
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_long_for_the_vector_of_a_query() {
+    let (embedder, started) = (embedder(Arc::new(Mute)), tokio::time::Instant::now());
+    let late = embedder.query("Does a fiddle come with a guarantee?", &Silent).await;
+    assert!(matches!(late, Err(ModelError::Timeout { .. })));
+    assert_eq!(started.elapsed().as_secs(), 5);
 }

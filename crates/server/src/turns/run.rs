@@ -26,7 +26,7 @@ const HELD_TOKENS: u64 = 200_000;
 const HELD_COST: Usd = Usd::from_picos(1_000_000_000_000);
 /// The phase that commits.
 const SAVE: u8 = 7;
-/// Tokens that are held for the summary of a turn: two calls of its recipe.
+/// Tokens that are held for what follows a turn: its summary, two calls of a recipe, and vectors as far as they go.
 const SUMMARY_TOKENS: u64 = 12_000;
 
 /// What is to be done.
@@ -196,7 +196,8 @@ impl Work {
             tracing::info!(turn, "a turn was not summarized: the budget of its key does not cover it");
             return;
         };
-        let meter = Meter::new(&Silent, None, None);
+        // No more than is held begins; vectors that older turns lack are made by the turns that follow.
+        let meter = Meter::new(&Silent, Some(SUMMARY_TOKENS), None);
         tokio::select! {
             concluded = turns.conclude(outcome, &meter) => {
                 if let Err(error) = concluded {

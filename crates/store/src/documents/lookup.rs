@@ -13,6 +13,9 @@ use crate::error::StoreError;
 /// Captured pages that one question gives at most.
 const CAPTURES: u64 = 1_000;
 
+/// So many times as many documents are looked for as are wanted, so that logs push none out.
+const BESIDE_LOGS: u64 = 4;
+
 impl UserDocuments {
     /// A committed turn.
     ///
@@ -30,7 +33,8 @@ impl UserDocuments {
         self.index().read(|tx| index::recent_turns(tx, limit, before))
     }
 
-    /// Documents that hold words of `query`, best first; of all kinds if `kinds` is empty.
+    /// Documents that hold words of `query`, best first; of all kinds if `kinds` is empty. The log of what tools were asked
+    /// comes after all others: it holds the words of every question, and seldom an answer.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -40,7 +44,13 @@ impl UserDocuments {
         kinds: &[DocumentKind],
         limit: u64,
     ) -> Result<Vec<DocumentHit>, StoreError> {
-        self.index().read(|tx| index::search(tx, query, kinds, limit))
+        let most = limit.saturating_mul(BESIDE_LOGS);
+        let found = self.index().read(|tx| index::search(tx, query, kinds, most))?;
+        let is_log = |hit: &DocumentHit| hit.document.as_str().ends_with("/toolresults.md");
+        let (logs, mut hits): (Vec<_>, Vec<_>) = found.into_iter().partition(is_log);
+        hits.extend(logs);
+        hits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(hits)
     }
 
     /// Research on a topic or anything below it, newest first; on all topics if none is given.

@@ -12,6 +12,8 @@ use super::types::ReindexReport;
 use super::{Documents, UserDocuments, journal};
 use crate::error::StoreError;
 
+/// Files that cannot be read and are named.
+const MOST_NAMED: usize = 100;
 /// Documents that go into the index in one transaction.
 const BATCH: usize = 1_000;
 
@@ -39,6 +41,8 @@ impl Documents {
             report.turns += one.turns;
             report.documents += one.documents;
             report.unreadable += one.unreadable;
+            let room = MOST_NAMED.saturating_sub(report.unreadable_files.len());
+            report.unreadable_files.extend(one.unreadable_files.into_iter().take(room));
         }
         self.clear_all_but(&names)?;
         self.set_known(names);
@@ -198,7 +202,12 @@ impl Builder<'_> {
             let Some(bytes) = self.tree.read(file).await? else { continue };
             match rows_of(file, &bytes) {
                 Indexed::Nothing => {}
-                Indexed::Unreadable => self.report.unreadable += 1,
+                Indexed::Unreadable => {
+                    self.report.unreadable += 1;
+                    if self.report.unreadable_files.len() < MOST_NAMED {
+                        self.report.unreadable_files.push(file.clone());
+                    }
+                }
                 Indexed::Rows(rows) => self.waiting.push(*rows),
             }
         }

@@ -190,7 +190,7 @@ pub struct SourceRow {
 }
 
 /// What building the index anew went through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReindexReport {
     /// Users.
     pub users: u64,
@@ -200,6 +200,8 @@ pub struct ReindexReport {
     pub documents: u64,
     /// Files that could not be read as what they should be; they are left out and stay where they are.
     pub unreadable: u64,
+    /// Those files, as far as they are no more than a hundred.
+    pub unreadable_files: Vec<VaultPath>,
 }
 
 /// What an archiving moved.

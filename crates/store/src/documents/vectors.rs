@@ -7,6 +7,9 @@ use super::index::{self, Of, Wanted};
 use super::types::{Gist, ResearchRow, TextVector};
 use crate::error::StoreError;
 
+/// Research on one topic may say the same again and again: so many times as many are looked at as are wanted.
+const COPIES: usize = 20;
+
 impl UserDocuments {
     /// What turns of these numbers and their research say in short, newest first, as far as no vector of `model` is kept
     /// for it.
@@ -50,7 +53,8 @@ impl UserDocuments {
         Ok(found.into_iter().map(|(_, number, score)| (number, score)).collect())
     }
 
-    /// As [`near_turns`](Self::near_turns), for the research of turns.
+    /// As [`near_turns`](Self::near_turns), for the research of turns; in place of superseded research what took its
+    /// place.
     ///
     /// # Errors
     /// The index or the main database cannot be read.
@@ -62,9 +66,24 @@ impl UserDocuments {
         limit: usize,
     ) -> Result<Vec<ResearchRow>, StoreError> {
         let rows = self.index().read(|tx| {
-            let mut rows = Vec::new();
-            for (document, ..) in index::near(tx, Of::Research, vector, before, floor, limit)? {
-                rows.extend(index::research(tx, Wanted::Document(&document), 1)?);
+            let mut rows: Vec<ResearchRow> = Vec::new();
+            let most = limit.saturating_mul(COPIES);
+            for (document, ..) in index::near(tx, Of::Research, vector, before, floor, most)? {
+                if rows.len() == limit {
+                    break;
+                }
+                let Some(row) = index::research(tx, Wanted::Document(&document), 1)?.pop() else { continue };
+                // What took its place on the topic stands for it (R1-12.5).
+                let newest = match &row.superseded_by {
+                    Some(newer) => index::research(tx, Wanted::Just(&row.topic), 1)?
+                        .pop()
+                        .filter(|newest| newest.id == *newer && newest.turn < before),
+                    None => None,
+                };
+                let row = newest.unwrap_or(row);
+                if rows.iter().all(|known| known.document != row.document) {
+                    rows.push(row);
+                }
             }
             Ok(rows)
         })?;

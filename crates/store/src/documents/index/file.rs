@@ -34,8 +34,8 @@ impl IndexFile {
     /// Opens the index at `path`, or makes an empty one if there is none that can be used.
     pub(in crate::documents) fn open(path: PathBuf, patience: Duration) -> Result<Self, StoreError> {
         match Self::try_open(&path, patience) {
-            Err(StoreError::IndexCorrupt { .. }) => {
-                tracing::warn!(path = %path.display(), "the index of the documents is damaged; it is built anew");
+            Err(StoreError::IndexCorrupt { detail, .. }) => {
+                tracing::warn!(path = %path.display(), detail, "the index of the documents cannot be used; it is built anew");
                 delete(&path)?;
                 Self::try_open(&path, patience)
             }

@@ -3,7 +3,7 @@
 
 use larder_core::document::{Research, TurnMetadata};
 
-/// Bytes of a text: a few hundred tokens, and within 512 of most vocabularies.
+/// Bytes of a text: a few hundred tokens, and for English within 512 of most vocabularies.
 const MOST: usize = 1_500;
 /// Bytes of what was asked: what is pasted behind a question must not push out what came of it.
 const MOST_ASKED: usize = 900;

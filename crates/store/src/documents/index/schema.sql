@@ -94,7 +94,7 @@ CREATE TABLE gists (
     text     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX gists_by_turn ON gists (turn);
-CREATE INDEX gists_by_hash ON gists (hash, of);
+CREATE INDEX gists_by_hash ON gists (hash, of, turn);
 
 -- Vectors by the hash of their text, each model apart. Making them takes long, so they outlive their documents until the
 -- index has been built anew: what is still said then keeps its vector.

@@ -45,15 +45,20 @@ pub(in crate::documents) fn without_vector(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Puts vectors in, in place of those that their texts had.
+/// Puts vectors in, in place of those that their texts had; none of a text that no document says any more.
 pub(in crate::documents) fn put_vectors(
     tx: &Transaction<'_>,
     model: &str,
     vectors: &[(Gist, Vec<f32>)],
 ) -> Result<(), StoreError> {
     for (gist, vector) in vectors.iter().filter(|(_, vector)| !vector.is_empty()) {
-        let space = made_space(tx, model, gist.of, vector.len())?;
         let hash = hash(&gist.text);
+        // It may have gone while its vector was made.
+        let mut said = tx.prepare_cached("SELECT 1 FROM gists WHERE hash = ?1 AND of = ?2")?;
+        if !said.exists(params![hash, gist.of as i64])? {
+            continue;
+        }
+        let space = made_space(tx, model, gist.of, vector.len())?;
         let mut known = tx.prepare_cached("SELECT slot FROM vectors WHERE space = ?1 AND hash = ?2")?;
         let slot = match known.query_row(params![space, hash], |row| row.get(0)).optional()? {
             Some(slot) => slot,
@@ -85,14 +90,17 @@ pub(in crate::documents) fn near(
     let mut found = Vec::new();
     let mut numbers =
         tx.prepare_cached("SELECT hash, numbers FROM vectors WHERE space = ?1 AND slot = ?2")?;
-    let mut documents =
-        tx.prepare_cached("SELECT document, turn FROM gists WHERE hash = ?1 AND of = ?2 AND turn < ?3")?;
+    let mut documents = tx.prepare_cached(
+        "SELECT document, turn FROM gists WHERE hash = ?1 AND of = ?2 AND turn < ?3
+         ORDER BY turn DESC, document LIMIT ?4",
+    )?;
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
     for slot in differ_least(tx, space, &signs(&in_bytes(&vector.numbers)))? {
         let row = numbers.query_row([space, slot], |row| {
             Ok((row.get::<_, Vec<u8>>(0)?, cosine(&vector.numbers, row.get_ref(1)?.as_blob()?)))
         });
         let Some((hash, score)) = row.optional()?.filter(|(_, score)| *score >= floor) else { continue };
-        let rows = documents.query_map(params![hash, of as i64, before], |row| {
+        let rows = documents.query_map(params![hash, of as i64, before, limit], |row| {
             Ok((super::read::path(row, 0)?, row.get(1)?, score))
         })?;
         for row in rows {

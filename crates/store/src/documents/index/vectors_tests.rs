@@ -41,6 +41,8 @@ fn fill(connection: &mut Connection, vectors: &[Vec<f32>]) {
         tx.execute(sql, params![format!("users/u/{turn}.json"), turn, hash(&gist.text), gist.text]).unwrap();
         all.push((gist, vector.clone()));
     }
+    // In another order than that of the turns.
+    all.reverse();
     put_vectors(&tx, "m", &all).unwrap();
     tx.commit().unwrap();
 }
@@ -120,4 +122,14 @@ fn what_is_no_vector_is_near_nothing() {
     for odd in [vec![], vec![0.0; 9], vec![f32::NAN; 9], vector(5, 8)] {
         assert_eq!(nearest(&mut connection, &odd, 0.1, 9), []);
     }
+}
+
+#[test]
+fn a_text_that_nothing_says_any_more_gets_no_vector() {
+    let mut connection = empty();
+    fill(&mut connection, &[vector(1, 64)]);
+    let tx = connection.transaction().unwrap();
+    put_vectors(&tx, "m", &[(Gist { of: Of::Turns, text: "taken back".to_owned() }, vector(2, 64))]).unwrap();
+    let kept: i64 = tx.query_row("SELECT count(*) FROM vectors", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 1);
 }
