@@ -126,18 +126,18 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Leaving) -> Ve
             continue;
         }
         if came.role() != Role::Tool {
-            faults.push(format!("items: {:?} became {:?}", cut(&came_as), cut(&left_as)));
+            faults.push(format!("items: {:?} became {:?}", cut(came_as), cut(left_as)));
             continue;
         }
         let id = measure::key().mint(ContentHash::of(came_as.as_bytes()));
-        if !measure::key().find_in(&left_as).iter().any(|(_, pointer)| pointer.id == id) {
-            faults.push(format!("way back: {:?} does not name {id}", cut(&left_as)));
+        if !measure::key().find_in(left_as).iter().any(|(_, pointer)| pointer.id == id) {
+            faults.push(format!("way back: {:?} does not name {id}", cut(left_as)));
         }
         if !leaving.originals.iter().any(|original| *original == came_as) {
-            faults.push(format!("way back: {:?} is not to be stored", cut(&came_as)));
+            faults.push(format!("way back: {:?} is not to be stored", cut(came_as)));
         }
-        if counter.count(&left_as) > counter.count(&came_as) {
-            faults.push(format!("size: {:?} has more tokens than what it stands for", cut(&left_as)));
+        if counter.count(left_as) > counter.count(came_as) {
+            faults.push(format!("size: {:?} has more tokens than what it stands for", cut(left_as)));
         }
         if !after.tools.iter().any(|tool| tool.name == REHYDRATE) {
             faults.push("offer: a pointer stands in the window, and our tool is not offered".to_owned());

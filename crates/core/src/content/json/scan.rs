@@ -408,8 +408,7 @@ fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
         zeros.wrapping_sub(LOWEST) & !zeros & HIGHEST
     };
     let mut at = from;
-    loop {
-        let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { break };
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let eight = u64::from_le_bytes(*eight);
         let signs = has(eight, b'"') | has(eight, b'\\');
         if signs == 0 {
