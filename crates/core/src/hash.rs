@@ -5,6 +5,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::beside;
+
+/// Contents from this size on are hashed by several threads.
+const LARGE: usize = 1 << 18;
+
 /// The BLAKE3 digest (32 bytes) that names a piece of content everywhere: in blobs, caches, pointers, receipts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash([u8; 32]);
@@ -12,7 +17,12 @@ pub struct ContentHash([u8; 32]);
 impl ContentHash {
     /// The address of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(*blake3::hash(bytes).as_bytes())
+        let pool = beside::pool().filter(|_| bytes.len() >= LARGE);
+        let hash = match pool {
+            Some(pool) => pool.install(|| blake3::Hasher::new().update_rayon(bytes).finalize()),
+            None => blake3::hash(bytes),
+        };
+        Self(*hash.as_bytes())
     }
 
     /// An address read back from storage.

@@ -8,7 +8,7 @@
 //! policy over pack; the leaf modules `beside`, `hash`, `pointer` and `message` may be used by all.
 #![deny(missing_docs)]
 
-mod beside;
+pub mod beside;
 pub mod content;
 pub mod document;
 pub mod hash;

@@ -12,12 +12,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of the core, and the modules that each may import besides itself. `hash`, `pointer` and `message` are
-/// the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document, trace} →
+/// The modules of the core, and the modules that each may import besides itself. `beside`, `hash`, `pointer` and
+/// `message` are the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document, trace} →
 /// pack → output.
 const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("beside", &[]),
-    ("hash", &[]),
+    ("hash", &["beside"]),
     ("message", &[]),
     ("pointer", &["hash"]),
     ("tokens", &["beside", "hash", "message", "pointer"]),

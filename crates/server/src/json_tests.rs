@@ -175,3 +175,15 @@ fn edits_that_overlap_or_leave_the_text_are_refused() {
     let twice = vec![Edit::insert(1, "a"), Edit::replace(1..2, "c"), Edit::insert(1, "b")];
     assert_eq!(apply(text, twice).unwrap(), "[abc,2,é]");
 }
+
+#[test]
+fn a_large_literal_is_read_in_halves_as_others_read_it_whole() {
+    let piece = r#"\ud83d\ude00é\n\\\"x"#;
+    for shift in 0..piece.len() {
+        let literal = format!("\"{}{}\"", "-".repeat(shift), piece.repeat(20_000));
+        assert!(decode(&literal) == serde_json::from_str::<String>(&literal).unwrap(), "{shift}");
+    }
+    // Nowhere can it be cut.
+    let literal = format!("\"{}\"", r"\n".repeat(200_000));
+    assert!(decode(&literal) == "\n".repeat(200_000));
+}

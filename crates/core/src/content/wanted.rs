@@ -34,11 +34,13 @@ impl QueryWords {
         }
         let mut words = Self { terms, places, beginnings: Vec::new() };
         let ends = |c: char| is_wide(c) || !(c.is_alphanumeric() || JOINS.contains(&c));
-        for word in query.split(ends).map(|word| word.trim_start_matches(JOINS)) {
-            let lower: String = word.chars().flat_map(char::to_lowercase).collect();
+        for word in query.split(ends) {
+            let letters = word.chars().filter(|c| !JOINS.contains(c));
+            let lower: String = letters.flat_map(char::to_lowercase).collect();
             for_each_term(word, |hash| {
                 if let Some(term) = words.term(hash) {
-                    words.beginnings.push((term, beginning(lower.as_bytes())));
+                    let letters = lower.bytes().take_while(|&byte| is_of_word(byte)).count();
+                    words.beginnings.push((term, beginning(lower.as_bytes(), letters)));
                 }
             });
         }
@@ -112,11 +114,12 @@ impl QueryWords {
                 let first = starts.trailing_zeros();
                 let at = from + first as usize;
                 starts &= starts - 1;
-                let (place, bit) = beginning(&bytes[at..]);
+                let run = (words >> first).trailing_ones();
+                let beyond = || if first + run == u64::BITS { run_from(from + BLOCK) } else { 0 };
+                let letters = if run < 3 { run as usize + beyond() } else { 3 };
+                let (place, bit) = beginning(&bytes[at..], letters);
                 if at >= done && (all || beginnings[place] & bit != 0) {
-                    let run = (words >> first).trailing_ones();
-                    let beyond = if first + run == u64::BITS { run_from(from + BLOCK) } else { 0 };
-                    done = look(at..at + run as usize + beyond, &mut beginnings);
+                    done = look(at..at + run as usize + beyond(), &mut beginnings);
                 }
             }
             inside = words >> (BLOCK - 1) == 1;
@@ -152,14 +155,15 @@ fn bits_of_words(block: &[u8]) -> u64 {
 /// A place in the table of beginnings, and a bit there: three letters, or fewer.
 type Beginning = (usize, u64);
 
-/// How a run begins, whatever its case.
-fn beginning(run: &[u8]) -> Beginning {
-    let mut key = 0_u32;
-    for at in 0..3 {
-        let Some(&byte) = run.get(at).filter(|&&byte| is_of_word(byte)) else { break };
-        // Lower case; digits stay what they are.
-        key = key << 8 | u32::from(byte | 0x20);
-    }
+/// How a run of so many bytes begins, whatever its case.
+fn beginning(run: &[u8], len: usize) -> Beginning {
+    let four = run.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 4];
+        padded[..run.len()].copy_from_slice(run);
+        padded
+    });
+    // Lower case; digits stay what they are.
+    let key = (u32::from_le_bytes(four) | 0x2020_2020) & [0, 0xff, 0xffff, 0xff_ffff][len.min(3)];
     let bit = key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BEGINNINGS.ilog2());
     (bit as usize / BLOCK, 1 << (bit as usize % BLOCK))
 }
@@ -202,6 +206,14 @@ mod tests {
             let text = format!("{}{text}", "-".repeat(shift));
             prop_assert_eq!(found(&text, &query), looked_for(&text, &query));
         }
+    }
+
+    #[test]
+    fn signs_inside_of_words_are_no_part_of_how_they_begin() {
+        for query in ["b\u{ad}", "\u{ad}b’", "b"] {
+            assert_eq!(found("a b c", query), [1], "{query:?}");
+        }
+        assert_eq!(found("co-op coop", "co\u{ad}op"), [1]);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use larder_core::beside;
+
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
 pub fn decode(literal: &str) -> Cow<'_, str> {
@@ -11,7 +13,41 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
         return Cow::Borrowed(inner);
     }
     // No escape is shorter than what it stands for, so what is written never overtakes what is read.
-    let (bytes, mut text) = (inner.as_bytes(), vec![0; inner.len()]);
+    let mut text = vec![0; inner.len()];
+    let middle = apart(inner.as_bytes());
+    let (first, second) = text.split_at_mut(middle);
+    let second = || unescaped(&inner[middle..], second);
+    let (second, first) = beside::both(middle > 0, second, || unescaped(&inner[..middle], first));
+    if first < middle {
+        text.copy_within(middle..middle + second, first);
+    }
+    text.truncate(first + second);
+    // Whole characters were copied, and whole ones written: nothing is replaced.
+    Cow::Owned(
+        String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()),
+    )
+}
+
+/// Literals from this size on are read in halves, at the same time.
+const LARGE: usize = 1 << 18;
+/// The bytes of two escapes that stand for one character.
+const LONGEST_ESCAPE: usize = 12;
+
+/// The place near the middle of a large literal at which it can be cut: the first that no escape, and no character,
+/// reaches across. 0 for others.
+fn apart(bytes: &[u8]) -> usize {
+    if bytes.len() < LARGE {
+        return 0;
+    }
+    let plain = |before: &[u8]| before.iter().all(|&byte| byte != b'\\' && byte.is_ascii());
+    let from = bytes.len() / 2;
+    let found = bytes[from..].windows(LONGEST_ESCAPE).position(plain);
+    found.map_or(0, |at| from + at + LONGEST_ESCAPE)
+}
+
+/// Writes what the inside of a literal stands for; gives how many bytes that is.
+fn unescaped(inner: &str, text: &mut [u8]) -> usize {
+    let bytes = inner.as_bytes();
     let (mut at, mut to) = (0, 0);
     while at < bytes.len() {
         // Text in text has an escape every few bytes, so eight are copied at a time.
@@ -44,11 +80,7 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
         };
         (at, to) = (at + length, to + written);
     }
-    text.truncate(to);
-    // Whole characters were copied, and whole ones written: nothing is replaced.
-    Cow::Owned(
-        String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()),
-    )
+    to
 }
 
 const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);

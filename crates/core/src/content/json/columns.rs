@@ -44,7 +44,7 @@ pub(super) struct Table {
 pub(super) struct Column {
     pub(super) name: String,
     /// Row and value, by row; several values of one row in columns of lists.
-    pub(super) cells: Vec<(usize, usize)>,
+    pub(super) cells: Cells,
     /// The names of the rows themselves, which are members of an object.
     pub(super) is_key: bool,
     pub(super) is_list: bool,
@@ -60,6 +60,49 @@ pub(super) struct Column {
     pub(super) derived: Option<Derived>,
 }
 
+/// Rows and values, by row. Half as large as pairs of places would be, for there may be one for every value of a text.
+#[derive(Debug, Default)]
+pub(super) struct Cells(Vec<(u32, u32)>);
+
+impl Cells {
+    fn with_capacity(cells: usize) -> Self {
+        Self(Vec::with_capacity(cells))
+    }
+
+    /// Neither can be larger: there are as many at most as bytes in a text, whose places are of 32 bits.
+    fn push(&mut self, row: usize, value: usize) {
+        self.0.push((row as u32, value as u32));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn first(&self) -> Option<(usize, usize)> {
+        self.iter().next()
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+        wide(&self.0)
+    }
+
+    /// Those of one row.
+    pub(super) fn of_row(&self, row: usize) -> impl Iterator<Item = (usize, usize)> {
+        let start = self.0.partition_point(|&(other, _)| (other as usize) < row);
+        wide(&self.0[start..]).take_while(move |&(other, _)| other == row)
+    }
+
+    /// Halves, the first one first.
+    fn halves(&self) -> [&[(u32, u32)]; 2] {
+        let (first, second) = self.0.split_at(self.len() / 2);
+        [first, second]
+    }
+}
+
+fn wide(cells: &[(u32, u32)]) -> impl ExactSizeIterator<Item = (usize, usize)> {
+    cells.iter().map(|&(row, value)| (row as usize, value as usize))
+}
+
 /// `before`, the value of the column `from`, `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Derived {
@@ -72,13 +115,6 @@ impl Column {
     /// The value of a cell as it stands, without quotes.
     pub(super) fn text<'t>(&self, tree: &Tree<'t>, node: usize) -> &'t str {
         if self.is_key { tree.key(node) } else { unquoted(tree.raw(node)) }
-    }
-
-    /// The cells of one row.
-    pub(super) fn of_row(&self, row: usize) -> &[(usize, usize)] {
-        let start = self.cells.partition_point(|&(other, _)| other < row);
-        let len = self.cells[start..].iter().take_while(|&&(other, _)| other == row).count();
-        &self.cells[start..start + len]
     }
 
     /// Every row has the same value.
@@ -111,7 +147,8 @@ impl Table {
         if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) {
             return None;
         }
-        let cells: Vec<(usize, usize)> = rows.iter().copied().enumerate().collect();
+        let mut cells = Cells::with_capacity(rows.len());
+        rows.iter().enumerate().for_each(|(at, &row)| cells.push(at, row));
         let rare = rare(rows.len());
         let members = Members::of(tree, &cells, rare).alike()?;
         let exact = !tree.node(node).irregular;
@@ -119,7 +156,8 @@ impl Table {
         let in_object = tree.node(node).kind == Kind::Object;
         if in_object {
             let mut facts = Facts::new(rare);
-            cells.iter().for_each(|&(at, row)| facts.add_name(at, tree.key(row)));
+            cells.iter().for_each(|(at, row)| facts.add_name(at, tree.key(row)));
+            facts.settle();
             building.push(String::from("(name)"), cells, facts, Place { is_key: true, is_list: false });
         }
         building.expand("", members, false, 0);
@@ -133,7 +171,7 @@ impl Table {
     pub(super) fn in_words(&self) -> Vec<usize> {
         let derived = self.columns.iter().filter(|column| column.derived.is_some());
         let mut cells: Vec<usize> =
-            derived.flat_map(|column| column.cells.iter().map(|&(_, cell)| cell)).collect();
+            derived.flat_map(|column| column.cells.iter().map(|(_, cell)| cell)).collect();
         cells.sort_unstable();
         cells
     }
@@ -174,17 +212,17 @@ impl Table {
         if column.cells.len() != from.cells.len() || column.distinct < 2 {
             return None;
         }
-        let (&(_, first), &(_, origin)) = (column.cells.first()?, from.cells.first()?);
+        let ((_, first), (_, origin)) = (column.cells.first()?, from.cells.first()?);
         let (text, part) = (column.text(tree, first), from.text(tree, origin));
         let at = text.rfind(part).filter(|_| part.len() >= SHORTEST_SOURCE || part == text)?;
         let (before, after) = (&text[..at], &text[at + part.len()..]);
-        let holds = |(&(row, cell), &(other, origin)): (&(usize, usize), &(usize, usize))| {
+        let holds = |((row, cell), (other, origin)): ((usize, usize), (usize, usize))| {
             let inner =
                 column.text(tree, cell).strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
             row == other && inner == Some(from.text(tree, origin))
         };
         let derived = Derived { from: source, before: before.to_owned(), after: after.to_owned() };
-        column.cells.iter().zip(&from.cells).all(holds).then_some(derived)
+        column.cells.iter().zip(from.cells.iter()).all(holds).then_some(derived)
     }
 }
 
@@ -214,7 +252,7 @@ impl<'t> Building<'_, 't> {
                 self.exact = false; // values would stand under the wrong items
                 continue;
             }
-            let all = |kind| cells.iter().all(|&(_, cell)| is_filled(tree, cell, kind));
+            let all = |kind| cells.iter().all(|(_, cell)| is_filled(tree, cell, kind));
             let deeper = depth < DEEPEST && facts.sort == Some(Sort::Nested);
             let inner =
                 (deeper && all(Kind::Object)).then(|| Members::of(tree, &cells, self.rare).alike()).flatten();
@@ -230,7 +268,7 @@ impl<'t> Building<'_, 't> {
         }
     }
 
-    fn push(&mut self, name: String, cells: Vec<(usize, usize)>, facts: Facts, place: Place) {
+    fn push(&mut self, name: String, cells: Cells, facts: Facts, place: Place) {
         let Place { is_key, is_list } = place;
         let (sort, distinct, bytes) = (facts.sort.unwrap_or(Sort::Mixed), facts.distinct(), facts.bytes);
         let rare = facts.rare_rows();
@@ -280,9 +318,9 @@ fn is_filled(tree: &Tree<'_>, node: usize, kind: Kind) -> bool {
 }
 
 /// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are alike.
-fn items<'t>(tree: &Tree<'t>, cells: &[(usize, usize)], rare: usize) -> Option<Members<'t>> {
-    let mut items = Vec::new();
-    for &(row, list) in cells {
+fn items<'t>(tree: &Tree<'t>, cells: &Cells, rare: usize) -> Option<Members<'t>> {
+    let mut items = Cells::default();
+    for (row, list) in cells.iter() {
         if tree.node(list).kind != Kind::Array {
             return None;
         }
@@ -290,10 +328,10 @@ fn items<'t>(tree: &Tree<'t>, cells: &[(usize, usize)], rare: usize) -> Option<M
             if !is_filled(tree, item, Kind::Object) {
                 return None;
             }
-            items.push((row, item));
+            items.push(row, item);
         }
     }
-    if items.is_empty() { None } else { Members::of(tree, &items, rare).alike() }
+    if items.len() == 0 { None } else { Members::of(tree, &items, rare).alike() }
 }
 
 /// The members of many objects.
@@ -309,28 +347,28 @@ struct Members<'t> {
 struct Member<'t> {
     name: &'t str,
     /// The row and place of each.
-    cells: Vec<(usize, usize)>,
+    cells: Cells,
     facts: Facts,
 }
 
 impl<'t> Members<'t> {
     /// Many objects are looked at in halves, at the same time.
-    fn of(tree: &Tree<'t>, objects: &[(usize, usize)], rare: usize) -> Self {
+    fn of(tree: &Tree<'t>, objects: &Cells, rare: usize) -> Self {
         if objects.len() < MANY {
-            return Self::part(tree, objects, rare);
+            return Self::part(tree, &objects.0, rare);
         }
-        let (first, second) = objects.split_at(objects.len() / 2);
+        let [first, second] = objects.halves();
         let further = || Self::part(tree, second, rare);
         let (further, here) = beside::both(true, further, || Self::part(tree, first, rare));
         here.join(tree, further)
     }
 
-    fn part(tree: &Tree<'t>, objects: &[(usize, usize)], rare: usize) -> Self {
+    fn part(tree: &Tree<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
         let mut exact = true;
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut by_name: Vec<Member<'t>> = Vec::new();
         let mut last_holder: Vec<usize> = Vec::new();
-        for &(row, object) in objects {
+        for (row, object) in wide(objects) {
             exact &= !tree.node(object).irregular;
             let mut expected = 0;
             for member in tree.children(object) {
@@ -340,7 +378,7 @@ impl<'t> Members<'t> {
                     Some(expected_here) if expected_here.name == key => expected,
                     _ => *places.entry(key).or_insert_with(|| {
                         let room = if by_name.len() < FEW { objects.len() } else { 0 };
-                        let cells = Vec::with_capacity(room);
+                        let cells = Cells::with_capacity(room);
                         by_name.push(Member { name: key, cells, facts: Facts::new(rare) });
                         last_holder.push(usize::MAX);
                         by_name.len() - 1
@@ -350,11 +388,12 @@ impl<'t> Members<'t> {
                 if std::mem::replace(&mut last_holder[place], object) == object {
                     exact = false; // a name that stands twice
                 } else {
-                    by_name[place].cells.push((row, member));
+                    by_name[place].cells.push(row, member);
                     by_name[place].facts.add(tree, row, member);
                 }
             }
         }
+        by_name.iter_mut().for_each(|member| member.facts.settle());
         Self { by_name, objects: objects.len(), exact }
     }
 
@@ -365,7 +404,7 @@ impl<'t> Members<'t> {
         for member in further.by_name {
             match places.get(member.name) {
                 Some(&at) => {
-                    self.by_name[at].cells.extend(member.cells);
+                    self.by_name[at].cells.0.extend(member.cells.0);
                     self.by_name[at].facts.join(tree, member.facts);
                 }
                 None => self.by_name.push(member),

@@ -5,8 +5,6 @@
 
 use std::cmp::Ordering;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scan::{Kind, Tree};
@@ -15,6 +13,8 @@ use super::scan::{Kind, Tree};
 const RARE: usize = 50;
 /// More different values than this are many; fewer may be rare ones.
 pub(super) const FEW: usize = 16;
+/// Of many values so many are remembered by where they fall: most that stand twice are found by that.
+const LATEST: usize = 1 << 10;
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,14 @@ impl Sort {
 }
 
 /// What is known of the values of a column, noted as they are met: to come back for it would be to read the text once
-/// for every column.
+/// for every column. [Settled](Facts::settle) when all are noted.
 pub(super) struct Facts {
     /// The different values, as long as they are few.
     few: Vec<Value>,
-    /// Hashes of all, where they are more; these are all that is read again when it grows.
-    seen: HashTable<u64>,
+    /// Hashes of all, where they are more, until one is found to stand twice.
+    many: Vec<u64>,
+    /// Some of them, each at its place.
+    latest: Vec<u64>,
     /// A value stood twice.
     again: bool,
     pub(super) sort: Option<Sort>,
@@ -63,12 +65,12 @@ struct Value {
 
 impl Facts {
     pub(super) fn new(rare: usize) -> Self {
-        let (few, seen) = (Vec::new(), HashTable::new());
-        Self { few, seen, again: false, sort: None, bytes: 0, extremes: None, rare }
+        let (few, many, latest) = (Vec::new(), Vec::new(), Vec::new());
+        Self { few, many, latest, again: false, sort: None, bytes: 0, extremes: None, rare }
     }
 
     pub(super) fn distinct(&self) -> usize {
-        self.few.len().max(self.seen.len())
+        self.few.len().max(self.many.len())
     }
 
     pub(super) fn rare_rows(&self) -> Vec<usize> {
@@ -120,10 +122,23 @@ impl Facts {
             self.sort = Some(self.sort.map_or(sort, |before| before.with(sort)));
         }
         self.again |= further.again;
-        if further.seen.is_empty() {
+        if further.many.is_empty() {
             further.few.iter().for_each(|value| self.note(value.hash, &value.rows));
         } else {
-            further.seen.iter().for_each(|&hash| self.note(hash, &[]));
+            further.many.iter().for_each(|&hash| self.note(hash, &[]));
+        }
+        self.settle();
+    }
+
+    /// Finds out whether one of many values stands twice: to look for each as it comes would be to jump about in
+    /// memory for every value.
+    pub(super) fn settle(&mut self) {
+        if !self.again {
+            // Halves that were sorted before only have to be merged.
+            self.many.sort();
+            let all = self.many.len();
+            self.many.dedup();
+            self.again = self.many.len() < all;
         }
     }
 
@@ -149,16 +164,15 @@ impl Facts {
             }
             return;
         }
-        if self.seen.is_empty() {
-            self.few.iter().for_each(|value| {
-                self.seen.insert_unique(value.hash, value.hash, |hash| *hash);
-            });
+        if self.many.is_empty() {
+            self.latest = vec![0; LATEST];
+            self.many = self.few.iter().map(|value| value.hash).collect();
         }
-        match self.seen.entry(hash, |other| *other == hash, |other| *other) {
-            Entry::Occupied(_) => self.again = true,
-            Entry::Vacant(free) => {
-                free.insert(hash);
-            }
+        let place = (hash >> (u64::BITS - LATEST.ilog2())) as usize;
+        if std::mem::replace(&mut self.latest[place], hash) == hash {
+            self.again = true;
+        } else {
+            self.many.push(hash);
         }
     }
 }

@@ -74,7 +74,7 @@ impl Grid {
     /// Writes the cell of `row`; the items of a list are separated by `;`.
     pub(super) fn write_cell(&self, tree: &Tree<'_>, place: usize, row: usize, out: &mut String) {
         let column = &self.table.columns[place];
-        for (index, &(_, cell)) in column.of_row(row).iter().enumerate() {
+        for (index, (_, cell)) in column.cells.of_row(row).enumerate() {
             if index > 0 {
                 out.push(';');
             }
@@ -104,7 +104,7 @@ pub(super) fn push_apart(text: &str, out: &mut String) {
 }
 
 fn counts_up(tree: &Tree<'_>, column: &Column) -> bool {
-    let number = |&(_, cell): &(usize, usize)| {
+    let number = |(_, cell): (usize, usize)| {
         let text = column.text(tree, cell);
         let whole = is_number(text.as_bytes()) && !text.contains(['.', 'e', 'E', '+']);
         (whole && (text == "0" || !text.starts_with('0'))).then(|| text.parse::<i64>().ok()).flatten()
@@ -121,23 +121,23 @@ fn standing_out(tree: &Tree<'_>, table: &Table, place: usize) -> Vec<(usize, f32
     }
     let rare = rare(rows);
     if column.cells.len() <= rare {
-        return column.cells.iter().map(|&(row, _)| (row, 2.0)).collect();
+        return column.cells.iter().map(|(row, _)| (row, 2.0)).collect();
     }
     if matches!(column.sort, Sort::Mixed | Sort::Nested) {
         let kind = |cell: usize| tree.node(cell).kind;
-        let of = |wanted: Kind| column.cells.iter().filter(|&&(_, cell)| kind(cell) == wanted).count();
+        let of = |wanted: Kind| column.cells.iter().filter(|&(_, cell)| kind(cell) == wanted).count();
         let kinds = [Kind::Object, Kind::Array, Kind::Text, Kind::Number, Kind::Word];
         let rare_kinds: Vec<Kind> =
             kinds.into_iter().filter(|&kind| (1..=rare).contains(&of(kind))).collect();
-        let cells = column.cells.iter().filter(|&&(_, cell)| rare_kinds.contains(&kind(cell)));
-        return cells.map(|&(row, _)| (row, 3.0)).collect();
+        let cells = column.cells.iter().filter(|&(_, cell)| rare_kinds.contains(&kind(cell)));
+        return cells.map(|(row, _)| (row, 3.0)).collect();
     }
     if column.distinct > 1 && column.distinct <= FEW {
         return column.rare.iter().map(|&row| (row, 2.0)).collect();
     }
     match column.extremes.filter(|_| column.distinct >= FEWEST_NUMBERS) {
         Some((low, high)) => {
-            column.cells.iter().filter(|&&(_, c)| c == low || c == high).map(|&(r, _)| (r, 1.0)).collect()
+            column.cells.iter().filter(|&(_, c)| c == low || c == high).map(|(r, _)| (r, 1.0)).collect()
         }
         None => Vec::new(),
     }

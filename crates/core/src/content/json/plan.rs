@@ -290,7 +290,7 @@ impl Planner<'_> {
                 continue;
             }
             let mut text = format!("{}=", self.columns()[place].name);
-            let Some(&(_, cell)) = self.columns()[place].of_row(row).first() else { continue };
+            let Some((_, cell)) = self.columns()[place].cells.of_row(row).next() else { continue };
             write_value(self.view.tree, &self.columns()[place], cell, &mut text);
             match rows.last_mut() {
                 Some((sum, last, notes)) if *last == row => {
@@ -348,7 +348,7 @@ impl Planner<'_> {
             }
             None => {
                 let mut text = format!("{}=", column.name);
-                if let Some(&(_, cell)) = column.cells.first() {
+                if let Some((_, cell)) = column.cells.first() {
                     push_apart(write::scalar(self.view.tree, cell), &mut text);
                 }
                 text
@@ -359,7 +359,7 @@ impl Planner<'_> {
     /// The name of a column with what its values are.
     fn described(&self, place: usize) -> String {
         let column = &self.columns()[place];
-        let kind = column.cells.first().map(|&(_, cell)| self.view.tree.node(cell).kind);
+        let kind = column.cells.first().map(|(_, cell)| self.view.tree.node(cell).kind);
         match (column.sort, column.extremes) {
             (Sort::Number, Some((low, high))) => {
                 format!("{} {} to {}", column.name, self.view.tree.raw(low), self.view.tree.raw(high))
