@@ -3,6 +3,7 @@
 
 use hashbrown::HashMap;
 
+use crate::content::pins::reports_failure;
 use crate::hash::ContentHash;
 use crate::message::Role;
 use crate::pack::{Asked, Call, Entry, Fate};
@@ -57,7 +58,8 @@ pub struct Item<'a> {
     pub calls: &'a [Call<'a>],
     /// The id of the call that this result answers.
     pub result_of: Option<&'a str>,
-    /// The result reports a failure.
+    /// The request says that the result reports a failure; what [begins like a report](reports_failure) is taken for
+    /// one in any case.
     pub is_error: bool,
     /// Whether it may be condensed (R3-4.28).
     pub summarizable: bool,
@@ -148,7 +150,7 @@ fn fate(item: &Item<'_>, asked: Option<&Asked<'_>>, settings: &Settings) -> Fate
         Role::Tool => {
             let opted_out = asked.is_some_and(|asked| settings.opts_out(asked.call.name));
             if item.summarizable && !item.rehydrated && !opted_out {
-                Fate::Result { is_error: item.is_error }
+                Fate::Result { is_error: item.is_error || reports_failure(item.text) }
             } else {
                 Fate::Kept
             }

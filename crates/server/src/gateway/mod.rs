@@ -1,6 +1,7 @@
 //! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of things; what a format
 //! looks like is `wire`'s business, what stands in the window the policy's.
 
+mod attached;
 mod bill;
 pub mod cache;
 mod describe;

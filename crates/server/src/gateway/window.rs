@@ -12,6 +12,7 @@ use larder_core::policy::{
 use larder_core::tokens::Counter;
 
 use crate::exchange::Exchange;
+use crate::gateway::attached;
 use crate::gateway::describe::{Forms, describe, offers};
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger::micros;
@@ -199,9 +200,11 @@ impl Bench<'_> {
             .opaque
             .iter()
             .map(|opaque| match opaque.kind {
-                Kind::Image => framing.per_image,
-                // A page of a document is shown as a picture and as text; its size is not known here.
-                Kind::File | Kind::Audio => framing.per_image.max(opaque.raw.len() / BYTES_PER_FILE_TOKEN),
+                Kind::Image | Kind::Audio => attached::tokens(opaque.kind, opaque.raw, framing),
+                // Its pages are counted once.
+                Kind::File => self.remembered(ContentHash::of(opaque.raw.as_bytes()), || {
+                    attached::tokens(opaque.kind, opaque.raw, framing)
+                }),
                 Kind::Reasoning | Kind::Other => self.counter.count(opaque.raw),
             })
             .sum();
@@ -252,9 +255,6 @@ impl Bench<'_> {
 /// Results from this size on are not counted to the last token where they are replaced in any case: reports then say
 /// about how large they were.
 const SAMPLED: usize = 256 << 10;
-
-/// Bytes of an attached file for which one token is charged at least.
-const BYTES_PER_FILE_TOKEN: usize = 16;
 
 fn calls<'r>(item: &'r wire::Item<'_>) -> Vec<Call<'r>> {
     let call = |call: &'r wire::Call<'_>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };

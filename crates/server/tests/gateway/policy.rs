@@ -167,3 +167,17 @@ async fn a_transcript_holds_each_message_as_it_came_and_as_it_was_sent() {
     assert!(lines[0].sent.is_none());
     assert_eq!(raw(4)["choices"][0]["message"]["content"], "line 321");
 }
+
+#[tokio::test]
+async fn what_reports_a_failure_stands_whole_though_its_format_has_no_word_for_it() {
+    let gateway = Gateway::new([said("ok"), said("ok")]).await;
+    let lines = |first: &str| {
+        let frames = (0..14).map(|at| format!("  File \"step_{at}.py\", line {}, in run\n", at * 31 + 7));
+        format!("{first}\n{}KeyError: 'granary'\n", frames.collect::<String>())
+    };
+    let failed = after_tool(&lines("Traceback (most recent call last):"));
+    gateway.chat(&failed).await;
+    assert_eq!(gateway.last_sent()["messages"][3], failed["messages"][3]);
+    gateway.chat(&after_tool(&lines("These are the frames:"))).await;
+    assert!(!pointers(&gateway, &result(&gateway.last_sent(), 3)).is_empty());
+}

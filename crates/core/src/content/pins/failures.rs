@@ -31,6 +31,22 @@ static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern")
 });
 
+#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
+static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"^\s*(?:\{\s*"errors?"\s*:\s*(?:"[^"]|[{1-9t]|\[\s*[^\]\s])"#,
+        r"|[\[(<*]*(?:[\w.]*(?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION",
+        r"|[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|Traceback)\b)",
+    ))
+    .expect("a constant pattern")
+});
+
+/// Whether the first word of `text`, or its first name where it is JSON, says that it reports a failure. Some wire
+/// formats have no other way to say so.
+pub fn reports_failure(text: &str) -> bool {
+    BEGINS.is_match(text)
+}
+
 /// The lines of `text` that report an error, without the blanks around them.
 pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<Span> {
     let pattern: &Regex = if sense == ErrorSense::Strict { &STRICT } else { &LOOSE };

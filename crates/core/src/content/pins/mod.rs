@@ -11,6 +11,7 @@ mod numbers;
 use std::ops::Range;
 
 use self::failures::error_lines;
+pub use self::failures::reports_failure;
 use self::names::{is_email, is_path, url_start};
 use self::numbers::classify_number;
 

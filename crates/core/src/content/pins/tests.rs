@@ -82,3 +82,31 @@ fn hostile_runs_are_scanned_in_linear_time_without_panic() {
         );
     }
 }
+
+#[test]
+fn what_begins_like_a_report_of_failure_is_one() {
+    let reports = [
+        "Error: no such table: users",
+        "  \nTraceback (most recent call last):\n  File \"a.py\", line 3",
+        "ValueError: 3 is not a colour",
+        "[ERROR] cannot connect",
+        "java.lang.IllegalStateException: closed",
+        "fatal: not a git repository",
+        r#"{"error": {"code": 404}}"#,
+        r#"{ "errors": [{"path": "a"}] }"#,
+        r#"{"error":true,"reason":"late"}"#,
+    ];
+    reports.iter().for_each(|text| assert!(reports_failure(text), "{text}"));
+    let others = [
+        "",
+        "No errors found.",
+        "src/a.rs:12: return Err(ValueError)",
+        "errors_of_the_past.txt",
+        r#"{"error": null, "rows": []}"#,
+        r#"{"error": "", "rows": []}"#,
+        r#"{"errors": [], "rows": []}"#,
+        r#"{"rows": [{"error": 1}]}"#,
+        "Failure is a good teacher",
+    ];
+    others.iter().for_each(|text| assert!(!reports_failure(text), "{text}"));
+}
