@@ -175,3 +175,15 @@ fn edits_that_overlap_or_leave_the_text_are_refused() {
     let twice = vec![Edit::insert(1, "a"), Edit::replace(1..2, "c"), Edit::insert(1, "b")];
     assert_eq!(apply(text, twice).unwrap(), "[abc,2,é]");
 }
+
+#[test]
+fn a_request_has_no_more_values_than_their_places_may_take() {
+    // The array is a value too.
+    let numbers = |count: usize| format!("[{}0]", "0,".repeat(count - 2));
+    assert!(Document::parse_request(&numbers(MAX_VALUES)).is_ok());
+    let more = numbers(MAX_VALUES + 1);
+    let error = Document::parse_request(&more).unwrap_err();
+    assert!(error.to_string().contains("more than 2,097,152 values"), "{error}");
+    assert_eq!(error.at, more.len() - 1, "after the first that is too many");
+    assert!(Document::parse(&more).is_ok(), "replies may be larger");
+}
