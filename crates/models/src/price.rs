@@ -142,6 +142,12 @@ impl Prices {
         (input > 0).then(|| cached as f64 / input as f64)
     }
 
+    /// What so many tokens cost at most, whatever they are.
+    pub fn most(&self, tokens: u64) -> Usd {
+        let kinds = [self.input, self.cached_input, self.cache_write, self.output];
+        kinds.map(|price| price.of(tokens)).into_iter().max().unwrap_or_default()
+    }
+
     /// What a call with this usage costs.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let uncached = usage.input.saturating_sub(usage.cached_input).saturating_sub(usage.cache_write);

@@ -10,6 +10,7 @@ mod evidence;
 mod explain;
 mod meter;
 mod outcome;
+mod reach;
 mod record;
 
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+pub use self::reach::Reach;
 use self::record::Uncounted;
 use crate::condensing::Allowance;
 use crate::engine::Engine;

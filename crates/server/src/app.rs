@@ -85,7 +85,7 @@ pub struct App {
     pub(crate) shelf: Shelf,
     /// Writes what requests leave behind.
     pub(crate) recorder: Recorder,
-    /// Requests at once.
+    /// Requests at once, and room for their bodies.
     pub(crate) places: Places,
     load: Box<Load>,
     current: RwLock<Arc<Snapshot>>,
@@ -128,7 +128,7 @@ impl App {
             stop,
             shelf: Shelf::default(),
             recorder: Recorder::start(store.clone())?,
-            places: Places::new(gateway.max_requests),
+            places: Places::new(gateway.max_requests, gateway.max_body_bytes),
             current: RwLock::new(Arc::new(snapshot)),
             refused: RwLock::default(),
             load,

@@ -11,7 +11,7 @@ mod slow;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
@@ -72,6 +72,15 @@ pub enum AuthError {
     /// A page of another site is behind the request.
     #[error("a web page of another site may not call with this sign-in; programs send a key instead")]
     Foreign,
+    /// A budget in money cannot be kept where nothing has a price.
+    #[error(
+        "the key has a budget in money, and the model `{model}` has no price here: give it `prices` in a table \
+         [models.NAME] of larder.toml, or use a key with a budget in tokens"
+    )]
+    Unpriced {
+        /// Which.
+        model: String,
+    },
     /// The budget of the key does not cover the request.
     #[error("{}", charge::describe(.0))]
     OverLimit(Box<Shortage>),
@@ -94,7 +103,7 @@ impl AuthError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Unknown | Self::Revoked { .. } => StatusCode::UNAUTHORIZED,
-            Self::NotLocal | Self::Foreign => StatusCode::FORBIDDEN,
+            Self::NotLocal | Self::Foreign | Self::Unpriced { .. } => StatusCode::FORBIDDEN,
             Self::OverLimit(_) | Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Hashing(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -136,13 +145,15 @@ pub struct Auth {
     passed: Mutex<BTreeMap<KeyId, (String, blake3::Hash)>>,
     /// Where keys are checked that have not passed.
     slow: Slow,
+    /// What calls under way hold.
+    open: Arc<charge::Open>,
 }
 
 impl Auth {
     /// The door of a store. Fails only if the system gives no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
         let fast = store.random()?;
-        Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default() })
+        Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
     }
 
     /// Who sends this request. Blocks: some 20 ms of computing the first time a key is seen, one look into the store

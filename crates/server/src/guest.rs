@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt as _;
+use larder::executor::Reach;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
 use crate::app::App;
-use crate::auth::{Caller, Held};
+use crate::auth::{AuthError, Caller, Held};
 use crate::gateway::{self, Fault};
+use crate::limits::read_body;
 use crate::mcp::{Guest, GuestOf, HttpOptions, Purse, Reserved, Roots};
 use crate::wire::Format;
 
@@ -38,6 +46,31 @@ pub fn options(app: &App) -> HttpOptions {
     }
 }
 
+/// Gives a message of a client a place among the requests at once, and its body room, until it is answered. A stream on
+/// which a client only listens takes none.
+pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let refused = |fault: Fault| gateway::error(Format::Chat, &fault);
+    let Some(place) = app.places.take() else { return refused(Fault::busy()) };
+    let (current, mut room) = (app.current(), app.places.room());
+    let (parts, body) = request.into_parts();
+    let gateway = &current.gateway;
+    let body = match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
+        Ok(body) => body,
+        Err(fault) => return refused(fault.into()),
+    };
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    // An answer may be a stream, which ends when the call does.
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _until_the_end = (&place, &room);
+            frame
+        }))
+    })
+}
+
 /// The budget of a caller's key.
 struct KeyPurse {
     app: Arc<App>,
@@ -45,9 +78,14 @@ struct KeyPurse {
 }
 
 impl Purse for KeyPurse {
-    fn reserve(&self, tokens: u64) -> Result<Box<dyn Reserved>, String> {
-        let held = self.app.auth.reserve(&self.caller, tokens, Usd::default());
-        held.map(|held| Box::new(OfKey(held)) as Box<dyn Reserved>).map_err(|error| error.to_string())
+    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
+        match self.app.auth.reserve_for(&self.caller, tokens, reach) {
+            Ok(held) => Ok(Box::new(OfKey(held))),
+            Err(error @ AuthError::OverLimit(_)) => {
+                Err(format!("{error}; with a smaller `max_tokens` it may take less"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 

@@ -15,6 +15,9 @@ pub use literal::{decode, encode, encoded};
 /// Containers within containers that a text may have. Providers allow fewer; a reader that recurses further on may need
 /// stack for each.
 pub const MAX_DEPTH: usize = 512;
+/// Values that a request may have, names of members among them: the list of their places then takes no more than 32 MiB.
+/// A request of 300,000 tokens as numbers, which is what providers take, has a seventh of that.
+pub const MAX_VALUES: usize = 1 << 21;
 
 /// A text that is no JSON, with the place at which it stops being any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +84,18 @@ impl<'t> Document<'t> {
     /// # Errors
     /// With the place, where the grammar is left or containers are nested deeper than [`MAX_DEPTH`].
     pub fn parse(text: &'t str) -> Result<Self, JsonError> {
+        Self::parse_up_to(text, usize::MAX)
+    }
+
+    /// Reads a text that anybody may have sent.
+    ///
+    /// # Errors
+    /// As [`Document::parse`], and where it has more than [`MAX_VALUES`] values.
+    pub fn parse_request(text: &'t str) -> Result<Self, JsonError> {
+        Self::parse_up_to(text, MAX_VALUES)
+    }
+
+    fn parse_up_to(text: &'t str, most: usize) -> Result<Self, JsonError> {
         let fail = |(at, what): Fault| {
             let before = &text.as_bytes()[..at.min(text.len())];
             let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -90,8 +105,8 @@ impl<'t> Document<'t> {
         if u32::try_from(text.len()).is_err() {
             return Err(fail((0, "more than 4 GiB")));
         }
-        let mut scan =
-            Scan { bytes: text.as_bytes(), at: 0, nodes: Vec::with_capacity(text.len() / 64 + 16) };
+        let nodes = Vec::with_capacity(text.len() / 64 + 16);
+        let mut scan = Scan { bytes: text.as_bytes(), at: 0, nodes, most };
         scan.run().map_err(fail)?;
         Ok(Self { text, nodes: scan.nodes })
     }
@@ -214,6 +229,8 @@ struct Scan<'t> {
     bytes: &'t [u8],
     at: usize,
     nodes: Vec<Node>,
+    /// Values that there may be.
+    most: usize,
 }
 
 impl Scan<'_> {
@@ -222,6 +239,9 @@ impl Scan<'_> {
         let mut next = Next::Value;
         loop {
             self.skip_blanks();
+            if self.nodes.len() > self.most {
+                return Err((self.at, "more than 2,097,152 values"));
+            }
             let Some(&byte) = self.bytes.get(self.at) else {
                 return if next == Next::Nothing {
                     Ok(())

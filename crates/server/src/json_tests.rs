@@ -186,4 +186,14 @@ fn a_large_literal_is_read_in_halves_as_others_read_it_whole() {
     // Nowhere can it be cut.
     let literal = format!("\"{}\"", r"\n".repeat(200_000));
     assert!(decode(&literal) == "\n".repeat(200_000));
+
+fn a_request_has_no_more_values_than_their_places_may_take() {
+    // The array is a value too.
+    let numbers = |count: usize| format!("[{}0]", "0,".repeat(count - 2));
+    assert!(Document::parse_request(&numbers(MAX_VALUES)).is_ok());
+    let more = numbers(MAX_VALUES + 1);
+    let error = Document::parse_request(&more).unwrap_err();
+    assert!(error.to_string().contains("more than 2,097,152 values"), "{error}");
+    assert_eq!(error.at, more.len() - 1, "after the first that is too many");
+    assert!(Document::parse(&more).is_ok(), "replies may be larger");
 }

@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
-use http_body_util::LengthLimitError;
+use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes of bodies under way at once, at least …
+const LEAST_ROOM: usize = 256 << 20;
+/// … and as many of the largest bodies.
+const LARGEST_BODIES: usize = 8;
 
 /// Why a body was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,41 +30,141 @@ pub enum BodyFault {
         /// The limit.
         after: Duration,
     },
+    /// The bodies of other requests take all the room there is.
+    #[error("the bodies of other requests take all the room there is; come again in a moment")]
+    Full,
     /// The client broke off.
     #[error("the body broke off")]
     Broken,
 }
 
-/// Reads a body of at most `limit` bytes within `time`. A body that comes in one piece is not copied.
+/// Reads a body of at most `limit` bytes within `time`, as long as there is room for what has come of it. A body that
+/// comes in one piece is not copied.
 ///
 /// # Errors
 /// Any [`BodyFault`].
-pub async fn read_body(body: Body, limit: usize, time: Duration) -> Result<Bytes, BodyFault> {
+pub async fn read_body(
+    body: Body,
+    limit: usize,
+    time: Duration,
+    room: &mut Room,
+) -> Result<Bytes, BodyFault> {
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > limit) {
         return Err(BodyFault::TooLarge { limit });
     }
-    match tokio::time::timeout(time, axum::body::to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => Err(match error.into_inner().is::<LengthLimitError>() {
-            true => BodyFault::TooLarge { limit },
-            false => BodyFault::Broken,
-        }),
-        Err(_) => Err(BodyFault::Slow { after: time }),
-    }
+    let read = tokio::time::timeout(time, collect(body, limit, room)).await;
+    read.unwrap_or(Err(BodyFault::Slow { after: time }))
 }
 
-/// Places for requests at once.
+async fn collect(mut body: Body, limit: usize, room: &mut Room) -> Result<Bytes, BodyFault> {
+    let (mut first, mut whole) = (Bytes::new(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| BodyFault::Broken)?.into_data() else { continue };
+        let bytes = first.len().max(whole.len()).saturating_add(piece.len());
+        if bytes > limit {
+            return Err(BodyFault::TooLarge { limit });
+        }
+        if !room.grow(bytes) {
+            return Err(BodyFault::Full);
+        }
+        if first.is_empty() {
+            first = piece;
+            continue;
+        }
+        // Pieces are put together as they come: each of them may hold on to far more than it says.
+        if whole.is_empty() {
+            whole.extend_from_slice(&first);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    if whole.is_empty() {
+        return Ok(first);
+    }
+    whole.shrink_to_fit();
+    Ok(whole.into())
+}
+
+/// Lets a client go on sending a body that nobody will look at, so that it hears what is said; not for long.
+pub async fn drain(mut body: Body, most: usize, time: Duration) {
+    let reading = async {
+        let mut left = most;
+        while let Some(Ok(frame)) = body.frame().await {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(bytes) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(time, reading).await;
+}
+
+/// Places for requests at once, and room for the bytes of their bodies.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<Semaphore>);
+pub struct Places {
+    requests: Arc<Semaphore>,
+    /// In KiB.
+    room: Arc<Semaphore>,
+    most_kib: u32,
+}
 
 impl Places {
-    /// So many.
-    pub fn new(count: usize) -> Self {
-        Self(Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS))))
+    /// So many, for bodies of at most so many bytes.
+    pub fn new(count: usize, max_body: usize) -> Self {
+        Self::with_room(count, LEAST_ROOM.max(max_body.saturating_mul(LARGEST_BODIES)))
+    }
+
+    fn with_room(count: usize, bytes: usize) -> Self {
+        let most_kib = kib(bytes);
+        Self {
+            requests: Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS))),
+            room: Arc::new(Semaphore::new(usize::try_from(most_kib).unwrap_or(Semaphore::MAX_PERMITS))),
+            most_kib,
+        }
     }
 
     /// A place, held until it is dropped; `None` when all are taken.
     pub fn take(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).try_acquire_owned().ok()
+        Arc::clone(&self.requests).try_acquire_owned().ok()
+    }
+
+    /// Room for the body of one request, which takes none yet.
+    pub fn room(&self) -> Room {
+        Room { places: self.clone(), held: None }
     }
 }
+
+/// Room for the bytes of one body, held until it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    places: Places,
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    /// Makes it large enough for so many bytes; `false` when others take what it needs. A body larger than all the room
+    /// there is, which a setting may allow later on, needs all of it.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let held = self.held.as_ref().map_or(0, |held| u32::try_from(held.num_permits()).unwrap_or(u32::MAX));
+        let more = kib(bytes).min(self.places.most_kib).saturating_sub(held);
+        if more == 0 {
+            return true;
+        }
+        let Ok(more) = Arc::clone(&self.places.room).try_acquire_many_owned(more) else { return false };
+        match &mut self.held {
+            Some(held) => held.merge(more),
+            none => *none = Some(more),
+        }
+        true
+    }
+}
+
+/// Whole KiB, no fewer than the bytes need.
+fn kib(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{Method, StatusCode};
@@ -16,17 +17,22 @@ use crate::app::App;
 use crate::auth::{AuthError, Caller};
 use crate::desk::Shared;
 use crate::gateway::{self, Fault};
+use crate::limits::read_body;
 use crate::wire::Format;
 use crate::{api, dashboard, guest, mcp};
 
 /// Everything that the gateway serves.
 pub fn router(app: &Arc<App>) -> Router {
     let desk: Shared = Arc::clone(app) as Shared;
+    let messages = mcp::router(guest::options(app), guest::read(app))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guest::admit));
+    let looked_at = api::router(Arc::clone(&desk))
+        .merge(dashboard::router(Arc::clone(&desk)))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), with_room));
     let behind_keys = Router::new()
         .merge(gateway::router().with_state(Arc::clone(app)))
-        .merge(api::router(Arc::clone(&desk)))
-        .merge(dashboard::router(Arc::clone(&desk)))
-        .merge(mcp::router(guest::options(app), guest::read(app)))
+        .merge(looked_at)
+        .merge(messages)
         .layer(middleware::from_fn_with_state(Arc::clone(app), authenticate));
     Router::new()
         .route("/healthz", get(|| async { "ok" }))
@@ -65,6 +71,23 @@ async fn authenticate(
         }
         Ok(Err(error)) => refused(&app, &request, &error),
         Err(error) => gateway::error(Format::Chat, &Fault::bug(&error.to_string())),
+    }
+}
+
+/// Reads the body of a request as far as there is room for it, which is held until the head of the answer is ready.
+async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let (current, mut room) = (app.current(), app.places.room());
+    let (parts, body) = request.into_parts();
+    let gateway = &current.gateway;
+    match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
+        Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(fault) => {
+            let fault = Fault::from(fault);
+            api::Problem::new(fault.status, fault.message).into_response()
+        }
     }
 }
 

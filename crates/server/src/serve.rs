@@ -25,6 +25,9 @@ use crate::reload::{self, Watched};
 /// Pause after a connection could not be accepted, as when the process has no file handles left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How often reservations are renewed; a third of the time in which they expire.
+const RENEWAL: Duration = Duration::from_mins(5);
+
 /// How long clients may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -51,12 +54,14 @@ pub async fn run(
     let gateway = app.current().gateway.clone();
     let pace = Pace { header: gateway.header_timeout, write: gateway.write_timeout, drain: gateway.drain };
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
+    let renewing = tokio::spawn(renew(Arc::clone(&app)));
     let router = crate::routes::router(&app);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
     asked.await;
     app.telemetry.close();
     app.stop.cancel();
     let left = serving.await.unwrap_or_default();
+    renewing.abort();
     let _ = watching.await;
     let finished = tokio::task::spawn_blocking(move || {
         app.recorder.finish();
@@ -64,6 +69,18 @@ pub async fn run(
     });
     let _ = finished.await;
     left
+}
+
+/// Keeps what requests under way hold of budgets from expiring.
+async fn renew(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(RENEWAL).await;
+        let app = Arc::clone(&app);
+        let renewed = tokio::task::spawn_blocking(move || app.auth.renew()).await;
+        if let Ok(Err(error)) = renewed {
+            tracing::warn!(%error, "what requests under way hold of budgets may expire before they end");
+        }
+    }
 }
 
 /// Serves `router` until `stop` is cancelled, then takes no new connection and gives requests under way the time to

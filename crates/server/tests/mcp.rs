@@ -5,6 +5,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
+use larder::executor::Reach;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_server::mcp::{Guest, Purse, Reserved};
@@ -282,12 +283,12 @@ struct Counting {
 struct Held(Arc<Mutex<Vec<String>>>);
 
 impl Purse for Counting {
-    fn reserve(&self, tokens: u64) -> Result<Box<dyn Reserved>, String> {
+    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
         let left = *self.left.lock().unwrap();
         if tokens > left {
             return Err(format!("{left} tokens are left today"));
         }
-        self.said.lock().unwrap().push(format!("reserved {tokens}"));
+        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.most(tokens)));
         Ok(Box::new(Held(Arc::clone(&self.said))))
     }
 }
@@ -311,9 +312,9 @@ async fn asking_is_paid_for_from_the_callers_budget() {
     client.call("ask", json!({"question": "Who?", "max_tokens": 40_000})).await;
     client.fails("ask", json!({"question": "Who?", "max_tokens": 10})).await;
     let said = purse.said.lock().unwrap().clone();
-    assert_eq!(said[0], "reserved 40000");
+    assert_eq!(said[0], "reserved 40000 at 0.08", "as if all of them were of the dearest kind");
     assert!(said[1].starts_with("used 10 + ") && said[1].contains("Some("), "{said:?}");
-    assert_eq!(said[2..], ["reserved 10", "used 0 + 0 at None"]);
+    assert_eq!(said[2..], ["reserved 10 at 0.00002", "used 0 + 0 at None"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

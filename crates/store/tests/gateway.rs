@@ -22,6 +22,7 @@ fn contract(open: Factory) {
     keys_open_until_they_are_revoked(open);
     budgets_hold_to_the_last_token(open);
     what_nobody_settles_expires(open);
+    what_is_renewed_stays_held(open);
     a_budget_is_whole_again_at_midnight(open);
     sign_ins_end_with_their_time_or_their_key(open);
     exchanges_are_listed_newest_first_and_filtered(open);
@@ -170,6 +171,22 @@ fn what_nobody_settles_expires(open: Factory) {
     assert_eq!((today.used.tokens, today.held.tokens), (30, 70));
     open(&home).store().settle(&next, Spend::default()).unwrap();
     drop(hold(open(&home).store(), &key, spend(70, 0)));
+}
+
+fn what_is_renewed_stays_held(open: Factory) {
+    let home = Home::new();
+    let key = add_key(&open(&home), tokens(100));
+    let (start, lifetime) = (home.store.now().as_millis(), RESERVATION_LIFETIME.as_millis() as u64);
+    let (long, lost) =
+        (hold(open(&home).store(), &key, spend(60, 0)), hold(open(&home).store(), &key, spend(40, 0)));
+    home.clock.set(start + lifetime - 1);
+    open(&home).store().renew(&[long.id()]).unwrap();
+    home.clock.set(start + 2 * lifetime - 2);
+    assert_eq!(open(&home).store().key_day(&key).unwrap().held.tokens, 60);
+    refuse(open(&home).store(), &key, spend(41, 0));
+    // Asking has cleared out the other one, which nothing brings back.
+    open(&home).store().renew(&[long.id(), lost.id()]).unwrap();
+    assert_eq!(open(&home).store().key_day(&key).unwrap().held.tokens, 60);
 }
 
 fn a_budget_is_whole_again_at_midnight(open: Factory) {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::passages::{Finding, Passages, Place};
 use super::{Planner, Question, Search, run_input};
 use crate::engine::Engine;
-use crate::executor::{Observer, Purpose};
+use crate::executor::{Observer, Purpose, Reach};
 
 /// The recipe that plans.
 const PLAN_RECIPE: &str = "ask/plan";
@@ -64,6 +64,23 @@ struct State<'a> {
 }
 
 impl Engine {
+    /// Every model that answering a question may ask. It asks none where its recipe is not there.
+    pub fn reach_of(&self, question: &Question<'_>) -> Reach {
+        let planning = self.is_planned_by_model(question).then_some(PLAN_RECIPE);
+        let mut reach = Reach::default();
+        for name in planning.into_iter().chain([question.recipe]) {
+            if let Ok(recipe) = self.own_or_shipped(name) {
+                reach.join(self.reach(recipe, None));
+            }
+        }
+        reach
+    }
+
+    fn is_planned_by_model(&self, question: &Question<'_>) -> bool {
+        let able = || self.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
+        question.planner == Planner::Model || question.planner == Planner::Auto && able()
+    }
+
     /// What was found by rule, and before it what a model adds, if one is to plan.
     pub(super) async fn planned(
         &self,
@@ -74,9 +91,7 @@ impl Engine {
         search: &mut Search,
         observer: &dyn Observer,
     ) -> Vec<Finding> {
-        let able = self.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
-        let by_model = question.planner == Planner::Model || question.planner == Planner::Auto && able;
-        if !by_model {
+        if !self.is_planned_by_model(question) {
             return found;
         }
         let plan = match self.own_or_shipped(PLAN_RECIPE) {

@@ -108,6 +108,13 @@ pub enum RunError {
     Store(#[from] StoreError),
 }
 
+impl RunError {
+    /// Whether the call that failed may have been carried out, and be billed, all the same.
+    pub const fn may_be_billed(&self) -> bool {
+        matches!(self, Self::Model { source: ModelError::Timeout { .. }, .. })
+    }
+}
+
 fn hint(error: &RecipeError) -> String {
     if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
 }

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use larder_core::document::TurnStatus;
+use larder_core::recipe::Mode;
 use larder_models::price::Usd;
 use larder_store::{Documents, Store, StoreError};
 
-use super::{TurnError, TurnLimits, TurnOutcome, Turns};
+use super::{TurnError, TurnLimits, TurnOutcome, Turns, summarize};
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::executor::{Meter, Observer};
+use crate::executor::{Meter, Observer, Reach};
 use crate::tools::{Confirm, ToolBox, ToolError};
 
 /// Why turns cannot be run.
@@ -73,6 +74,37 @@ impl TurnHost {
 }
 
 impl Turns {
+    /// Every model that a turn may ask: those of all layers, and the one that makes vectors.
+    pub fn reach(&self) -> Reach {
+        let table = self.engine.models.table();
+        let mut reach = self.reach_of_vectors();
+        for (layer, _) in table.layers() {
+            for mode in [None, Some(Mode::Code)] {
+                reach.add_layer(table, layer, mode);
+            }
+        }
+        reach
+    }
+
+    /// Every model that [`conclude`](Self::conclude) may ask.
+    pub fn reach_of_conclusion(&self) -> Reach {
+        let mut reach = self.reach_of_vectors();
+        for mode in [Mode::Chat, Mode::Code] {
+            if let Ok(recipe) = self.engine.find(summarize::RECIPE, Some(mode)) {
+                reach.join(self.engine.reach(recipe, Some(mode)));
+            }
+        }
+        reach
+    }
+
+    fn reach_of_vectors(&self) -> Reach {
+        let mut reach = Reach::default();
+        if let Some(name) = &self.embedding {
+            reach.add(self.engine.models.table(), name);
+        }
+        reach
+    }
+
     /// Has a turn summarized that was answered (C5), and makes the vectors that it and the newest turns before it lack.
     /// Once a turn has reached a ceiling nothing more is spent on it, and the beginning of its answer stands for it.
     /// `observer` is told what all of it takes. That vectors cannot be made is only logged: the next turn makes them.

@@ -13,7 +13,8 @@ use super::{TurnError, Turns};
 use crate::executor::Observer;
 use crate::inputs::{Document, RunInput};
 
-const RECIPE: &str = "pipeline/phase7_summarizer";
+/// The recipe that summarizes.
+pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
 
 impl Turns {
     /// Has a committed turn summarized and writes the summary into its `metadata.json`; gives the summary. `observer`

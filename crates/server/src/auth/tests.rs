@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::HeaderName;
 use larder_models::price::Usd;
-use larder_store::{Clock, StoreOptions};
+use larder_store::{Clock, RESERVATION_LIFETIME, StoreOptions};
 
 use super::*;
 
@@ -394,4 +394,22 @@ fn what_cannot_be_settled_counts_whole() {
     assert!(held.settle(10, Usd::default()).is_err());
     let today = door.other().key_day(key.id()).unwrap();
     assert_eq!((today.used.tokens, today.held.tokens), (60, 0));
+}
+
+#[test]
+fn what_a_call_under_way_holds_does_not_expire() {
+    let door = Door::new();
+    let key = door.key("ada", KeyLimits { tokens_per_day: Some(100), picos_per_day: None });
+    let caller = door.get(&[("x-api-key", key.reveal())]).unwrap();
+    let lifetime = RESERVATION_LIFETIME.as_millis() as u64;
+    let held = door.auth.reserve(&caller, 60, Usd::default()).unwrap();
+    for periods in 1..4 {
+        door.clock.0.store(START + periods * (lifetime - 1), Ordering::Relaxed);
+        door.auth.renew().unwrap();
+    }
+    assert!(matches!(door.auth.reserve(&caller, 41, Usd::default()), Err(AuthError::OverLimit(_))));
+    held.settle(10, Usd::default()).unwrap();
+    assert!(lock(&door.auth.open).is_empty(), "nothing is left to be renewed");
+    drop(door.auth.reserve(&caller, 90, Usd::default()).unwrap());
+    assert!(lock(&door.auth.open).is_empty());
 }

@@ -76,7 +76,7 @@ impl Fake {
             courses: Arc::new(Courses::new(stop.clone())),
             stop,
             model: Arc::new(ScriptedModel::new(acts)),
-            places: Places::new(4),
+            places: Places::new(4, 1 << 20),
             telemetry: Telemetry::new(NOW, None),
             auth: Auth::new(store.clone()).unwrap(),
             project: Arc::new(Project::builtin(&Counter::cl100k())),

@@ -87,16 +87,6 @@ impl Fault {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", Outcome::Failed, words)
     }
 
-    /// A budget in money cannot be kept where nothing has a price.
-    pub fn unpriced(model: &str) -> Self {
-        let model = crate::exchange::cut_name(model);
-        let message = format!(
-            "the key has a budget in money, and the model `{model}` has no price here: give it `prices` in a table \
-             [models.NAME] of larder.toml, or use a key with a budget in tokens"
-        );
-        Self::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, message)
-    }
-
     /// Too many requests at once.
     pub fn busy() -> Self {
         let message =
@@ -152,6 +142,16 @@ impl Fault {
         Self { retry_after, ..Self::new(status, class, outcome, error.to_string()) }
     }
 
+    /// What a prompt leaves out could not be stored.
+    pub fn not_kept(error: StoreError) -> Self {
+        let fault = Self::from(error);
+        let message = format!(
+            "nothing was sent, since what the prompt leaves out could not be stored: {}",
+            fault.message
+        );
+        Self { message, ..fault }
+    }
+
     /// Something of ours failed.
     pub fn bug(words: &str) -> Self {
         let message = format!("a bug in larder: {words}; please report it");
@@ -167,8 +167,10 @@ impl From<BodyFault> for Fault {
             }
             BodyFault::Slow { .. } => (StatusCode::REQUEST_TIMEOUT, "request_timeout", Outcome::Invalid),
             BodyFault::Broken => (StatusCode::BAD_REQUEST, "invalid_request", Outcome::ClientGone),
+            BodyFault::Full => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused),
         };
-        Self::new(status, class, outcome, fault.to_string())
+        let retry_after = (fault == BodyFault::Full).then_some(1);
+        Self { retry_after, ..Self::new(status, class, outcome, fault.to_string()) }
     }
 }
 
@@ -179,9 +181,7 @@ impl From<StoreError> for Fault {
             StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
         };
-        let message =
-            format!("nothing was sent, since what the prompt leaves out could not be stored: {error}");
-        let fault = Self::new(status, class, Outcome::Failed, message);
+        let fault = Self::new(status, class, Outcome::Failed, error.to_string());
         match status {
             StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
             _ => fault,
@@ -236,4 +236,20 @@ impl From<RunError> for Fault {
 /// Whole seconds, and one at least.
 fn seconds(pause: Duration) -> u64 {
     pause.as_secs().saturating_add(u64::from(pause.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
+        let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
+        let kept = Fault::not_kept(failed());
+        assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
+        assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
+        let later = Fault::from(failed());
+        assert_eq!(later.message, failed().to_string(), "a later round, or the run of a recipe");
+        assert_eq!((later.status, later.class), (kept.status, kept.class));
+    }
 }

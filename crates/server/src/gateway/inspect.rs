@@ -85,9 +85,10 @@ pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<E
         Wire::Messages | Wire::CountTokens => Format::Messages,
         Wire::Embeddings => return Err("a request for vectors has no window to decide over".to_owned()),
     };
-    let request = wire::read(format, body).map_err(|error| error.to_string())?;
-    let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
     let current = app.current();
+    let request =
+        wire::read_up_to(format, body, current.gateway.max_messages).map_err(|error| error.to_string())?;
+    let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
     let route = current.routes.find(wire, &model, current.shared()).map_err(|fault| fault.message)?;
     let id = app.store.new_run_id().map_err(|error| error.to_string())?;
     let mut exchange = ledger::blank(id.as_str(), app.store.now(), store.user(), wire);

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
+use larder::executor::Taken;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{StoreError, Timestamp, UserStore};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
-use crate::auth::{Caller, Held};
+use crate::auth::{AuthError, Caller, Held};
 use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire, cut_name};
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
 use crate::gateway::recorder::{Job, Spent, Work};
 use crate::gateway::transcript::{Said, Transcript};
+use crate::limits::Room;
 use crate::telemetry::InFlight;
 
 /// Bytes of a reply that a transcript keeps.
@@ -32,6 +34,8 @@ pub struct Ledger {
     pub pricing: Option<Pricing>,
     /// The factor, in parts per million, by which the model's estimates were corrected; `None` if it is counted.
     pub factor: Option<u64>,
+    /// Room for the body, which is kept as long as the request may have to be sent again.
+    pub room: Room,
     app: Arc<App>,
     started: Instant,
     /// Time spent waiting for the upstream, or for the client's body.
@@ -41,6 +45,8 @@ pub struct Ledger {
     held: Vec<Held>,
     /// Whether anything has been sent to the upstream.
     sent: bool,
+    /// What the run of a recipe took.
+    ran: Option<(u64, Usd)>,
     after: Vec<Work>,
     bytes: usize,
     /// What is to be kept of the request's messages, and for which conversation.
@@ -67,12 +73,14 @@ impl Ledger {
             caller: caller.clone(),
             pricing: None,
             factor: None,
+            room: app.places.room(),
             app: Arc::clone(app),
             started: Instant::now(),
             waited: Duration::ZERO,
             busy: None,
             held: Vec::new(),
             sent: false,
+            ran: None,
             after: Vec::new(),
             bytes: 0,
             transcript: None,
@@ -102,13 +110,22 @@ impl Ledger {
     /// When the key's budget does not reach, or is in money and the model has no price.
     pub fn reserve(&mut self) -> Result<(), Fault> {
         if self.caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
-            return Err(Fault::unpriced(&self.exchange.head.model));
+            let error = AuthError::Unpriced { model: self.exchange.head.model.clone() };
+            return Err(Fault::of_auth(&error, self.app.store.now()));
         }
         let tokens = &self.exchange.head.tokens;
         let most = Usage { input: tokens.after, output: tokens.output, ..Usage::default() };
         let cost =
             self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
-        let held = self.app.auth.reserve(&self.caller, total(&most), cost);
+        self.hold(total(&most), cost)
+    }
+
+    /// Sets aside so many tokens and so much money. Blocks where the key has limits.
+    ///
+    /// # Errors
+    /// When the key's budget does not reach.
+    pub fn hold(&mut self, tokens: u64, cost: Usd) -> Result<(), Fault> {
+        let held = self.app.auth.reserve(&self.caller, tokens, cost);
         self.held.push(held.map_err(|error| Fault::of_auth(&error, self.app.store.now()))?);
         Ok(())
     }
@@ -138,6 +155,16 @@ impl Ledger {
     /// From now on the upstream may have worked on the request.
     pub fn leaves(&mut self) {
         self.sent = true;
+    }
+
+    /// Takes down what the run of a recipe has taken, and with it what it may have taken beside that.
+    pub fn ran(&mut self, taken: Taken, beside: (u64, Usd)) {
+        let cost = taken.cost.unwrap_or_default() + beside.1;
+        self.ran = Some((taken.tokens().saturating_add(beside.0), cost));
+        let head = &mut self.exchange.head;
+        head.usage = Some(taken.usage).filter(|usage| *usage != Usage::default());
+        // Nothing says what the recipe would have cost without being packed, so nothing is claimed.
+        head.bill = taken.cost.map(|cost| Bill { cost, without: cost });
     }
 
     /// Adds time that was spent waiting for others.
@@ -234,6 +261,9 @@ impl Ledger {
 
     /// What was used, as far as is known: what the provider reported, or what we counted.
     fn used(&self) -> Option<(u64, Usd)> {
+        if self.ran.is_some() {
+            return self.ran.filter(|used| *used != (0, Usd::default()));
+        }
         let head = &self.exchange.head;
         if !self.sent {
             return None;

@@ -39,7 +39,7 @@ use larder_models::upstream::{self, Outgoing, Patience, Target};
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::exchange::{Outcome, Wire};
-use crate::limits::read_body;
+use crate::limits::{drain, read_body};
 use crate::wire::Format;
 pub use fault::Fault;
 use ledger::Ledger;
@@ -86,7 +86,7 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
         Ok(ledger) => ledger,
         Err(fault) => {
             // A client that is still sending would see its connection break, and not what is said.
-            let _ = read_body(body, MOST_UNREAD, current.gateway.body_timeout).await;
+            drain(body, MOST_UNREAD, current.gateway.body_timeout).await;
             return reply::error(format, &fault);
         }
     };
@@ -139,7 +139,7 @@ async fn read(
         return Err(Fault::new(status, "invalid_request", Outcome::Invalid, words));
     }
     let started = Instant::now();
-    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout).await;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
     ledger.waited(started.elapsed());
     Ok(body?)
 }

@@ -85,7 +85,7 @@ struct Vectors {
 
 fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors, Fault> {
     let text = std::str::from_utf8(&body).map_err(|error| Fault::invalid(error.to_string()))?;
-    let document = spans::Document::parse(text).map_err(|error| Fault::invalid(error.to_string()))?;
+    let document = spans::Document::parse_request(text).map_err(|error| Fault::invalid(error.to_string()))?;
     let member = |name| document.root().given(name);
     let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
     let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
@@ -246,8 +246,9 @@ async fn passed(
         );
     }
     let place = app.places.take().ok_or_else(Fault::busy)?;
+    let mut room = app.places.room();
     let gateway = &current.gateway;
-    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout).await?;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await?;
     let incoming = target.send(&outgoing(&target, parts, body), patience(gateway)).await?;
     Ok(relay::forward(incoming, place))
 }

@@ -57,14 +57,8 @@ pub fn prepare(
 ) -> Result<Way, Fault> {
     let text = std::str::from_utf8(&body)
         .map_err(|error| Fault::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to())))?;
-    let request = wire::read(format, text).map_err(|error| Fault::invalid(error.to_string()))?;
-    let most = current.gateway.max_messages;
-    if request.messages() > most {
-        return Err(Fault::invalid(format!(
-            "{} messages; at most {most} are taken (max_messages under [gateway] in larder.toml)",
-            request.messages()
-        )));
-    }
+    let request = wire::read_up_to(format, text, current.gateway.max_messages)
+        .map_err(|error| Fault::invalid(error.to_string()))?;
     let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
     if model.is_empty() {
         return Err(Fault::invalid("model: name the model to ask"));
@@ -227,7 +221,7 @@ impl Desk<'_> {
                 display_text: display,
             })
             .collect();
-        store.put_all(&new)?;
+        store.put_all(&new).map_err(Fault::not_kept)?;
         missing.iter().for_each(|missing| shelf.stored(store.user(), missing.hash));
         Ok(())
     }

@@ -1,19 +1,22 @@
 //! Requests whose model is a recipe: the last words of the user are the query, what was said before is the history.
 //! Runs go through the engine, as everywhere; knows nothing of how it works.
 
+use std::sync::{Mutex, PoisonError};
+
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder::engine::Engine;
-use larder::executor::{RunOutcome, Silent};
+use larder::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
 use larder::inputs::RunInput;
 use larder_core::message::{Content, Message, Role, ToolCall};
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
-use crate::exchange::{AnsweredBy, Bill, Tokens};
-use crate::gateway::bill::Pricing;
+use crate::exchange::{AnsweredBy, Tokens};
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::made::Answer;
@@ -64,47 +67,118 @@ fn message(item: &Item<'_>) -> Message {
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
-pub async fn run(mut ledger: Ledger, format: Format, job: Job, current: &Snapshot) -> Response<Body> {
+pub async fn run(ledger: Ledger, format: Format, job: Job, current: &Snapshot) -> Response<Body> {
     let engine = current.engine(&ledger.caller.store);
-    ledger.exchange.head.recipe = Some(job.recipe.clone());
-    if let Err(fault) = set_aside(&mut ledger, &engine, &job) {
-        return reply::refuse(ledger, format, fault);
-    }
-    ledger.leaves();
-    let (gone, runtime) = (CancellationToken::new(), Handle::current());
+    let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
-    let (recipe, input) = (job.recipe.clone(), job.input.clone());
-    // A run reads and writes the store between its calls of models.
+    // A run reads and writes the store, before and between its calls of models.
     let running = tokio::task::spawn_blocking(move || {
-        runtime.block_on(gone.run_until_cancelled(engine.run(&recipe, &input, &Silent)))
+        let mut ledger = ledger;
+        let ended = ended(&mut ledger, &engine, &job, &gone);
+        (ledger, job, ended)
     });
-    let ended = running.await;
+    let ran = running.await;
     drop(leaves);
-    match ended {
-        Ok(Some(Ok(outcome))) => answer(ledger, format, &job, &outcome),
-        Ok(Some(Err(error))) => reply::refuse(ledger, format, error.into()),
-        Ok(None) => reply::refuse(ledger, format, Fault::bug("a run was cancelled while its client waited")),
-        Err(error) => reply::refuse(ledger, format, Fault::bug(&error.to_string())),
+    match ran {
+        Ok((ledger, job, Ok(outcome))) => answer(ledger, format, &job, &outcome),
+        Ok((ledger, _, Err(fault))) => reply::refuse(ledger, format, fault),
+        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
     }
 }
 
-/// Sets aside what one call of the recipe's model may take.
-fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(), Fault> {
+/// The end of a run, with what it took in the account. Blocks.
+fn ended(
+    ledger: &mut Ledger,
+    engine: &Engine,
+    job: &Job,
+    gone: &CancellationToken,
+) -> Result<RunOutcome, Fault> {
+    ledger.exchange.head.recipe = Some(job.recipe.clone());
+    let call = set_aside(ledger, engine, job)?;
+    // Should this thread break off, as much counts as was set aside.
+    ledger.ran(Taken::default(), call);
+    let (ended, taken) = {
+        let account = Account::new(ledger, call);
+        let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
+        (Handle::current().block_on(run), account.meter.taken())
+    };
+    let is_open = match &ended {
+        Some(Ok(_)) => false,
+        Some(Err(error)) => error.may_be_billed(),
+        // The client left during a call, most likely.
+        None => true,
+    };
+    ledger.ran(taken, if is_open { call } else { Default::default() });
+    ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
+}
+
+/// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
+fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
-    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(()) };
+    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
     ledger.exchange.head.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
-        ledger.pricing = found.spec.prices.map(|prices| Pricing { prices, before: 0 });
         ledger.exchange.head.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
             provider: found.spec.provider,
         });
     }
-    ledger.reserve()
+    let reach = engine.reach(recipe, None);
+    let now = ledger.app().store.now();
+    ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
+    let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
+    let call = (after.saturating_add(output), cost);
+    ledger.hold(call.0, call.1)?;
+    Ok(call)
+}
+
+/// What a run takes, and what is set aside for it.
+struct Account<'a> {
+    meter: Meter<'static>,
+    /// What one call may take.
+    call: (u64, Usd),
+    /// The ledger, and what it holds.
+    held: Mutex<(&'a mut Ledger, u64, Usd)>,
+}
+
+impl<'a> Account<'a> {
+    /// The account of a run for whose first call enough is held.
+    fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
+        let meter = Meter::new(&Silent, None, None);
+        Self { meter, call, held: Mutex::new((ledger, call.0, call.1)) }
+    }
+}
+
+impl Observer for Account<'_> {
+    fn stage(&self, _: &str) {}
+
+    fn packed(&self, _: &RunReceipt) {}
+
+    fn spent(&self, usage: Usage, cost: Option<Usd>) {
+        self.meter.spent(usage, cost);
+    }
+
+    /// Sets more aside where what is held does not cover a further call.
+    fn may_spend(&self) -> bool {
+        let taken = self.meter.taken();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ledger, tokens, cost) = &mut *held;
+        let more = taken.tokens().saturating_add(self.call.0).saturating_sub(*tokens);
+        let needed = taken.cost.unwrap_or_default() + self.call.1;
+        let dearer = Usd::from_picos(needed.picos().saturating_sub(cost.picos()));
+        if (more, dearer) == Default::default() {
+            return true;
+        }
+        let is_held = ledger.hold(more, dearer).is_ok();
+        if is_held {
+            (*tokens, *cost) = (tokens.saturating_add(more), *cost + dearer);
+        }
+        is_held
+    }
 }
 
 fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -> Response<Body> {
@@ -113,12 +187,8 @@ fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
     let head = &mut ledger.exchange.head;
     head.run = Some(outcome.run_id.clone());
-    head.usage = Some(outcome.usage);
-    // Nothing says what the recipe would have cost without being packed, so nothing is claimed.
-    head.bill = outcome.cost.map(|cost| Bill { cost, without: cost });
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
-    ledger.pricing = None;
     ledger.end(StatusCode::OK);
     let (id, model) = (ledger.exchange.head.id.clone(), ledger.exchange.head.model.clone());
     let answer = Answer {

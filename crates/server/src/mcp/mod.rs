@@ -21,6 +21,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use larder::ask::{Limits, Planner};
 use larder::engine::Engine;
+use larder::executor::Reach;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use rmcp::model::{
@@ -62,15 +63,15 @@ pub struct Guest {
 
 /// A budget that `ask` draws on.
 pub trait Purse: Send + Sync {
-    /// Sets `tokens` aside before a model is asked. Dropped without being settled, all of it counts as used: the
-    /// outcome is unknown then. May block.
+    /// Sets `tokens`, and what they may cost at one of the models of `reach`, aside before a model is asked. Dropped
+    /// without being settled, all of it counts as used: the outcome is unknown then. May block.
     ///
     /// # Errors
-    /// When the budget does not hold so many, in words that say when it will.
-    fn reserve(&self, tokens: u64) -> Result<Box<dyn Reserved>, String>;
+    /// When the budget does not hold so many, or is in money and a model has no price, in words that say how to go on.
+    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String>;
 }
 
-/// Tokens set aside.
+/// Tokens and money set aside.
 pub trait Reserved: Send {
     /// Counts what was used instead. May block.
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>);

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::course::{Courses, Under};
 use crate::api::Problem;
-use crate::auth::{Caller, Held};
+use crate::auth::{AuthError, Caller, Held};
 use crate::desk::Shared;
 
 /// Tokens that are held for a turn of a key with a budget where no setting limits turns …
@@ -124,6 +124,7 @@ impl Work {
             saving: AtomicBool::new(false),
             tell,
         };
+        self.caller.may_ask(&turns.reach()).map_err(refused)?;
         let mut before = (Usage::default(), Usd::default());
         if let Job::Resume(number) = job {
             let draft = turns.documents.draft(number)?;
@@ -185,14 +186,15 @@ impl Work {
             }
         }
         let held = self.desk.auth().reserve(&self.caller, tokens, cost);
-        held.map_err(|error| Problem::new(error.status(), error.to_string()))
+        held.map_err(refused)
     }
 
     /// Has a turn summarized at the cost of the key that asked; without means there is no summary. One that fails costs
     /// what its calls took.
     async fn conclude(&self, turns: &Turns, outcome: &TurnOutcome) {
         let turn = outcome.turn;
-        let Ok(held) = self.desk.auth().reserve(&self.caller, SUMMARY_TOKENS, Usd::default()) else {
+        let reach = turns.reach_of_conclusion();
+        let Ok(held) = self.desk.auth().reserve_for(&self.caller, SUMMARY_TOKENS, &reach) else {
             tracing::info!(turn, "a turn was not summarized: the budget of its key does not cover it");
             return;
         };
@@ -209,6 +211,10 @@ impl Work {
         let taken = meter.taken();
         tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
     }
+}
+
+fn refused(error: AuthError) -> Problem {
+    Problem::new(error.status(), error.to_string())
 }
 
 /// What a draft has spent so far, as its state says.

@@ -203,6 +203,23 @@ async fn a_budget_of_money_holds_within_a_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_summary_begins_only_where_the_money_left_may_pay_for_it() {
+    let fake = Arc::new(Fake::scripted("main", plain_turn()));
+    // A cent pays for the turn; the tokens of a summary may cost 2.4.
+    let limits = larder_store::KeyLimits { tokens_per_day: None, picos_per_day: Some(10_000_000_000) };
+    let who = keyed(&fake, limits);
+    let outcome = start(&shared(&fake), &who, asking("What is it?")).unwrap().ended().await.unwrap();
+    assert!(outcome.answer.is_some(), "{outcome:?}");
+    // All places are free once nothing more is done for the turn.
+    until(|| std::iter::from_fn(|| fake.place()).collect::<Vec<_>>().len() == 4).await;
+    assert_eq!(fake.model.left(), 1, "the summary was not asked for");
+    assert_eq!(
+        (day(&fake, &who).used.picos, day(&fake, &who).held.picos),
+        (outcome.cost.unwrap().picos(), 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_a_provider_stops_costs_what_was_answered() {
     let broken = ModelError::NotConfigured { provider: "script".into(), detail: "it is down".into() };
     let mut acts: Vec<Act> = plain_turn().into_iter().take(3).collect();

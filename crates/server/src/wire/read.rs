@@ -27,6 +27,14 @@ pub enum ReadError {
         /// The byte at which the second value stands, from 0.
         at: usize,
     },
+    /// More messages than are taken.
+    #[error("{count} messages; at most {most} are taken (max_messages under [gateway] in larder.toml)")]
+    Messages {
+        /// How many there are.
+        count: usize,
+        /// How many are taken.
+        most: usize,
+    },
     /// An edit of ours went wrong.
     #[error("the body could not be changed: {0}")]
     Edit(#[from] crate::json::EditError),

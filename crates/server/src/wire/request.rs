@@ -53,6 +53,7 @@ pub struct Request<'b> {
     /// Objects that have a field of ours.
     pub(super) own: Vec<Id>,
     pub(super) unofferable: Option<&'static str>,
+    most_messages: usize,
 }
 
 /// One message, or one result out of a message of several things: what can be replaced or left out by itself.
@@ -162,7 +163,15 @@ pub struct Fixed<'b> {
 /// # Errors
 /// When it is no JSON, has no messages, or names twice in one object what is counted.
 pub fn read(format: Format, body: &str) -> Result<Request<'_>, ReadError> {
-    let doc = Document::parse(body)?;
+    read_up_to(format, body, usize::MAX)
+}
+
+/// Reads a request body of at most so many messages; of more, none is read.
+///
+/// # Errors
+/// As [`read`], and when there are more.
+pub fn read_up_to(format: Format, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+    let doc = Document::parse_request(body)?;
     let mut request = Request {
         format,
         body,
@@ -181,6 +190,7 @@ pub fn read(format: Format, body: &str) -> Result<Request<'_>, ReadError> {
         allowed_at: None,
         own: Vec::new(),
         unofferable: None,
+        most_messages,
     };
     match format {
         Format::Chat => chat::read(doc.root(), &mut request)?,
@@ -276,6 +286,10 @@ impl<'b> Request<'b> {
 
     /// Notes the elements of `messages` or `input`, each of which must be an object.
     pub(super) fn take_list(&mut self, name: &str, list: Value<'_, 'b>) -> Result<(), ReadError> {
+        let (count, most) = (list.items().count(), self.most_messages);
+        if count > most {
+            return Err(ReadError::Messages { count, most });
+        }
         self.list = Some(list.id());
         for (at, element) in list.items().enumerate() {
             if element.kind() != json::Kind::Object {

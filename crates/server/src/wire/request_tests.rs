@@ -144,6 +144,20 @@ fn what_would_make_the_count_wrong_is_refused_with_its_place() {
 }
 
 #[test]
+fn of_too_many_messages_none_is_read() {
+    let messages = r#"[{"role":"user","content":"a"},{"role":"user","role":"user"}]"#;
+    for (format, body) in [
+        (Format::Chat, format!(r#"{{"messages":{messages}}}"#)),
+        (Format::Messages, format!(r#"{{"messages":{messages}}}"#)),
+        (Format::Responses, format!(r#"{{"input":{messages}}}"#)),
+    ] {
+        let error = read_up_to(format, &body, 1).unwrap_err();
+        assert_eq!(error, ReadError::Messages { count: 2, most: 1 });
+        assert!(!matches!(read_up_to(format, &body, 2), Err(ReadError::Messages { .. })));
+    }
+}
+
+#[test]
 fn unknown_shapes_are_left_to_the_provider() {
     let body = r#"{"messages":[{"role":"wizard","content":7},{"content":["a",{"text":"no type"},null]},{},
         {"role":"tool","content":{"type":"x"}},{"role":"assistant","tool_calls":"none"}],"tools":"many"}"#;

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
 
-/// How long a reservation holds what nobody settles, as after a crash. Longer than any call should take.
+/// How long a reservation holds what nobody settles or renews, as after a crash.
 pub const RESERVATION_LIFETIME: Duration = Duration::from_mins(15);
 
 /// An amount of both things that a key may be limited in.
@@ -25,6 +25,13 @@ pub struct Spend {
     pub tokens: u64,
     /// Picodollars.
     pub picos: u64,
+}
+
+impl Reservation {
+    /// By which [`Store::renew`] knows it.
+    pub const fn id(&self) -> i64 {
+        self.id
+    }
 }
 
 impl Spend {
@@ -131,6 +138,20 @@ impl Store {
             let (tokens, picos) = (to_sql(asked.tokens), to_sql(asked.picos));
             let id = insert.insert((&record.user, key.as_str(), day, tokens, picos, expires))?;
             Ok(Reserved::Held(Reservation { id, key: key.clone(), day, asked }))
+        })
+    }
+
+    /// Has what is held for calls under way stay held for [`RESERVATION_LIFETIME`] from now. What was given back already
+    /// stays given back.
+    pub fn renew(&self, reservations: &[i64]) -> Result<(), StoreError> {
+        let lifetime = u64::try_from(RESERVATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
+        let expires = to_sql(self.now().as_millis().saturating_add(lifetime));
+        self.index().write_unsynced(|tx| {
+            let mut update = tx.prepare_cached("UPDATE reservations SET expires = ?2 WHERE id = ?1")?;
+            for id in reservations {
+                update.execute((id, expires))?;
+            }
+            Ok(())
         })
     }
 

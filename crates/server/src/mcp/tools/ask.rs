@@ -1,7 +1,7 @@
 //! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
 
 use larder::ask::{Answer, AskError, Limits, Question};
-use larder_models::chat::Usage;
+use larder::executor::Meter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,16 +90,21 @@ impl Tool for Ask {
         guest.engine.own_or_shipped(recipe).map_err(|error| missing(&error))?;
         let question = Question { text: &self.question, paths: &paths, recipe, planner, limits };
         let reserved = match &guest.purse {
-            Some(purse) => Some(purse.reserve(limits.tokens).map_err(Failure)?),
+            Some(purse) => {
+                Some(purse.reserve(limits.tokens, &guest.engine.reach_of(&question)).map_err(Failure)?)
+            }
             None => None,
         };
-        let answer = course.wait(guest.engine.ask(&question, course));
+        let meter = Meter::new(course, None, None);
+        let answer = course.wait(guest.engine.ask(&question, &meter));
         let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
+        let taken = meter.taken();
         let used = match &answer {
-            Ok(answer) => Some((answer.search.usage, answer.search.cost)),
-            // A model may have been asked, and nobody knows what for: what was set aside counts.
-            Err(AskError::Run(_) | AskError::Store(_)) => None,
-            Err(_) => Some((Usage::default(), None)),
+            // The search counts calls of which nothing came as if they had taken all they might.
+            Ok(answer) => Some((answer.search.usage, taken.cost)),
+            // The last call may have been carried out, and nobody knows what it took: what was set aside counts.
+            Err(AskError::Run(error)) if error.may_be_billed() => None,
+            Err(_) => Some((taken.usage, taken.cost)),
         };
         if let (Some(reserved), Some((usage, cost))) = (reserved, used) {
             reserved.settle(usage, cost);
