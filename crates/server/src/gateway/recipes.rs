@@ -18,7 +18,7 @@ use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::made::Answer;
 use crate::gateway::reply;
-use crate::wire::{Format, Item, Request};
+use crate::wire::{Format, Item, Known, Request};
 
 /// A recipe to be run for a request.
 pub struct Job {
@@ -113,12 +113,12 @@ fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
     let head = &mut ledger.exchange.head;
     head.run = Some(outcome.run_id.clone());
-    head.usage = Some(outcome.usage);
     // Nothing says what the recipe would have cost without being packed, so nothing is claimed.
     head.bill = outcome.cost.map(|cost| Bill { cost, without: cost });
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
     ledger.pricing = None;
+    ledger.knows(Known::of(outcome.usage));
     ledger.end(StatusCode::OK);
     let (id, model) = (ledger.exchange.head.id.clone(), ledger.exchange.head.model.clone());
     let answer = Answer {
