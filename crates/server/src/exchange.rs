@@ -69,10 +69,11 @@ pub struct Head {
     pub decision: Option<Decision>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
-    /// Tokens as the provider reported them, over all calls of this request.
+    /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
+    /// those it reported until then, and for the rest our count of what came.
     #[schema(value_type = Option<UsageSchema>)]
     pub usage: Option<Usage>,
-    /// What it cost; `None` if the model has no price or nothing was reported.
+    /// What it cost; `None` if the model has no price or nothing is known of what was used.
     pub bill: Option<Bill>,
     /// How long it took.
     pub times: Times,

@@ -186,7 +186,9 @@ fn a_large_literal_is_read_in_halves_as_others_read_it_whole() {
     // Nowhere can it be cut.
     let literal = format!("\"{}\"", r"\n".repeat(200_000));
     assert!(decode(&literal) == "\n".repeat(200_000));
+}
 
+#[test]
 fn a_request_has_no_more_values_than_their_places_may_take() {
     // The array is a value too.
     let numbers = |count: usize| format!("[{}0]", "0,".repeat(count - 2));

@@ -35,7 +35,7 @@ pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Fault> {
     for item in [first(Role::System), first(Role::User)].into_iter().flatten() {
         let identity = match item.message {
             Some(message) => request.identity(message),
-            None => item.hash(),
+            None => item.identity(),
         };
         begin.extend_from_slice(identity.as_bytes());
     }

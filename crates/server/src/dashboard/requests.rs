@@ -218,7 +218,8 @@ fn facts(head: &Head) -> Markup {
             }))
             (fact("Took", &took))
             @if let Some(usage) = &head.usage {
-                (fact("Provider counted", &html! {
+                @let is_whole = head.outcome == Outcome::Ok;
+                (fact(if is_whole { "Provider counted" } else { "Counted until it ended" }, &html! {
                     (number(usage.input)) " in, of which " (number(usage.cached_input)) " cached; "
                     (number(usage.output)) " out"
                 }))

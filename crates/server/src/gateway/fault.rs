@@ -95,6 +95,13 @@ impl Fault {
         Self { retry_after: Some(1), ..fault }
     }
 
+    /// The upstream's stream ended, and the reply in it had not.
+    pub fn cut_off() -> Self {
+        let message = "the upstream's stream ended before its reply did, as when a server dies behind a proxy; send \
+                       the request again";
+        Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamFailed, message)
+    }
+
     /// The upstream would not go on with a reply that it had begun.
     pub async fn refused_by_upstream(refusal: &mut Incoming) -> Self {
         let status = refusal.status;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
-use larder::executor::Taken;
+use larder::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{StoreError, Timestamp, UserStore};
@@ -17,9 +17,11 @@ use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire,
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
 use crate::gateway::recorder::{Job, Spent, Work};
+use crate::gateway::taken::Taken;
 use crate::gateway::transcript::{Said, Transcript};
 use crate::limits::Room;
 use crate::telemetry::InFlight;
+use crate::wire::Known;
 
 /// Bytes of a reply that a transcript keeps.
 const MOST_SAID: usize = 1 << 20;
@@ -32,7 +34,8 @@ pub struct Ledger {
     pub caller: Caller,
     /// What its tokens cost.
     pub pricing: Option<Pricing>,
-    /// The factor, in parts per million, by which the model's estimates were corrected; `None` if it is counted.
+    /// The factor, in parts per million, by which the model's estimates were corrected; `None` if it is counted, or if
+    /// the request teaches nothing about estimates.
     pub factor: Option<u64>,
     /// Room for the body, which is kept as long as the request may have to be sent again.
     pub room: Room,
@@ -43,10 +46,14 @@ pub struct Ledger {
     /// Time that the gateway itself has spent; `None` until it responds.
     busy: Option<Duration>,
     held: Vec<Held>,
+    /// What each round that was sent to the upstream took.
+    taken: Taken,
     /// Whether anything has been sent to the upstream.
     sent: bool,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
+    /// Tokens by which the prompt of the next round is longer than that of the first.
+    longer: u64,
     after: Vec<Work>,
     bytes: usize,
     /// What is to be kept of the request's messages, and for which conversation.
@@ -79,8 +86,10 @@ impl Ledger {
             waited: Duration::ZERO,
             busy: None,
             held: Vec::new(),
+            taken: Taken::default(),
             sent: false,
             ran: None,
+            longer: 0,
             after: Vec::new(),
             bytes: 0,
             transcript: None,
@@ -113,11 +122,8 @@ impl Ledger {
             let error = AuthError::Unpriced { model: self.exchange.head.model.clone() };
             return Err(Fault::of_auth(&error, self.app.store.now()));
         }
-        let tokens = &self.exchange.head.tokens;
-        let most = Usage { input: tokens.after, output: tokens.output, ..Usage::default() };
-        let cost =
-            self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
-        self.hold(total(&most), cost)
+        let most = self.most();
+        self.hold(total(&most), self.price(&most))
     }
 
     /// Sets aside so many tokens and so much money. Blocks where the key has limits.
@@ -130,17 +136,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// Sets aside what a further round may come to, whose prompt is so many tokens longer than the first; whether the
-    /// key's budget reaches.
+    /// Sets aside what a further round may come to, whose prompt is so many tokens longer than that of the one before;
+    /// whether the key's budget reaches.
     pub async fn reserve_round(&mut self, longer: u64) -> bool {
+        self.longer = self.longer.saturating_add(longer);
         if self.caller.limits.is_unlimited() {
             return true;
         }
-        let tokens = &self.exchange.head.tokens;
-        let most =
-            Usage { input: tokens.after.saturating_add(longer), output: tokens.output, ..Usage::default() };
-        let cost =
-            self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(&most).total);
+        let most = self.most();
+        let cost = self.price(&most);
         let (app, caller) = (Arc::clone(&self.app), self.caller.clone());
         let reserving = tokio::task::spawn_blocking(move || app.auth.reserve(&caller, total(&most), cost));
         match reserving.await {
@@ -152,13 +156,30 @@ impl Ledger {
         }
     }
 
-    /// From now on the upstream may have worked on the request.
+    /// What the next round may come to.
+    fn most(&self) -> Usage {
+        let tokens = &self.exchange.head.tokens;
+        let input = tokens.after.saturating_add(self.longer);
+        Usage { input, output: tokens.output, ..Usage::default() }
+    }
+
+    fn price(&self, usage: &Usage) -> Usd {
+        self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(usage).total)
+    }
+
+    /// From now on the upstream may have worked on the request, or on a further round of it.
     pub fn leaves(&mut self) {
         self.sent = true;
+        self.taken.begins(self.most());
+    }
+
+    /// Takes down what is known now of the round that left last. However the request ends, this is kept.
+    pub fn knows(&mut self, known: Known) {
+        self.taken.knows(known);
     }
 
     /// Takes down what the run of a recipe has taken, and with it what it may have taken beside that.
-    pub fn ran(&mut self, taken: Taken, beside: (u64, Usd)) {
+    pub fn ran(&mut self, taken: executor::Taken, beside: (u64, Usd)) {
         let cost = taken.cost.unwrap_or_default() + beside.1;
         self.ran = Some((taken.tokens().saturating_add(beside.0), cost));
         let head = &mut self.exchange.head;
@@ -199,13 +220,14 @@ impl Ledger {
         self.after.push(Box::new(work));
     }
 
-    /// Takes down what the provider reported for so many rounds of the reply.
-    pub fn reported(&mut self, usage: Option<Usage>, rounds: usize) {
-        let Some(usage) = usage else { return };
-        self.exchange.head.usage = Some(usage);
+    /// Learns how far the estimates of the model are off, from what the provider reported for the whole reply.
+    pub fn learns(&mut self, usage: Option<Usage>, rounds: usize) {
         let model = self.exchange.head.answered_by.as_ref().map(|model| model.id.clone());
+        let (Some(usage), Some(factor), Some(model)) = (usage, self.factor, model) else { return };
         // Further rounds hold more than was counted for the prompt.
-        let (Some(factor), Some(model), true) = (self.factor, model, rounds <= 1) else { return };
+        if rounds > 1 {
+            return;
+        }
         let estimated = larder_core::tokens::Counter::uncorrected(self.exchange.head.tokens.after, factor);
         self.later(0, move |store, _| store.observe_usage(&model, estimated, usage.input).map(drop));
     }
@@ -218,6 +240,13 @@ impl Ledger {
         if !status.is_success() {
             head.error = Some(format!("http_{}", status.as_u16()));
         }
+    }
+
+    /// The request has ended with an error of the upstream's own that came within the reply.
+    pub fn end_in_error(&mut self) {
+        let head = &mut self.exchange.head;
+        head.outcome = Outcome::UpstreamError;
+        head.error = Some("upstream_failed".to_owned());
     }
 
     /// The request has ended with a fault of ours or of the way to the upstream; gives the fault back.
@@ -252,14 +281,17 @@ impl Ledger {
         let head = &mut self.exchange.head;
         head.times.total_us = micros(total);
         head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
-        if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
-            head.bill = Some(bill::of(&usage, &head.tokens, pricing));
+        if self.ran.is_none() {
+            head.usage = self.taken.known(head.outcome != Outcome::Ok);
+            if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
+                head.bill = Some(bill::of(&usage, &head.tokens, pricing));
+            }
         }
         self.seal();
         self.app.telemetry.record(&self.exchange);
     }
 
-    /// What was used, as far as is known: what the provider reported, or what we counted.
+    /// What was used: what is known of it, and what was set aside for the rest.
     fn used(&self) -> Option<(u64, Usd)> {
         if self.ran.is_some() {
             return self.ran.filter(|used| *used != (0, Usd::default()));
@@ -271,14 +303,13 @@ impl Ledger {
         // An error of the provider's own is not billed; what became of a request that broke off is not known.
         let unbilled =
             head.outcome == Outcome::UpstreamError || head.error.as_deref() == Some("upstream_unreachable");
-        let usage = match head.usage {
-            Some(usage) => usage,
-            None if unbilled => return None,
-            None => Usage { input: head.tokens.after, output: head.tokens.output, ..Usage::default() },
-        };
-        let cost = head.bill.map(|Bill { cost, .. }| cost);
-        let priced = || self.pricing.as_ref().map(|pricing| pricing.prices.cost(&usage).total);
-        Some((total(&usage), cost.or_else(priced).unwrap_or_default()))
+        let unknown = self.taken.unknown(head.outcome != Outcome::Ok, unbilled);
+        if head.usage.is_none() && unknown.is_none() {
+            return None;
+        }
+        let (known, unknown) = (head.usage.unwrap_or_default(), unknown.unwrap_or_default());
+        let cost = head.bill.map_or_else(|| self.price(&known), |Bill { cost, .. }| cost);
+        Some((total(&known).saturating_add(total(&unknown)), cost + self.price(&unknown)))
     }
 }
 

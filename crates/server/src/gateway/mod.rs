@@ -18,6 +18,7 @@ mod relay;
 mod reply;
 pub mod route;
 mod shelf;
+mod taken;
 mod transcript;
 mod window;
 

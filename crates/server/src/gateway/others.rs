@@ -27,7 +27,7 @@ use crate::gateway::relay::{self, Sending};
 use crate::gateway::{RECIPE, outgoing, patience, read, reply};
 use crate::json as spans;
 use crate::limits::read_body;
-use crate::wire::Format;
+use crate::wire::{Format, Known};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -128,8 +128,9 @@ async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
         let document = spans::Document::parse(text).ok()?;
         document.root().given("usage")?.given("prompt_tokens")?.as_u64()
     });
-    let usage = used.map(|input| Usage { input, ..Usage::default() });
-    ledger.reported(usage, 1);
+    if let Some(input) = used {
+        ledger.knows(Known::of(Usage { input, ..Usage::default() }));
+    }
     ledger.end(incoming.status);
     reply::copied(&incoming, &reply::ours(&ledger.exchange), true).body(Body::from(body)).unwrap_or_default()
 }

@@ -92,7 +92,7 @@ impl Desk<'_> {
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
         let known = app.shelf.session(&user, self.session);
-        let counter = self.counter()?;
+        let counter = self.counter(request)?;
         let restored = self.restored(request)?;
         let prepared = match &restored {
             Some(body) => {
@@ -165,7 +165,7 @@ impl Desk<'_> {
 
     /// The model's counter, corrected as the conversation was when it began: a correction that came later must not
     /// change what was decided before.
-    fn counter(&mut self) -> Result<Counter, Fault> {
+    fn counter(&mut self, request: &Request<'_>) -> Result<Counter, Fault> {
         let counter = &self.route.counter;
         if counter.label() != Label::Estimated {
             return Ok(counter.clone());
@@ -173,7 +173,8 @@ impl Desk<'_> {
         let shelf = &self.ledger.app().shelf;
         let store = &self.ledger.caller.store;
         let factor = shelf.factor(store, self.session, &self.route.model.id)?;
-        self.ledger.factor = Some(factor);
+        // What is charged at its worst says nothing about how far the count of texts is off.
+        self.ledger.factor = Some(factor).filter(|_| request.is_countable());
         Ok(counter.corrected(factor))
     }
 

@@ -21,7 +21,7 @@ use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::made::Answer;
 use crate::gateway::reply;
-use crate::wire::{Format, Item, Request};
+use crate::wire::{Format, Item, Known, Request};
 
 /// A recipe to be run for a request.
 pub struct Job {

@@ -51,9 +51,17 @@ struct Answer {
 }
 
 impl Answerer {
-    /// Whether another round may be asked for.
-    pub const fn has_rounds(&self) -> bool {
-        self.rounds > 0
+    /// Why `calls` cannot be answered, if they cannot: there are no rounds left, or the prompt would grow over its
+    /// budget. `said` as for [`Self::answer`].
+    pub const fn limit(&self, calls: usize, said: usize) -> Option<&'static str> {
+        if self.rounds == 0 {
+            return Some(
+                "the model asked more often than it may within one reply (rehydrate_rounds under [gateway] in \
+                 larder.toml)",
+            );
+        }
+        let needed = said.saturating_add(calls.saturating_mul(FRAMING + NOTE_TOKENS));
+        if self.room < needed { Some("the budget of the prompt has no room for more") } else { None }
     }
 
     /// The answers to `calls`, of which the prompt grows. `said` are the tokens of the reply that made them.
@@ -97,11 +105,6 @@ impl Answerer {
     /// Tokens of calls, where the provider does not say what the reply took.
     pub fn size(&self, calls: &[OurCall]) -> usize {
         calls.iter().map(|call| self.counter.count(&call.arguments)).sum()
-    }
-
-    /// Whether `calls` can be answered at all without the prompt growing over its budget.
-    pub fn fits(&self, calls: usize, said: usize) -> bool {
-        self.room >= said.saturating_add(calls.saturating_mul(FRAMING + NOTE_TOKENS))
     }
 
     /// Keeps the round trips that the client does not see. When it returns they survive a crash.

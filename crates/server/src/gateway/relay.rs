@@ -121,18 +121,12 @@ impl Call {
                 self.ledger.end(incoming.status);
                 return send(copied(&incoming, &self.ours, true), Body::from(body));
             }
+            self.ledger.knows(reply.rounds().last());
             match self.again(&mut reply).await {
                 Ok(Again::Continue(next)) => incoming = next,
                 Ok(Again::Close) => break,
-                // The rounds before are billed, however this one ended.
-                Ok(Again::Refused(refusal)) => {
-                    self.ledger.reported(reply.rounds().usage(), reply.rounds().count());
-                    return pass(self.ledger, refusal, &self.ours);
-                }
-                Err(fault) => {
-                    self.ledger.reported(reply.rounds().usage(), reply.rounds().count());
-                    return refuse(self.ledger, self.format, fault);
-                }
+                Ok(Again::Refused(refusal)) => return pass(self.ledger, refusal, &self.ours),
+                Err(fault) => return refuse(self.ledger, self.format, fault),
             }
         }
         self.close(reply.rounds(), &incoming).await;
@@ -158,16 +152,21 @@ impl Call {
         let Some(answerer) = &mut self.answerer else { return Ok(Again::Close) };
         let rounds = reply.rounds();
         let calls = rounds.calls();
-        let reported = rounds.last_usage().map(|usage| usage.output);
+        let reported = rounds.last().usage.map(|usage| usage.output);
         let said =
             reported.and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_else(|| answerer.size(&calls));
-        if calls.is_empty() || !answerer.has_rounds() || !answerer.fits(calls.len(), said) {
+        if calls.is_empty() {
+            return Ok(Again::Close);
+        }
+        if let Some(limit) = answerer.limit(calls.len(), said) {
+            rounds.give_up(limit);
             return Ok(Again::Close);
         }
         let room = answerer.room;
         let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
         let longer = room.saturating_sub(answerer.room);
         if !self.ledger.reserve_round(u64::try_from(longer).unwrap_or(u64::MAX)).await {
+            reply.rounds().give_up("the budget of the API key is used up");
             return Ok(Again::Close);
         }
         reply.rounds().answer(answers);
@@ -181,11 +180,14 @@ impl Call {
 
     /// The reply is whole: takes down what it used and which round trips it hides.
     async fn close(&mut self, rounds: &mut Rounds, incoming: &Incoming) {
-        self.ledger.reported(rounds.usage(), rounds.count());
+        self.ledger.learns(rounds.usage(), rounds.count());
         if let Some(answerer) = &self.answerer {
             answerer.remember(rounds.hidden(&answerer.place)).await;
         }
         self.ledger.end(incoming.status);
+        if rounds.failed() {
+            self.ledger.end_in_error();
+        }
     }
 }
 
@@ -247,8 +249,6 @@ impl Relay {
         let (mut out, work) = (Vec::new(), self.call.ledger.begin_work());
         while out.is_empty() && !self.ended {
             if let Err(fault) = self.advance(&mut out).await {
-                let rounds = self.reply.rounds();
-                self.call.ledger.reported(rounds.usage(), rounds.count());
                 let fault = self.call.ledger.fail(fault);
                 self.reply.fail(&fault.problem(), &mut out);
                 self.ended = true;
@@ -265,13 +265,19 @@ impl Relay {
         self.call.ledger.waited(started.elapsed());
         if let Some(bytes) = chunk? {
             self.reply.push(&bytes, out);
+            self.call.ledger.knows(self.reply.known());
             return Ok(());
         }
         self.reply.end(out);
+        self.call.ledger.knows(self.reply.rounds().last());
         match self.call.again(&mut self.reply).await? {
             Again::Continue(next) => self.incoming = next,
             Again::Refused(mut refusal) => return Err(Fault::refused_by_upstream(&mut refusal).await),
             Again::Close => {
+                let rounds = self.reply.rounds();
+                if !rounds.last().ended && !rounds.failed() {
+                    return Err(Fault::cut_off());
+                }
                 self.call.close(self.reply.rounds(), &self.incoming).await;
                 self.reply.close(out);
                 self.ended = true;

@@ -115,14 +115,14 @@ fn line(request: &Request<'_>, at: usize) -> Line {
 }
 
 /// What makes a message the same in the next request: what it says, asks and holds, without the breakpoints of caches,
-/// which clients move on. Its text is hashed already.
+/// which clients move on.
 fn identify(of: &crate::wire::Item<'_>, item: &Item<'_>, identity: &mut Vec<u8>) {
     let mut add = |bytes: &[u8]| {
         identity.extend_from_slice(&bytes.len().to_le_bytes());
         identity.extend_from_slice(bytes);
     };
     add(role(item.role).as_bytes());
-    add(item.hash.as_bytes());
+    add(of.identity().as_bytes());
     for call in item.calls {
         [call.id, call.name, call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
     }

@@ -54,7 +54,7 @@ pub use self::hidden::Hidden;
 pub use self::place::Place;
 pub use self::problem::{Problem, ProblemKind};
 pub use self::read::ReadError;
-pub use self::reply::{OurCall, Rounds, Whole};
+pub use self::reply::{Known, OurCall, Rounds, Whole};
 pub use self::request::{Call, Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
 pub use self::stream::Stream;
 pub use self::tool::rehydrate_tool_json;

@@ -50,7 +50,7 @@ impl Place {
         if !ends && !opens {
             return;
         }
-        let texts: String = items.iter().map(|item| item.hash().to_hex()).collect();
+        let texts: String = items.iter().map(|item| item.identity().to_hex()).collect();
         self.last = ContentHash::of(texts.as_bytes()).to_hex();
         if opens {
             self.first = self.last.clone();

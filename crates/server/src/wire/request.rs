@@ -15,6 +15,9 @@ use super::read::{ReadError, fields};
 use super::{Format, REHYDRATE, chat, messages, responses};
 use crate::json::{self, Document, Id, Value};
 
+/// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
+/// in every request.
+const BILLING: &str = "x-anthropic-billing-header:";
 /// Our extension to messages, results and definitions of tools: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
 
@@ -214,9 +217,13 @@ impl<'b> Request<'b> {
     }
 
     /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
-    /// clients move on.
+    /// clients move on, and without what they say of its billing.
     pub fn identity(&self, message: usize) -> ContentHash {
         let Some(&id) = self.elements.get(message) else { return ContentHash::of(b"") };
+        let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
+        if let Some(item) = billed {
+            return item.identity();
+        }
         let whole = self.doc.value(id);
         let mut objects = vec![id];
         objects.extend(parts(whole));
@@ -233,6 +240,13 @@ impl<'b> Request<'b> {
         }
         kept.push_str(&self.body[from..whole.span().end]);
         ContentHash::of(kept.as_bytes())
+    }
+
+    /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
+    /// holds of the history is not here.
+    pub fn is_countable(&self) -> bool {
+        let guessed = |part: &Opaque<'_>| matches!(part.kind, Kind::Image | Kind::File | Kind::Audio);
+        !self.history_elsewhere && !self.items.iter().flat_map(|item| &item.opaque).any(guessed)
     }
 
     /// Names the tools of results, and marks those whose tools do not want them condensed.
@@ -334,6 +348,29 @@ impl<'b> Item<'b> {
     /// The hash of its text.
     pub fn hash(&self) -> ContentHash {
         *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
+    }
+
+    /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
+    /// the request's billing.
+    pub fn identity(&self) -> ContentHash {
+        if !self.is_billed() {
+            return self.hash();
+        }
+        let texts: Vec<Cow<'_, str>> = self.texts.iter().map(Text::text).collect();
+        let kept: Vec<&str> = texts
+            .iter()
+            .filter_map(|text| match text.starts_with(BILLING) {
+                true => text.split_once('\n').map(|(_, rest)| rest),
+                false => Some(text.as_ref()),
+            })
+            .collect();
+        ContentHash::of(kept.join("\n").as_bytes())
+    }
+
+    /// Whether it holds instructions that name the request's billing.
+    fn is_billed(&self) -> bool {
+        let is_billed = |text: &Text<'_>| text.raw.get(1..).is_some_and(|text| text.starts_with(BILLING));
+        self.role() == Role::System && self.texts.iter().any(is_billed)
     }
 
     /// Reads content: a string, or parts.

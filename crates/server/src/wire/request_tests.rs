@@ -182,6 +182,44 @@ fn a_moved_cache_breakpoint_leaves_a_message_the_same() {
     assert_ne!(identity(&plain), identity(&plain.replace("\"a\"", "\"b\"")));
 }
 
+#[test]
+fn what_instructions_say_of_billing_leaves_them_the_same() {
+    let body = |role: &str, content: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"{role}","content":{content}}},{{"role":"user","content":"go"}}]}}"#
+        )
+    };
+    let identity = |role: &str, content: &str| read(Format::Chat, &body(role, content)).unwrap().identity(0);
+    let parts = |nonce: &str, rules: &str| {
+        format!(
+            r#"[{{"type":"text","text":"x-anthropic-billing-header: cch={nonce};"}},{{"type":"text","text":"{rules}"}}]"#
+        )
+    };
+    let joined =
+        |nonce: &str, rules: &str| format!(r#""x-anthropic-billing-header: cch={nonce};\n\n{rules}""#);
+    for content in [&parts as &dyn Fn(&str, &str) -> String, &joined] {
+        assert_eq!(identity("system", &content("1", "a")), identity("system", &content("2", "a")));
+        assert_ne!(identity("system", &content("1", "a")), identity("system", &content("1", "b")));
+        assert_ne!(identity("user", &content("1", "a")), identity("user", &content("2", "a")));
+    }
+    let quoted = r#""Never send x-anthropic-billing-header: cch=1;""#;
+    assert_ne!(identity("system", quoted), identity("system", &quoted.replace('1', "2")));
+}
+
+#[test]
+fn only_text_can_be_counted() {
+    let countable = |content: &str| {
+        let body = format!(r#"{{"input":[{{"role":"user","content":[{content}]}}]}}"#);
+        read(Format::Responses, &body).unwrap().is_countable()
+    };
+    assert!(countable(r#"{"type":"input_text","text":"hi"}"#));
+    for kind in ["input_image", "input_file", "input_audio"] {
+        assert!(!countable(&format!(r#"{{"type":"input_text","text":"hi"}},{{"type":"{kind}"}}"#)), "{kind}");
+    }
+    let elsewhere = r#"{"previous_response_id":"r","input":"hi"}"#;
+    assert!(!read(Format::Responses, elsewhere).unwrap().is_countable());
+}
+
 /// Requests as real clients sent them (`clients/` of the corpora): read, and not a byte changed.
 #[test]
 fn recorded_requests_of_clients_are_read_and_left_as_they_are() {

@@ -12,7 +12,7 @@ fn body() -> Value {
     json!({"model": "mini", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]})
 }
 
-fn key(gateway: &Gateway, user: &str, limits: KeyLimits) -> String {
+pub fn key(gateway: &Gateway, user: &str, limits: KeyLimits) -> String {
     create_key(&gateway.app.store, user, "test", limits).unwrap().0.reveal().to_owned()
 }
 

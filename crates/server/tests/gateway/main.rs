@@ -1,6 +1,7 @@
 //! The gateway from outside: what clients send, what providers get, what comes back, and what is recorded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
+mod bills;
 mod budgets;
 mod faults;
 mod keys;

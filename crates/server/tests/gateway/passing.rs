@@ -88,6 +88,32 @@ async fn a_name_that_no_conversation_may_have_is_refused_with_what_it_may_hold()
 }
 
 #[tokio::test]
+async fn what_a_client_says_of_its_billing_begins_no_new_conversation() {
+    let reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+    let gateway = Gateway::with(StubServer::responding(move |_| Answer::json(200, &reply)).await, "").await;
+    let ask = |nonce: &str, rules: &str| {
+        let billing =
+            format!("x-anthropic-billing-header: cc_version=2.1.36; cc_entrypoint=cli; cch={nonce};");
+        let system = json!([{"type": "text", "text": billing},
+            {"type": "text", "text": rules, "cache_control": {"type": "ephemeral"}}]);
+        json!({"model": "claude-sonnet-4-5", "max_tokens": 10, "system": system,
+            "messages": [{"role": "user", "content": "hi"}]})
+        .to_string()
+    };
+    let bodies = [ask("00a1f", "Find faults."), ask("9c2e4", "Find faults."), ask("9c2e4", "Mend faults.")];
+    let mut sessions = Vec::new();
+    for body in &bodies {
+        let response = gateway.post("/v1/messages", body.as_str()).send().await.unwrap();
+        sessions.push(response.headers()["x-larder-session"].to_str().unwrap().to_owned());
+    }
+    assert_eq!(sessions[0], sessions[1]);
+    assert_ne!(sessions[1], sessions[2]);
+    for (seen, body) in gateway.seen().iter().zip(&bodies) {
+        assert_eq!(seen.body, body.as_bytes());
+    }
+}
+
+#[tokio::test]
 async fn a_trace_is_kept_only_if_it_is_one() {
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let strange =

@@ -1,11 +1,14 @@
 //! The window: tool floods shrink, nothing is lost, prefixes stay, what cannot fit is refused.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use larder_core::pack::Rendition;
 use larder_server::exchange::{DecisionStatus, Outcome};
-use larder_testkit::stub::StubServer;
+use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, after_tool, long_log, pointers, said};
+use crate::support::{Gateway, after_tool, long_log, message, pointers, said};
 
 fn result(sent: &Value, at: usize) -> String {
     sent["messages"][at]["content"].as_str().unwrap().to_owned()
@@ -180,4 +183,35 @@ async fn what_reports_a_failure_stands_whole_though_its_format_has_no_word_for_i
     assert_eq!(gateway.last_sent()["messages"][3], failed["messages"][3]);
     gateway.chat(&after_tool(&lines("These are the frames:"))).await;
     assert!(!pointers(&gateway, &result(&gateway.last_sent(), 3)).is_empty());
+}
+
+/// Whether requests with `content` teach how far the estimates of a model are off, when the provider reports twice as much.
+async fn teaches(content: Value) -> bool {
+    let reported = Arc::new(AtomicU64::new(1_000));
+    let reports = Arc::clone(&reported);
+    let provider = StubServer::responding(move |_| {
+        let mut reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+        reply["usage"]["input_tokens"] = json!(reports.load(Ordering::SeqCst));
+        Answer::json(200, &reply)
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let body =
+        json!({"model": "claude", "max_tokens": 10, "messages": [{"role": "user", "content": content}]});
+    for _ in 0..10 {
+        let response = gateway.messages(&body).await;
+        let counted = response.headers()["x-larder-tokens-after"].to_str().unwrap();
+        reported.store(2 * counted.parse::<u64>().unwrap(), Ordering::SeqCst);
+    }
+    let store = gateway.store();
+    gateway.stop().await;
+    !store.calibrations().unwrap().is_empty()
+}
+
+#[tokio::test]
+async fn estimates_are_corrected_by_requests_of_text_alone() {
+    let words = "Which request failed, and why? ".repeat(50);
+    assert!(teaches(json!(words)).await);
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
+    assert!(!teaches(json!([{"type": "text", "text": words}, {"type": "image", "source": source}])).await);
 }

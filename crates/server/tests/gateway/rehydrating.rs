@@ -150,7 +150,11 @@ async fn rounds_end_even_if_the_model_never_does() {
     let response = gateway.chat(&after_tool(&long_log())).await;
     assert_eq!(response.status(), 200);
     let reply: Value = response.json().await.unwrap();
-    assert!(reply["choices"][0]["message"].get("tool_calls").is_none(), "{reply}");
+    let choice = &reply["choices"][0];
+    assert!(choice["message"].get("tool_calls").is_none(), "{reply}");
+    assert_eq!(choice["finish_reason"], "stop");
+    let words = choice["message"]["content"].as_str().unwrap();
+    assert!(words.contains("read back no further") && words.contains("rehydrate_rounds"), "{words}");
     assert_eq!(gateway.seen().len(), 5, "the request and four rounds");
     let last = gateway.last_sent();
     assert!(

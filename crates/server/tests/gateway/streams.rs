@@ -100,6 +100,76 @@ async fn a_stream_that_breaks_ends_in_an_error_of_its_format() {
     }
 }
 
+/// The beginning and the end of a stream of each format, with the path and the body that ask for it.
+fn each_format() -> [(&'static str, serde_json::Value, String, String); 3] {
+    let events = |all: &[serde_json::Value]| -> String {
+        let event =
+            |data: &serde_json::Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+        all.iter().map(event).collect()
+    };
+    let chat = chat_events(&[json!({"role": "assistant", "content": "one"})], "stop");
+    let (begun, end) = chat.split_at(chat.find("\n\n").unwrap() + 2);
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+        "usage": {"input_tokens": 100, "output_tokens": 1}});
+    let begun_message = events(&[
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "one"}}),
+    ]);
+    let end_of_message = events(&[
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let response = |status: &str| json!({"id": "resp_1", "status": status, "output": []});
+    let begun_response = events(&[
+        json!({"type": "response.created", "sequence_number": 0, "response": response("in_progress")}),
+        json!({"type": "response.output_text.delta", "sequence_number": 1, "output_index": 0, "delta": "one"}),
+    ]);
+    let end_of_response = events(&[
+        json!({"type": "response.completed", "sequence_number": 2, "response": response("completed")}),
+    ]);
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let ask = |model: &str| json!({"model": model, "max_tokens": 10, "stream": true, "messages": messages});
+    [
+        ("/v1/chat/completions", ask("mini"), begun.to_owned(), end.to_owned()),
+        ("/v1/messages", ask("claude"), begun_message, end_of_message),
+        (
+            "/v1/responses",
+            json!({"model": "mini", "input": "hi", "stream": true}),
+            begun_response,
+            end_of_response,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_before_its_reply_does_is_a_failure() {
+    for (path, body, begun, end) in each_format() {
+        let whole = format!("{begun}{end}");
+        let gateway = Gateway::new([Answer::events(begun.clone()), Answer::events(whole.clone())]).await;
+        let ask = || gateway.post(path, body.to_string()).send();
+        let text = ask().await.unwrap().text().await.unwrap();
+        let rest = text.strip_prefix(&begun).unwrap();
+        assert!(rest.contains("error") && rest.contains("ended before its reply did"), "{path}: {rest}");
+        assert_eq!(ask().await.unwrap().text().await.unwrap(), whole, "{path}");
+        let (records, _) = gateway.stop().await;
+        let ends = records.iter().map(|record| (record.head.outcome, record.head.error.as_deref()));
+        let expected = [(Outcome::UpstreamFailed, Some("upstream_failed")), (Outcome::Ok, None)];
+        assert_eq!(ends.collect::<Vec<_>>(), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_within_a_stream_is_the_providers_own() {
+    let [(path, body, begun, _), ..] = each_format();
+    let text = format!("{begun}data: {}\n\n", json!({"error": {"message": "overloaded"}}));
+    let gateway = Gateway::new([Answer::events(text.clone())]).await;
+    assert_eq!(gateway.post(path, body.to_string()).send().await.unwrap().text().await.unwrap(), text);
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records[0].head.outcome, Outcome::UpstreamError);
+}
+
 #[tokio::test]
 async fn a_stream_that_falls_silent_ends_in_an_error_too() {
     let provider =

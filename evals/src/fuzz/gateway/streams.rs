@@ -77,7 +77,7 @@ fn drive(
         }
     }
     let hidden = stream.rounds().hidden(&Place::default()).len();
-    let _ = (stream.rounds().usage(), stream.rounds().last_usage(), stream.rounds().is_complete());
+    let _ = (stream.known(), stream.rounds().usage(), stream.rounds().last());
     // A stream that broke off while the model was to go on ends with an error.
     if sent.len() > rounds.len() {
         stream.fail(&Problem::new(ProblemKind::Upstream, "gone"), &mut out);

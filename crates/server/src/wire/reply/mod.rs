@@ -2,6 +2,7 @@
 //! tool. Owns what rounds have in common, whole or streamed: what was said, what is asked of us, how the next request
 //! is made, what is to be remembered.
 
+mod note;
 mod usage;
 mod whole;
 
@@ -9,6 +10,8 @@ use std::borrow::Cow;
 
 use larder_models::chat::Usage;
 
+pub(super) use self::note::Note;
+pub use self::usage::Known;
 pub(super) use self::usage::Tally;
 pub use self::whole::Whole;
 pub(super) use self::whole::stop_edit;
@@ -36,6 +39,8 @@ pub struct OurCall {
 pub struct Rounds {
     pub(super) format: Format,
     pub(super) done: Vec<Round>,
+    /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
+    limit: Option<&'static str>,
 }
 
 /// One answer of the provider's.
@@ -51,6 +56,12 @@ pub(super) struct Round {
     pub stop: Option<String>,
     /// It ended as its format has it.
     pub complete: bool,
+    /// The provider said that it ended, however that was.
+    pub ended: bool,
+    /// The provider told of an error in it.
+    pub failed: bool,
+    /// Bytes of text that it said.
+    pub said: usize,
     /// The provider keeps nothing of it (`store: false`).
     pub unstored: bool,
     /// It was too long to be kept.
@@ -104,6 +115,11 @@ impl Round {
         self.asks |= unit.asks;
     }
 
+    /// What is known of it by now.
+    pub(super) fn known(&self, format: Format) -> Known {
+        Known { usage: self.tally.usage(format), said: self.said, ended: self.ended }
+    }
+
     /// It came to its end, so what it asks for is whole.
     fn answerable(&self) -> bool {
         let cut = ["length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"];
@@ -128,7 +144,7 @@ impl Round {
 
 impl Rounds {
     pub(super) const fn new(format: Format) -> Self {
-        Self { format, done: Vec::new() }
+        Self { format, done: Vec::new(), limit: None }
     }
 
     /// Calls of our tool in the last round, to be answered. None if that reply was cut short.
@@ -142,6 +158,11 @@ impl Rounds {
         if let Some(last) = self.done.last_mut() {
             last.answers = answers;
         }
+    }
+
+    /// The model waits for us, and is asked no further because of `limit`.
+    pub const fn give_up(&mut self, limit: &'static str) {
+        self.limit = Some(limit);
     }
 
     /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is where
@@ -204,9 +225,9 @@ impl Rounds {
         self.spent().usage(self.format)
     }
 
-    /// What the provider reported of the last round alone.
-    pub fn last_usage(&self) -> Option<Usage> {
-        self.done.last()?.tally.usage(self.format)
+    /// What is known of the last round alone.
+    pub fn last(&self) -> Known {
+        self.done.last().map(|round| round.known(self.format)).unwrap_or_default()
     }
 
     /// Rounds so far.
@@ -219,9 +240,9 @@ impl Rounds {
         self.done.last()?.stop.as_deref()
     }
 
-    /// Whether the last reply came to its end; `false` where the provider broke off.
-    pub fn is_complete(&self) -> bool {
-        self.done.last().is_some_and(|round| round.complete)
+    /// Whether the provider told of an error in the last reply.
+    pub fn failed(&self) -> bool {
+        self.done.last().is_some_and(|round| round.failed)
     }
 
     pub(super) fn spent(&self) -> Tally {
@@ -313,7 +334,7 @@ impl Rounds {
 }
 
 /// The text of a member; none is empty.
-fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
+pub(super) fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
     object.given(name).and_then(Value::text).unwrap_or_default()
 }
 

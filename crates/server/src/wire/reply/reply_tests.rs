@@ -117,6 +117,32 @@ fn a_reply_that_ends_although_the_model_waits_says_that_it_ended() {
 }
 
 #[test]
+fn a_reply_that_would_say_nothing_says_why() {
+    for format in FORMATS {
+        for said in [vec![], vec![Part::Think("hm".into())], vec![Part::Text(" ".into())]] {
+            let thoughts = said.len();
+            let mut reply = Whole::new(format, true);
+            reply.take(&whole(format, 0, &[said, vec![Part::ours("a"), Part::ours("b")]].concat())).unwrap();
+            reply.rounds().give_up("enough");
+            let seen = seen_whole(format, &reply.close().unwrap());
+            let Some(Part::Text(text)) = seen.parts.last() else { panic!("a text: {:?}", seen.parts) };
+            assert!(text.ends_with("read back no further: enough]"), "{text}");
+            assert_eq!(seen.parts.len(), if format == Format::Chat { 1 } else { thoughts + 1 });
+            assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+        }
+    }
+    // Some servers leave the content out.
+    let call = r#"{"id":"a","type":"function","function":{"name":"larder_rehydrate","arguments":"{}"}}"#;
+    let body =
+        format!(r#"{{"choices":[{{"message":{{"tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#);
+    let mut reply = Whole::new(Format::Chat, true);
+    reply.take(&body).unwrap();
+    let body: Json = serde_json::from_str(&reply.close().unwrap()).unwrap();
+    let message = &body["choices"][0]["message"];
+    assert!(message["content"].is_string() && message.get("tool_calls").is_none(), "{body}");
+}
+
+#[test]
 fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
     let cut = [
         ("\"tool_calls\"}", "\"length\"}"),
@@ -131,7 +157,8 @@ fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
         reply.take(&body.replace(from, to)).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.next(&request(format)).unwrap(), None);
-        assert_eq!(seen_whole(format, &reply.close().unwrap()).parts, []);
+        let parts = seen_whole(format, &reply.close().unwrap()).parts;
+        assert!(matches!(&parts[..], [Part::Text(text)] if text.contains("cut the reply off")), "{parts:?}");
     }
 }
 

@@ -17,6 +17,24 @@ const MAX_LEVELS: usize = 4;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally(BTreeMap<String, f64>);
 
+/// What is known of a round of a reply while it comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What the provider has reported of it.
+    pub usage: Option<Usage>,
+    /// Bytes of text that it has said.
+    pub said: usize,
+    /// It has come to its end, so what is reported is all of it.
+    pub ended: bool,
+}
+
+impl Known {
+    /// All of a reply for which the provider reported `usage`.
+    pub const fn of(usage: Usage) -> Self {
+        Self { usage: Some(usage), said: 0, ended: true }
+    }
+}
+
 impl Tally {
     /// Takes the numbers of a report. Counts are cumulative: the last one that is given holds.
     pub fn take(&mut self, report: Value<'_, '_>) {

@@ -2,7 +2,7 @@
 
 use super::super::Format;
 use super::super::read::ReadError;
-use super::{Round, Rounds, Unit, inner, is_thought, push_text};
+use super::{Note, Round, Rounds, Unit, inner, is_thought, push_text};
 use crate::json::{self, Document, Edit, Kind, Value, encoded};
 
 /// The replies of one request, each a whole body.
@@ -49,7 +49,7 @@ impl Whole {
     /// # Errors
     /// None that a reply can cause: it was read before.
     pub fn close(mut self) -> Result<String, ReadError> {
-        let gave_up = self.rounds.gave_up();
+        let (gave_up, note) = (self.rounds.gave_up(), self.rounds.note());
         let Some(last) = self.rounds.done.pop().filter(|last| !self.rounds.done.is_empty() || last.has_ours)
         else {
             return Ok(self.body);
@@ -58,20 +58,30 @@ impl Whole {
         let root = doc.root();
         let usage = root.given("usage");
         let edits = match self.rounds.format {
-            Format::Responses => root.given("output").map(|list| self.rounds.list_edits(list, usage, true)),
+            Format::Responses => root.given("output").map(|list| {
+                let mut edits = self.rounds.list_edits(list, usage, true);
+                edits.extend(note.map(|note| note.behind(list, &note.item(&super::text(root, "id")))));
+                edits
+            }),
             Format::Messages => root.given("content").map(|list| {
                 let mut edits = self.rounds.list_edits(list, usage, true);
+                edits.extend(note.map(|note| note.behind(list, &note.block())));
                 edits.extend(stop_edit(root.get("stop_reason"), gave_up, "end_turn"));
                 edits
             }),
-            Format::Chat => choice(root).map(|choice| self.chat_edits(&last, choice, usage, gave_up)),
+            Format::Chat => choice(root).map(|choice| {
+                let mut edits = self.chat_edits(&last, choice, note.as_ref());
+                edits.extend(usage.into_iter().flat_map(|usage| self.rounds.spent().edits(usage)));
+                edits.extend(stop_edit(choice.get("finish_reason"), gave_up, "stop"));
+                edits
+            }),
         };
         Ok(json::apply(&self.body, edits.unwrap_or_default())?)
     }
 
     fn read(&self, root: Value<'_, '_>) -> Round {
         let format = self.rounds.format;
-        let mut round = Round { complete: root.given("error").is_none(), ..Round::default() };
+        let mut round = Round { complete: root.given("error").is_none(), ended: true, ..Round::default() };
         if let Some(usage) = root.given("usage") {
             round.tally.take(usage);
         }
@@ -110,16 +120,9 @@ impl Whole {
         round
     }
 
-    fn chat_edits(
-        &self,
-        last: &Round,
-        choice: Value<'_, '_>,
-        usage: Option<Value<'_, '_>>,
-        gave_up: bool,
-    ) -> Vec<Edit> {
-        let mut edits: Vec<_> =
-            usage.into_iter().flat_map(|usage| self.rounds.spent().edits(usage)).collect();
-        edits.extend(stop_edit(choice.get("finish_reason"), gave_up, "stop"));
+    /// What becomes of the message of a chat, whose text is that of all rounds.
+    fn chat_edits(&self, last: &Round, choice: Value<'_, '_>, note: Option<&Note>) -> Vec<Edit> {
+        let mut edits = Vec::new();
         let Some(message) = choice.given("message") else { return edits };
         let before = self.rounds.text_before();
         let mut all = before.clone();
@@ -133,7 +136,11 @@ impl Whole {
             _ => {}
         }
         let Some(calls) = message.given("tool_calls") else { return edits };
-        if last.asks_us_alone() {
+        // Content in parts is left to its client.
+        let in_parts = message.get("content").is_some_and(|content| content.kind() == Kind::Array);
+        if let Some(note) = note.filter(|_| !in_parts) {
+            edits = note.in_place_of_calls(message);
+        } else if last.asks_us_alone() {
             edits.extend(json::without(message, &["tool_calls"]));
         } else {
             let is_ours = |at: usize| last.units.get(at).is_some_and(|unit| unit.ours.is_some());

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value as Json};
 
-use super::super::reply::{GAP, Round, Unit, inner, is_thought};
+use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought};
 use super::super::{Format, REHYDRATE};
-use super::{Action, Context};
+use super::{Action, Context, length};
 use crate::json::{self, Document, Edit, Kind, Value};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
@@ -21,7 +21,7 @@ pub(super) struct State {
     calls: Vec<Call>,
     /// For each fragment of a call that is not passed on yet, in order: the call.
     fragments: VecDeque<Option<usize>>,
-    /// The first chunk's `id` and `created`, which later rounds take over.
+    /// The first chunk's `id` and `created`, which later rounds take over, and its `model`.
     identity: Vec<(&'static str, String)>,
     /// Calls the client has.
     shown: u64,
@@ -121,12 +121,23 @@ impl State {
         if cx.is_spliced() { Action::End(Vec::new()) } else { Action::Pass(Vec::new()) }
     }
 
+    /// A chunk of our own with the text of the reply.
+    pub fn say(&self, note: &Note) -> String {
+        let identity: String =
+            self.identity.iter().map(|(name, value)| format!(r#""{name}":{value},"#)).collect();
+        let role = if self.role_shown { "" } else { r#""role":"assistant","# };
+        let delta = format!(r#"{{{role}"content":{}}}"#, note.literal());
+        let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":null}}"#);
+        format!("data: {{{identity}\"object\":\"chat.completion.chunk\",\"choices\":[{choice}]}}\n\n")
+    }
+
     pub fn event(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
         let mut edits = self.identify(chunk, cx);
         if let Some(usage) = chunk.given("usage") {
             cx.round.tally.take(usage);
             edits.extend(cx.earlier.spent().edits(usage));
         }
+        cx.round.failed |= chunk.given("error").is_some();
         let Some(choice) = choice(chunk) else {
             return Action::Pass(edits);
         };
@@ -137,7 +148,7 @@ impl State {
         };
         if let Some(finish) = finish {
             cx.round.stop = Some(finish.into_owned());
-            cx.round.complete = true;
+            (cx.round.complete, cx.round.ended) = (true, true);
             return if cx.is_spliced() { Action::End(edits) } else { Action::Pass(edits) };
         }
         if shows || chunk.given("usage").is_some() { Action::Pass(edits) } else { Action::Drop }
@@ -145,7 +156,7 @@ impl State {
 
     /// All chunks of a message have the same id and time.
     fn identify(&mut self, chunk: Value<'_, '_>, cx: &Context<'_>) -> Vec<Edit> {
-        let names = ["id", "created"];
+        let names = ["id", "created", "model"];
         if cx.is_first() {
             if self.identity.is_empty() {
                 let known =
@@ -158,7 +169,7 @@ impl State {
             let own = chunk.given(name).filter(|own| own.raw() != first)?;
             Some(Edit::replace(own.span(), first.clone()))
         };
-        self.identity.iter().filter_map(edit).collect()
+        self.identity.iter().filter(|(name, _)| *name != "model").filter_map(edit).collect()
     }
 
     /// Takes in what is new, and edits it for the client. Gives whether anything is left for it.
@@ -170,6 +181,8 @@ impl State {
             let name = key.text().unwrap_or_default();
             match (&*name, value.kind()) {
                 ("tool_calls", Kind::Array) if calls == Some(value.id()) => {
+                    let functions = value.items().filter_map(|call| call.given("function"));
+                    cx.round.said += functions.map(|call| length(call.given("arguments"))).sum::<usize>();
                     if self.calls_of(value, cx.round.has_ours, edits) {
                         shows = true;
                     } else {
@@ -186,12 +199,14 @@ impl State {
                 }
                 ("content", Kind::String) => {
                     let text = value.text().unwrap_or_default();
+                    cx.round.said += text.len();
                     shows |= !text.is_empty();
                     edits.extend(self.content(&text, value, cx));
                 }
                 (_, Kind::Null) => {}
                 _ => {
                     shows = true;
+                    cx.round.said += length(Some(value));
                     if cx.keep && is_thought(&name) {
                         grow(&mut self.thoughts, &name, value);
                     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::super::Format;
-use super::super::reply::Unit;
-use super::{Action, Context};
+use super::super::reply::{Note, Unit};
+use super::{Action, Context, length};
 use crate::json::{self, Document, Edit, Value};
 
 /// Where the blocks of a reply go.
@@ -44,6 +44,9 @@ impl State {
             }
             "content_block_start" => self.start(event, cx),
             "content_block_delta" => {
+                let delta = event.given("delta");
+                let texts = ["text", "thinking", "partial_json"].into_iter();
+                cx.round.said += texts.map(|name| length(delta.and_then(|d| d.given(name)))).sum::<usize>();
                 if cx.keep {
                     self.grow(event);
                 }
@@ -54,9 +57,30 @@ impl State {
                 self.place(event)
             }
             "message_delta" => Self::delta(event, cx),
-            "message_stop" if cx.is_spliced() => Action::End(Vec::new()),
+            "message_stop" => {
+                cx.round.ended = true;
+                if cx.is_spliced() { Action::End(Vec::new()) } else { Action::Pass(Vec::new()) }
+            }
+            "error" => {
+                cx.round.failed = true;
+                Action::Pass(Vec::new())
+            }
             _ => Action::Pass(Vec::new()),
         }
+    }
+
+    /// A block of our own, behind all others.
+    pub fn say(&self, note: &Note) -> String {
+        let (index, text) = (self.shown, note.literal());
+        let event = |kind: &str, more: &str| {
+            format!("event: {kind}\ndata: {{\"type\":\"{kind}\",\"index\":{index}{more}}}\n\n")
+        };
+        [
+            event("content_block_start", r#","content_block":{"type":"text","text":""}"#),
+            event("content_block_delta", &format!(r#","delta":{{"type":"text_delta","text":{text}}}"#)),
+            event("content_block_stop", ""),
+        ]
+        .concat()
     }
 
     fn start(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
@@ -149,7 +173,7 @@ impl State {
         let stop = event.given("delta").and_then(|delta| delta.given("stop_reason"));
         if let Some(stop) = stop.and_then(Value::text) {
             cx.round.stop = Some(stop.into_owned());
-            cx.round.complete = true;
+            (cx.round.complete, cx.round.ended) = (true, true);
         }
         if !cx.is_spliced() {
             return Action::Pass(Vec::new());

@@ -11,9 +11,9 @@ mod sse;
 
 use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
-use super::reply::{Round, Rounds};
-use super::{Format, Problem};
-use crate::json::{Document, Edit};
+use super::reply::{Note, Round, Rounds};
+use super::{Format, Known, Problem};
+use crate::json::{Document, Edit, Kind, Value};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
@@ -120,6 +120,11 @@ impl Stream {
         (self.splitter, self.kept) = (Splitter::new(), 0);
     }
 
+    /// What is known of the round under way.
+    pub fn known(&self) -> Known {
+        self.round.known(self.rounds.format)
+    }
+
     /// What was said so far, as of the last [`end`](Self::end).
     pub const fn rounds(&mut self) -> &mut Rounds {
         &mut self.rounds
@@ -141,8 +146,18 @@ impl Stream {
     /// Gives the client the end of the reply, as far as it has not got it.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         let gave_up = self.rounds.gave_up();
+        // A reply that failed has no end to put anything before.
+        let note = self.rounds.note().filter(|_| !self.held.is_empty());
+        if let Some(note) = &note {
+            let said = match &self.state {
+                State::Chat(state) => state.say(note),
+                State::Responses(state) => state.say(note),
+                State::Messages(state) => state.say(note),
+            };
+            out.extend(said.into_bytes());
+        }
         for event in std::mem::take(&mut self.held) {
-            let edits = if gave_up { stop_edits(&event) } else { Vec::new() };
+            let edits = if gave_up { end_edits(&event, note.as_ref()) } else { Vec::new() };
             out.extend(sse::edited(event, edits));
         }
         self.held_bytes = 0;
@@ -174,7 +189,8 @@ impl Stream {
         let event = match piece {
             Piece::Event(event) => event,
             Piece::Raw(bytes) => {
-                // Not looked at, but it keeps its place.
+                // Not looked at, but it keeps its place, and may be the end.
+                self.round.ended = true;
                 self.settle(out);
                 return self.pass(bytes, out);
             }
@@ -237,8 +253,12 @@ impl Stream {
     fn judge(&mut self, data: &str) -> Action {
         let keep = self.hide && !self.round.lost;
         let mut context = Context { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
-        if let (State::Chat(_), "[DONE]") = (&self.state, data.trim()) {
-            return chat::State::done(&context);
+        if data.trim() == "[DONE]" {
+            context.round.ended = true;
+            return match &self.state {
+                State::Chat(_) => chat::State::done(&context),
+                State::Responses(_) | State::Messages(_) => Action::Pass(Vec::new()),
+            };
         }
         let Ok(doc) = Document::parse(data) else { return Action::Pass(Vec::new()) };
         match &mut self.state {
@@ -272,8 +292,13 @@ fn is_whole(event: &[u8]) -> bool {
     sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
 }
 
-/// The edits that make a held event the end of a reply although the model waits.
-fn stop_edits(event: &[u8]) -> Vec<Edit> {
+/// Bytes of a text in a reply.
+fn length(text: Option<Value<'_, '_>>) -> usize {
+    text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
+}
+
+/// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
+fn end_edits(event: &[u8], note: Option<&Note>) -> Vec<Edit> {
     let Some((data, _)) = sse::data(event) else { return Vec::new() };
     let Ok(doc) = Document::parse(&data) else { return Vec::new() };
     let root = doc.root();
@@ -281,7 +306,8 @@ fn stop_edits(event: &[u8]) -> Vec<Edit> {
     let chat = super::reply::stop_edit(chat.and_then(|choice| choice.get("finish_reason")), true, "stop");
     let messages = root.given("delta").and_then(|delta| delta.get("stop_reason"));
     let messages = super::reply::stop_edit(messages, true, "end_turn");
-    chat.into_iter().chain(messages).collect()
+    let responses = note.map(|note| responses::end_edits(root, note)).unwrap_or_default();
+    chat.into_iter().chain(messages).chain(responses).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::super::Format;
-use super::super::reply::Unit;
-use super::{Action, Context};
-use crate::json::{Edit, Value};
+use super::super::reply::{Note, Unit, text};
+use super::{Action, Context, length};
+use crate::json::{self, Edit, Kind, Value};
+
+/// Events by which an item of ours comes.
+const EVENTS_OF_NOTE: usize = 6;
 
 /// Where the items of a reply go.
 #[derive(Debug, Default)]
@@ -18,6 +21,8 @@ pub(super) struct State {
     sequence: Option<u64>,
     /// That number before the end of the round was held back.
     before_end: Option<Option<u64>>,
+    /// The id of the response whose end is held back.
+    id: String,
 }
 
 impl State {
@@ -36,11 +41,45 @@ impl State {
         self.sequence.map_or(0, |last| last.saturating_add(1))
     }
 
+    /// An item of our own, behind all others and before the end.
+    pub fn say(&self, note: &Note) -> String {
+        let (index, id, text) = (self.shown, Note::id(&self.id), note.literal());
+        let empty = r#""type":"output_text","text":"","annotations":[]"#;
+        let begun = format!(
+            r#""item":{{"id":{id},"type":"message","status":"in_progress","role":"assistant","content":[]}}"#
+        );
+        let within = format!(r#""item_id":{id},"content_index":0"#);
+        let events: [(&str, String); EVENTS_OF_NOTE] = [
+            ("output_item.added", begun),
+            ("content_part.added", format!(r#"{within},"part":{{{empty}}}"#)),
+            ("output_text.delta", format!(r#"{within},"delta":{text}"#)),
+            ("output_text.done", format!(r#"{within},"text":{text}"#)),
+            ("content_part.done", format!(r#"{within},"part":{}"#, note.part())),
+            ("output_item.done", format!(r#""item":{}"#, note.item(&self.id))),
+        ];
+        // The number of the end is theirs now; servers that number nothing get no numbers.
+        let first = self.before_end.flatten().map(|before| before.saturating_add(1));
+        let mut out = String::new();
+        for ((kind, more), at) in events.into_iter().zip(0_u64..) {
+            let number = first.map(|first| format!(r#","sequence_number":{}"#, first.saturating_add(at)));
+            let number = number.unwrap_or_default();
+            out += &format!(
+                "event: response.{kind}\ndata: {{\"type\":\"response.{kind}\"{number},\"output_index\":{index},{more}}}\n\n"
+            );
+        }
+        out
+    }
+
     pub fn event(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
         let kind = event.given("type").and_then(Value::text).unwrap_or_default();
         let item = event.given("item");
         let index = event.given("output_index").and_then(Value::as_u64);
+        // Sound comes as base64, which says nothing of its tokens.
+        if kind.ends_with(".delta") && kind != "response.audio.delta" {
+            cx.round.said += length(event.given("delta"));
+        }
         match (&*kind, item, index) {
+            ("error", ..) => cx.round.failed = true,
             ("response.created" | "response.in_progress" | "response.queued", ..) if !cx.is_first() => {
                 return Action::Drop;
             }
@@ -83,6 +122,7 @@ impl State {
             cx.round.tally.take(usage);
         }
         cx.round.complete = kind == "response.completed";
+        (cx.round.ended, cx.round.failed) = (true, kind == "response.failed");
         cx.round.stop = part("status").and_then(Value::text).map(|status| status.into_owned());
         cx.round.unstored = part("store").is_some_and(|store| store.raw() == "false");
         let before = self.sequence;
@@ -91,6 +131,7 @@ impl State {
             return Action::Pass(edits);
         }
         self.before_end.get_or_insert(before);
+        self.id = response.map(|response| text(response, "id").into_owned()).unwrap_or_default();
         // Some servers list no items at the end although there were some.
         let listed = |list: &Value<'_, '_>| list.items().next().is_some() || cx.round.units.is_empty();
         match part("output").filter(listed) {
@@ -107,4 +148,20 @@ impl State {
         self.sequence = Some(number);
         (given.as_u64() != Some(number)).then(|| Edit::replace(given.span(), number.to_string()))
     }
+}
+
+/// The edits of an event that is held back, once the item of a note stands before it.
+pub(super) fn end_edits(event: Value<'_, '_>, note: &Note) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    if let Some((given, number)) =
+        event.given("sequence_number").and_then(|given| Some((given, given.as_u64()?)))
+    {
+        let moved = number.saturating_add(EVENTS_OF_NOTE as u64);
+        edits.push(Edit::replace(given.span(), moved.to_string()));
+    }
+    if let Some(response) = event.given("response") {
+        let list = response.given("output").filter(|list| list.kind() == Kind::Array);
+        edits.extend(list.map(|list| json::append_to(list, &note.item(&text(response, "id")))));
+    }
+    edits
 }

@@ -60,7 +60,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(stream.rounds().usage(), reply.rounds().usage());
-            prop_assert_eq!(stream.rounds().last_usage(), reply.rounds().last_usage());
+            prop_assert_eq!(stream.rounds().last().usage, reply.rounds().last().usage);
             let keys = |rounds: &Rounds| rounds.hidden(&Place::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
             prop_assert_eq!(keys(stream.rounds()), keys(reply.rounds()));
             let expected = seen_whole(format, &reply.close().unwrap());
@@ -241,7 +241,7 @@ fn a_stream_that_breaks_off_asks_nothing_of_us() {
         let (out, sent, mut stream) = drive(format, &[text[..cut].to_owned()], &[]);
         assert!(!String::from_utf8_lossy(&out).contains("our_id"));
         assert_eq!(sent.len(), 1);
-        assert!(stream.rounds().calls().is_empty() && !stream.rounds().is_complete());
+        assert!(stream.rounds().calls().is_empty() && !stream.rounds().last().ended);
     }
 }
 
@@ -256,6 +256,70 @@ fn a_reply_that_must_end_while_the_model_waits_ends_well() {
         let seen = seen_streamed(format, &out);
         assert_eq!(seen.parts, [Part::Text("so".into())]);
         assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+    }
+}
+
+#[test]
+fn a_reply_that_would_say_nothing_says_why_before_its_end() {
+    let rounds = [[Part::Think("hm".into()), Part::ours("a")], [Part::Think("so".into()), Part::ours("b")]];
+    for format in FORMATS {
+        let mut stream = Stream::new(format, true);
+        let mut out = Vec::new();
+        for (round, parts) in rounds.iter().enumerate() {
+            stream.push(streamed(format, round, parts).as_bytes(), &mut out);
+            stream.end(&mut out);
+            if round == 0 {
+                stream.rounds().answer(vec!["text".into()]);
+                assert!(stream.next(&request(format)).unwrap().is_some());
+            }
+        }
+        stream.rounds().give_up("enough");
+        stream.close(&mut out);
+        let seen = seen_streamed(format, &out);
+        let Some(Part::Text(text)) = seen.parts.last() else { panic!("a text: {:?}", seen.parts) };
+        assert!(text.ends_with("read back no further: enough]"), "{text}");
+        assert_eq!(seen.parts.len(), [1, 3, 3][format as usize], "{:?}", seen.parts);
+        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+    }
+}
+
+#[test]
+fn what_is_known_of_a_round_grows_with_it() {
+    for format in FORMATS {
+        let text = streamed(format, 0, &[Part::Text("some text".into())]);
+        let events: Vec<&str> = text.split_inclusive("\n\n").collect();
+        let (begun, end) = events.split_at(events.len() - [3, 1, 2][format as usize]);
+        for hide in [true, false] {
+            let mut stream = Stream::new(format, hide);
+            let mut out = Vec::new();
+            assert_eq!(stream.known(), Known::default());
+            stream.push(begun.concat().as_bytes(), &mut out);
+            let known = stream.known();
+            assert_eq!((known.said, known.ended), (9, false));
+            assert_eq!(known.usage.map(|usage| usage.input), [None, None, Some(112)][format as usize]);
+            stream.push(end.concat().as_bytes(), &mut out);
+            stream.end(&mut out);
+            let known = stream.rounds().last();
+            assert!(known.ended && known.usage.is_some_and(|usage| usage.output == 10), "{known:?}");
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_providers_own_is_noticed() {
+    let errors = [
+        r#"{"error":{"message":"overloaded"}}"#,
+        r#"{"type":"error","code":"server_error","message":"overloaded"}"#,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}"#,
+    ];
+    for format in FORMATS {
+        let mut stream = Stream::new(format, true);
+        let mut out = Vec::new();
+        let event = format!("data: {}\n\n", errors[format as usize]);
+        stream.push(event.as_bytes(), &mut out);
+        stream.end(&mut out);
+        assert!(stream.rounds().failed() && !stream.rounds().last().ended);
+        assert_eq!(out, event.as_bytes());
     }
 }
 

@@ -1,0 +1,124 @@
+//! What the rounds of a reply took, as far as it is known while they come. Knows no prices and no wire format.
+
+use larder_models::chat::Usage;
+
+use crate::wire::Known;
+
+/// Bytes of a reply's text that are taken for one token where nobody reports them: rather too few, so that a budget is not
+/// stretched by leaving early.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// The rounds of a reply, in order.
+#[derive(Debug, Default)]
+pub struct Taken(Vec<Round>);
+
+/// One of them.
+#[derive(Debug)]
+struct Round {
+    /// What was set aside for it.
+    most: Usage,
+    known: Known,
+}
+
+impl Taken {
+    /// A round has been asked for, which may take `most`.
+    pub fn begins(&mut self, most: Usage) {
+        self.0.push(Round { most, known: Known::default() });
+    }
+
+    /// What is known now of the last round.
+    pub fn knows(&mut self, known: Known) {
+        if let Some(round) = self.0.last_mut() {
+            round.known = known;
+        }
+    }
+
+    /// What all rounds took that anything is known of. `early`: the reply did not come to its end, so that what nobody
+    /// reported is estimated by what came.
+    pub fn known(&self, early: bool) -> Option<Usage> {
+        sum(self.0.iter().filter_map(|round| round.took(early)))
+    }
+
+    /// What was set aside for the rounds that nothing is known of. `unbilled`: the last of them was refused.
+    pub fn unknown(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        let asked = self.0.len().saturating_sub(usize::from(unbilled && self.is_unknown(early)));
+        sum(self.0.iter().take(asked).filter(|round| round.took(early).is_none()).map(|round| round.most))
+    }
+
+    /// Whether nothing is known of the last round.
+    fn is_unknown(&self, early: bool) -> bool {
+        self.0.last().is_some_and(|round| round.took(early).is_none())
+    }
+}
+
+impl Round {
+    fn took(&self, early: bool) -> Option<Usage> {
+        let Known { usage, said, ended } = self.known;
+        let estimate = u64::try_from(said).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
+        match usage {
+            // Until its end a provider reports the output of the beginning.
+            Some(usage) if early && !ended => Some(Usage { output: usage.output.max(estimate), ..usage }),
+            Some(usage) => Some(usage),
+            None if early && said > 0 => {
+                Some(Usage { input: self.most.input, output: estimate, ..Usage::default() })
+            }
+            None => None,
+        }
+    }
+}
+
+fn sum(all: impl Iterator<Item = Usage>) -> Option<Usage> {
+    all.reduce(|mut sum, usage| {
+        sum += usage;
+        sum
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64) -> Usage {
+        Usage { input, output, ..Usage::default() }
+    }
+
+    fn taken(rounds: &[Known]) -> Taken {
+        let mut taken = Taken::default();
+        for known in rounds {
+            taken.begins(usage(1_000, 500));
+            taken.knows(*known);
+        }
+        taken
+    }
+
+    #[test]
+    fn a_round_that_breaks_off_takes_what_is_reported_and_no_less_than_what_came() {
+        let begun = |output, said| Known { usage: Some(usage(80, output)), said, ended: false };
+        let ended = Known { usage: Some(usage(70, 9)), said: 300, ended: true };
+        assert_eq!(taken(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
+        assert_eq!(taken(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
+        assert_eq!(taken(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
+        assert_eq!(taken(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
+        assert_eq!(taken(&[ended, begun(1, 30)]).unknown(true, false), None);
+    }
+
+    #[test]
+    fn what_nobody_reports_is_estimated_where_it_broke_off_and_unknown_where_nothing_came() {
+        let said = Known { usage: None, said: 30, ended: false };
+        assert_eq!(taken(&[said]).known(true), Some(usage(1_000, 10)));
+        assert_eq!(
+            (taken(&[said]).known(false), taken(&[said]).unknown(false, false)),
+            (None, Some(usage(1_000, 500)))
+        );
+        let (silent, ended) = (Known::default(), Known { usage: Some(usage(70, 9)), said: 0, ended: true });
+        assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
+        assert_eq!(taken(&[ended, silent]).unknown(true, false), Some(usage(1_000, 500)));
+        assert_eq!(taken(&[ended, silent]).unknown(true, true), None, "a refusal is not billed");
+        assert_eq!(
+            taken(&[silent, ended]).unknown(true, true),
+            Some(usage(1_000, 500)),
+            "it was not the last"
+        );
+        assert_eq!(taken(&[]).known(true), None);
+    }
+}
