@@ -139,6 +139,9 @@ impl Fault {
 
     /// The caller is not let in, or may not spend.
     pub fn of_auth(error: &AuthError, now: Timestamp) -> Self {
+        if let AuthError::Store(error) = error {
+            return Self::of_store(error, "nothing was sent, since the key could not be checked or charged");
+        }
         let status = error.status();
         let class = match status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -150,6 +153,20 @@ impl Fault {
         let outcome = if status.is_server_error() { Outcome::Failed } else { Outcome::Refused };
         let retry_after = error.retry_after(now);
         Self { retry_after, ..Self::new(status, class, outcome, error.to_string()) }
+    }
+
+    /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
+    pub fn of_store(error: &StoreError, meaning: &str) -> Self {
+        let (status, class) = match error {
+            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
+            StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
+        };
+        let fault = Self::new(status, class, Outcome::Failed, format!("{meaning}: {error}"));
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
+            _ => fault,
+        }
     }
 
     /// Something of ours failed.
@@ -174,18 +191,7 @@ impl From<BodyFault> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        let (status, class) = match &error {
-            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
-            StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
-        };
-        let message =
-            format!("nothing was sent, since what the prompt leaves out could not be stored: {error}");
-        let fault = Self::new(status, class, Outcome::Failed, message);
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
-            _ => fault,
-        }
+        Self::of_store(&error, "the store failed before the reply was whole")
     }
 }
 

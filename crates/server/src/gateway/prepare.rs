@@ -10,7 +10,7 @@ use larder_core::hash::ContentHash;
 use larder_core::message::Role;
 use larder_core::tokens::{Counter, Label};
 use larder_models::upstream::Target;
-use larder_store::NewPointer;
+use larder_store::{NewPointer, StoreError};
 
 use crate::app::Snapshot;
 use crate::exchange::Wire;
@@ -178,7 +178,7 @@ impl Desk<'_> {
         }
         let shelf = &self.ledger.app().shelf;
         let store = &self.ledger.caller.store;
-        let factor = shelf.factor(store, self.session, &self.route.model.id)?;
+        let factor = shelf.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
         self.ledger.factor = Some(factor);
         Ok(counter.corrected(factor))
     }
@@ -190,7 +190,7 @@ impl Desk<'_> {
             return Ok(None);
         }
         let kept: HashMap<String, String> =
-            self.ledger.caller.store.round_trips(self.session)?.into_iter().collect();
+            self.ledger.caller.store.round_trips(self.session).map_err(unknown)?.into_iter().collect();
         if kept.is_empty() {
             return Ok(None);
         }
@@ -227,8 +227,14 @@ impl Desk<'_> {
                 display_text: display,
             })
             .collect();
-        store.put_all(&new)?;
+        let unstored = "nothing was sent, since what the prompt leaves out could not be stored";
+        store.put_all(&new).map_err(|error| Fault::of_store(&error, unstored))?;
         missing.iter().for_each(|missing| shelf.stored(store.user(), missing.hash));
         Ok(())
     }
+}
+
+/// What is known of the conversation cannot be had.
+fn unknown(error: StoreError) -> Fault {
+    Fault::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
 }

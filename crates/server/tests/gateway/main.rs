@@ -1,6 +1,7 @@
 //! The gateway from outside: what clients send, what providers get, what comes back, and what is recorded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
+mod clock;
 mod faults;
 mod keys;
 mod limits;
@@ -9,5 +10,6 @@ mod policy;
 mod recipes;
 mod rehydrating;
 mod reload;
+mod storage;
 mod streams;
 mod support;
