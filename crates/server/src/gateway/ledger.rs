@@ -22,6 +22,10 @@ use crate::telemetry::InFlight;
 /// Bytes of a reply that a transcript keeps.
 const MOST_SAID: usize = 1 << 20;
 
+/// Bytes of a streamed reply for which a token is charged where the provider does not say how many there were. Most
+/// text has more bytes to a token, so no budget is overspent by it.
+const BYTES_PER_TOKEN: usize = 3;
+
 /// The account of one request.
 pub struct Ledger {
     /// What is recorded of it.
@@ -41,6 +45,11 @@ pub struct Ledger {
     held: Vec<Held>,
     /// Whether anything has been sent to the upstream.
     sent: bool,
+    /// What the rounds before the one under way took, and by how many tokens its prompt is longer than theirs.
+    earlier: Option<Usage>,
+    longer: u64,
+    /// Tokens of the last round's reply, where it came whole and was not reported: an estimate.
+    wrote: Option<u64>,
     after: Vec<Work>,
     bytes: usize,
     /// What is to be kept of the request's messages, and for which conversation.
@@ -73,6 +82,9 @@ impl Ledger {
             busy: None,
             held: Vec::new(),
             sent: false,
+            earlier: None,
+            longer: 0,
+            wrote: None,
             after: Vec::new(),
             bytes: 0,
             transcript: None,
@@ -172,6 +184,21 @@ impl Ledger {
         self.after.push(Box::new(work));
     }
 
+    /// Another round follows one whose reply took `said` tokens, after which the provider had reported `used` in all; its
+    /// prompt is so many tokens longer.
+    pub fn goes_on(&mut self, used: Option<Usage>, said: u64, longer: u64) {
+        self.wrote = Some(said);
+        self.earlier = Some(used.unwrap_or_else(|| self.estimated()));
+        self.wrote = None;
+        self.longer = self.longer.saturating_add(longer);
+    }
+
+    /// The reply is whole, and its last round had so many bytes of text and calls, if they were counted.
+    pub fn wrote(&mut self, bytes: usize) {
+        let tokens = bytes.div_ceil(BYTES_PER_TOKEN);
+        self.wrote = (bytes > 0).then(|| u64::try_from(tokens).unwrap_or(u64::MAX));
+    }
+
     /// Takes down what the provider reported for so many rounds of the reply.
     pub fn reported(&mut self, usage: Option<Usage>, rounds: usize) {
         let Some(usage) = usage else { return };
@@ -243,12 +270,22 @@ impl Ledger {
             head.outcome == Outcome::UpstreamError || head.error.as_deref() == Some("upstream_unreachable");
         let usage = match head.usage {
             Some(usage) => usage,
-            None if unbilled => return None,
-            None => Usage { input: head.tokens.after, output: head.tokens.output, ..Usage::default() },
+            None if unbilled => self.earlier?,
+            None => self.estimated(),
         };
         let cost = head.bill.map(|Bill { cost, .. }| cost);
         let priced = || self.pricing.as_ref().map(|pricing| pricing.prices.cost(&usage).total);
         Some((total(&usage), cost.or_else(priced).unwrap_or_default()))
+    }
+
+    /// What was not reported, rather too much than too little: of a reply that broke off, all that it might have had.
+    fn estimated(&self) -> Usage {
+        let (tokens, earlier) = (&self.exchange.head.tokens, self.earlier.unwrap_or_default());
+        Usage {
+            input: earlier.input.saturating_add(tokens.after).saturating_add(self.longer),
+            output: earlier.output.saturating_add(self.wrote.unwrap_or(tokens.output)),
+            ..Usage::default()
+        }
     }
 }
 
