@@ -8,6 +8,8 @@ use larder::engine::Engine;
 use larder::executor::{RunOutcome, Silent};
 use larder::inputs::RunInput;
 use larder_core::message::{Content, Message, Role, ToolCall};
+use larder_core::recipe::Recipe;
+use larder_models::table::ModelTable;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,13 @@ pub struct Job {
     input: RunInput,
     stream: bool,
     include_usage: bool,
+}
+
+/// Whether a request can ask a recipe anything: it has room for words, but for no documents and no values, and a model
+/// must answer.
+pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
+    let reads = !recipe.input_sections.is_empty() || recipe.input_docs.iter().any(|doc| doc.required);
+    !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
 }
 
 /// What a request asks a recipe.
