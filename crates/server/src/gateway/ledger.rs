@@ -22,10 +22,6 @@ use crate::telemetry::InFlight;
 /// Bytes of a reply that a transcript keeps.
 const MOST_SAID: usize = 1 << 20;
 
-/// Bytes of a streamed reply for which a token is charged where the provider does not say how many there were. Most
-/// text has more bytes to a token, so no budget is overspent by it.
-const BYTES_PER_TOKEN: usize = 3;
-
 /// The account of one request.
 pub struct Ledger {
     /// What is recorded of it.
@@ -48,8 +44,6 @@ pub struct Ledger {
     /// What the rounds before the one under way took, and by how many tokens its prompt is longer than theirs.
     earlier: Option<Usage>,
     longer: u64,
-    /// Tokens of the last round's reply, where it came whole and was not reported: an estimate.
-    wrote: Option<u64>,
     after: Vec<Work>,
     bytes: usize,
     /// What is to be kept of the request's messages, and for which conversation.
@@ -84,7 +78,6 @@ impl Ledger {
             sent: false,
             earlier: None,
             longer: 0,
-            wrote: None,
             after: Vec::new(),
             bytes: 0,
             transcript: None,
@@ -184,19 +177,10 @@ impl Ledger {
         self.after.push(Box::new(work));
     }
 
-    /// Another round follows one whose reply took `said` tokens, after which the provider had reported `used` in all; its
-    /// prompt is so many tokens longer.
-    pub fn goes_on(&mut self, used: Option<Usage>, said: u64, longer: u64) {
-        self.wrote = Some(said);
-        self.earlier = Some(used.unwrap_or_else(|| self.estimated()));
-        self.wrote = None;
+    /// Another round follows, after which the provider had reported `used` in all; its prompt is so many tokens longer.
+    pub fn goes_on(&mut self, used: Option<Usage>, longer: u64) {
+        self.earlier = Some(used.unwrap_or_else(|| self.set_aside()));
         self.longer = self.longer.saturating_add(longer);
-    }
-
-    /// The reply is whole, and its last round had so many bytes of text and calls, if they were counted.
-    pub fn wrote(&mut self, bytes: usize) {
-        let tokens = bytes.div_ceil(BYTES_PER_TOKEN);
-        self.wrote = (bytes > 0).then(|| u64::try_from(tokens).unwrap_or(u64::MAX));
     }
 
     /// Takes down what the provider reported for so many rounds of the reply.
@@ -271,19 +255,20 @@ impl Ledger {
         let usage = match head.usage {
             Some(usage) => usage,
             None if unbilled => self.earlier?,
-            None => self.estimated(),
+            None => self.set_aside(),
         };
         let cost = head.bill.map(|Bill { cost, .. }| cost);
         let priced = || self.pricing.as_ref().map(|pricing| pricing.prices.cost(&usage).total);
         Some((total(&usage), cost.or_else(priced).unwrap_or_default()))
     }
 
-    /// What was not reported, rather too much than too little: of a reply that broke off, all that it might have had.
-    fn estimated(&self) -> Usage {
+    /// What a reply may have come to whose usage was not reported: all that was set aside for its last round, beside what
+    /// the rounds before took. Text alone does not tell, since reasoning that is not shown is billed as well.
+    fn set_aside(&self) -> Usage {
         let (tokens, earlier) = (&self.exchange.head.tokens, self.earlier.unwrap_or_default());
         Usage {
             input: earlier.input.saturating_add(tokens.after).saturating_add(self.longer),
-            output: earlier.output.saturating_add(self.wrote.unwrap_or(tokens.output)),
+            output: earlier.output.saturating_add(tokens.output),
             ..Usage::default()
         }
     }

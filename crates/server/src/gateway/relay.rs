@@ -166,8 +166,7 @@ impl Call {
         }
         let room = answerer.room;
         let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
-        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
-        let longer = number(room.saturating_sub(answerer.room));
+        let longer = u64::try_from(room.saturating_sub(answerer.room)).unwrap_or(u64::MAX);
         if !self.ledger.reserve_round(longer).await {
             return Ok(Again::Close);
         }
@@ -176,7 +175,7 @@ impl Call {
         let sent = std::str::from_utf8(&self.sending.outgoing.body).map_err(|error| bug(&error))?;
         let Some(next) = reply.next(sent).map_err(|error| bug(&error))? else { return Ok(Again::Close) };
         self.sending.outgoing.body = next.into();
-        self.ledger.goes_on(reply.rounds().usage(), number(said), longer);
+        self.ledger.goes_on(reply.rounds().usage(), longer);
         let incoming = self.sending.send(&mut self.ledger).await?;
         Ok(if incoming.status.is_success() { Again::Continue(incoming) } else { Again::Refused(incoming) })
     }
@@ -184,7 +183,6 @@ impl Call {
     /// The reply is whole: takes down what it used and which round trips it hides.
     async fn close(&mut self, rounds: &mut Rounds, incoming: &Incoming) {
         self.ledger.reported(rounds.usage(), rounds.count());
-        self.ledger.wrote(rounds.last_said());
         if let Some(answerer) = &self.answerer {
             answerer.remember(rounds.hidden(&answerer.place)).await;
         }

@@ -135,7 +135,7 @@ async fn a_call_counts_on_the_day_it_began_however_the_clock_jumps_meanwhile() {
         assert_eq!(response.text().await.unwrap(), events);
         clock.set(TODAY);
         let used = settled(&gateway, &id).await;
-        assert!(used < 110, "what was said was short: {used}");
+        assert!(used < 110, "what was set aside for it: {used}");
         clock.set(jump);
         assert_eq!(settled(&gateway, &id).await, 110, "and not on that day");
     }

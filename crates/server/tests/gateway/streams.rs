@@ -128,12 +128,8 @@ async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
 }
 
 #[tokio::test]
-async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_for_what_was_said() {
-    let call = |part: &str| json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]});
-    let begin = json!({"tool_calls": [
-        {"index": 0, "id": "call_1", "type": "function", "function": {"name": "read", "arguments": ""}}]});
-    let text = json!({"role": "assistant", "content": "word ".repeat(58)});
-    let events = chat_events(&[text, begin, call("{\\n}"), call("")], "tool_calls");
+async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_was_set_aside() {
+    let events = chat_events(&[json!({"role": "assistant", "content": "one"})], "stop");
     let clock = SetClock::at("2026-11-21T12:00:00Z");
     let provider = StubServer::start([Answer::events(events.clone())]).await;
     let gateway = Gateway::with_store(provider, "", clock.store()).await;
@@ -148,8 +144,8 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_for_wha
     gateway.stop().await;
     let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
     let head: Head = serde_json::from_str(&records[0]).unwrap();
-    assert_eq!((head.outcome, head.usage, head.bill), (Outcome::Ok, None, None), "nothing was reported");
+    assert_eq!((head.outcome, head.usage, head.bill), (Outcome::Ok, None, None), "nothing is made up");
     let day = store.key_day(&record.id).unwrap();
-    // 290 bytes of text, 4 of a name and, as they are written in JSON, 5 of arguments.
-    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 100, 0));
+    // The model may have reasoned where nobody sees it.
+    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 1_000, 0));
 }

@@ -48,8 +48,6 @@ pub(super) struct Round {
     /// Thoughts that some providers want back, each as a member with a comma before it (chat completions).
     pub members: String,
     pub tally: Tally,
-    /// Bytes of what was said, of streamed chat completions: other replies report what they took.
-    pub said: usize,
     pub stop: Option<String>,
     /// It ended as its format has it.
     pub complete: bool,
@@ -209,11 +207,6 @@ impl Rounds {
     /// What the provider reported of the last round alone.
     pub fn last_usage(&self) -> Option<Usage> {
         self.done.last()?.tally.usage(self.format)
-    }
-
-    /// Bytes that the model said in the last round, where they were counted.
-    pub fn last_said(&self) -> usize {
-        self.done.last().map_or(0, |round| round.said)
     }
 
     /// Rounds so far.

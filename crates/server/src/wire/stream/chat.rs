@@ -131,7 +131,6 @@ impl State {
             return Action::Pass(edits);
         };
         let finish = choice.given("finish_reason").and_then(Value::text);
-        cx.round.said = cx.round.said.saturating_add(said(choice));
         let shows = match choice.given("delta") {
             Some(delta) => self.delta(delta, cx, &mut edits),
             None => true,
@@ -269,17 +268,6 @@ fn choice<'d, 't>(chunk: Value<'d, 't>) -> Option<Value<'d, 't>> {
 
 fn delta<'d, 't>(chunk: Value<'d, 't>) -> Option<Value<'d, 't>> {
     choice(chunk)?.given("delta")
-}
-
-/// Bytes of what a chunk adds to a reply: text, thoughts, names and arguments of calls.
-fn said(choice: Value<'_, '_>) -> usize {
-    let Some(delta) = choice.given("delta") else { return 0 };
-    let texts = delta.members().filter(|(key, _)| !key.is("role")).map(|(_, value)| value);
-    let calls = delta.given("tool_calls").into_iter().flat_map(Value::items);
-    let functions = calls.filter_map(|call| call.given("function")).flat_map(Value::members);
-    let strings =
-        texts.chain(functions.map(|(_, value)| value)).filter(|value| value.kind() == Kind::String);
-    strings.map(|text| text.raw().len().saturating_sub(2)).sum()
 }
 
 fn entries<'d, 't>(delta: Value<'d, 't>) -> impl Iterator<Item = Value<'d, 't>> {
