@@ -1,5 +1,5 @@
-//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, what is logged, and the real weights. Test code only: it may panic, and
-//! nothing that ships depends on it.
+//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, what is logged, and the real weights.
+//! Test code only: it may panic, and nothing that ships depends on it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

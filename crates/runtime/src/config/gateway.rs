@@ -174,10 +174,8 @@ mod tests {
         let text = "[policy]\nenabled = true\nentry_cap = 10\n  low_watermark = 0.01\n";
         let error = resolve(text, &|_| None).unwrap_err();
         let ConfigError::Problems(problems) = &error else { panic!("{error}") };
-        let told: Vec<_> = problems
-            .iter()
-            .map(|problem| (problem.line, problem.column, problem.message.as_str()))
-            .collect();
+        let told: Vec<_> =
+            problems.iter().map(|problem| (problem.line, problem.column, problem.message.as_str())).collect();
         assert_eq!(
             told,
             [(4, 3, "policy.low_watermark cannot be 0.01"), (3, 1, "policy.entry_cap cannot be 10")]

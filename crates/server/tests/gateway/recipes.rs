@@ -15,6 +15,16 @@ variables: {length: one sentence}
 output_format: text
 ";
 
+/// A model that runs in this process, so that requests cannot pass to it.
+const INSIDE: &str = "\
+[models.inside]
+provider = \"embedded\"
+id = \"inside\"
+tokenizer = \"cl100k_base\"
+window = 8000
+max_output = 1000
+";
+
 async fn gateway(answers: usize) -> Gateway {
     let gateway = Gateway::with(StubServer::start((0..answers).map(|_| said("Forty-two."))).await, "").await;
     write(gateway.dir.path().join("recipes/talk/brief.yaml"), RECIPE);
@@ -85,8 +95,7 @@ async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
 #[tokio::test]
 async fn what_a_request_cannot_ask_for_is_not_listed() {
     let provider = StubServer::start([]).await;
-    let inside = "[models.inside]\nprovider = \"embedded\"\nid = \"inside\"\ntokenizer = \"cl100k_base\"\nwindow = 8000\nmax_output = 1000\n";
-    let gateway = Gateway::with(provider, inside).await;
+    let gateway = Gateway::with(provider, INSIDE).await;
     let recipe = |name: &str, from: &str, to: &str| {
         let text = RECIPE.replace("name: brief", &format!("name: {name}")).replace(from, to);
         write(gateway.dir.path().join(format!("recipes/talk/{name}.yaml")), &text);
