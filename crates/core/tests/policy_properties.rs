@@ -303,6 +303,47 @@ proptest! {
         }
     }
 
+    /// What is said of a conversation beforehand, with some of its results still pending, is what becomes of it.
+    #[test]
+    fn what_is_evaluated_is_what_is_decided(
+        seed in any::<u64>(), steps in 1usize..12, room in 400usize..6000, pending in 0usize..4,
+        kind in 0usize..4
+    ) {
+        let said = Numbers(seed).history(steps);
+        let settings = Settings {
+            enabled: kind != 1,
+            dry_run: kind == 2,
+            trace_threshold_tokens: (kind == 3).then_some(room / 2),
+            emergency_floor: Some(50),
+            ..Settings::default()
+        };
+        let model = ModelProfile { window: room, max_output: None, cache_price: None };
+        let policy = ContextBudgetPolicy::from_settings(&settings, &model);
+        with_items(&said, |all| {
+            let (counter, key, memo) = (counter(), key(), Memo::default());
+            let means = Means { counter: &counter, key: &key, memo: &memo };
+            let window = policy.decide(all, means);
+            let results = all.items.iter().rev().take_while(|item| item.role == Role::Tool).count();
+            let (items, pending) = all.items.split_at(all.items.len() - pending.min(results));
+            let decision = policy.evaluate(&Conversation { items, ..*all }, pending, means);
+            prop_assert_eq!(&decision, &window.decision);
+            prop_assert_eq!(&policy.tokens_available(all, &[], means), &decision);
+            let whole = window.items.iter().all(|item| item.stands == Stands::Whole);
+            // A dry run only says what would have been done, but does not send what is too long.
+            let too_long = window.tokens_before > decision.prompt_budget;
+            let refused = if settings.dry_run { too_long } else { decision.status == Status::Reject };
+            prop_assert_eq!(window.verdict == Verdict::Refuse, refused);
+            match decision.status {
+                Status::Ok => prop_assert!(whole && !too_long && decision.deficit == 0),
+                Status::NeedsSummary => {
+                    prop_assert!(!whole && window.tokens_after <= decision.prompt_budget);
+                }
+                Status::Reject => prop_assert!(decision.deficit > 0 && decision.largest.len() == 3),
+            }
+            Ok(())
+        })?;
+    }
+
     /// A memo that knows nothing, one that knows everything, and one that forgets at once decide the same.
     #[test]
     fn the_memo_changes_nothing(seed in any::<u64>(), steps in 1usize..10, room in 900usize..6000) {

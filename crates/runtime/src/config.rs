@@ -216,6 +216,7 @@ impl Config {
         let home = Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], help: HOME_HELP };
         let config = Self { home, settings, models, path: path.to_owned(), places };
         config.check_embedding()?;
+        config.check_policy()?;
         Ok(config)
     }
 

@@ -32,7 +32,7 @@ pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 pub use self::reach::Reach;
-use self::record::Uncounted;
+use self::record::Originals;
 use crate::condensing::Allowance;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
@@ -81,7 +81,7 @@ struct Progress<'a> {
     cost: Option<Usd>,
     calls: u32,
     receipt: Option<RunReceipt>,
-    uncounted: Uncounted,
+    originals: Originals,
     answer: Option<String>,
     gates: GateResult,
     layer: Layer,
@@ -155,7 +155,7 @@ impl Engine {
             cost: None,
             calls: 0,
             receipt: None,
-            uncounted: Uncounted::default(),
+            originals: Originals::default(),
             answer: None,
             gates: GateResult::default(),
             layer: recipe.layer,
@@ -342,7 +342,7 @@ impl Engine {
         progress.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
-                progress.uncounted = Uncounted::of(&prepared.request, &pack.receipt, counter);
+                progress.originals = Originals::of(&prepared.request, &pack.receipt, counter);
                 self.keep(&pack)?;
                 Ok((prepared, *pack))
             }

@@ -15,6 +15,7 @@ use larder_core::pack::Rendition;
 use larder_core::tokens::Counter;
 use larder_models::chat::{ChatModel, ModelError};
 use larder_store::{RunFilter, RunRecord, Store, StoreOptions};
+use larder_testkit::events::Events;
 use larder_testkit::layers::{Answering, every_layer};
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use tempfile::TempDir;
@@ -319,4 +320,29 @@ async fn a_run_condenses_by_rule_where_the_policy_does_not_ask() {
     assert!(outcome.receipt.condensing.is_none());
     assert!(outcome.receipt.receipt.parts.iter().all(|part| part.author.is_none()));
     assert_eq!(shop.runs().len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_run_condenses_is_logged_in_sizes_and_names() {
+    let events = Events::default();
+    let logging = tracing::subscriber::set_default(events.clone());
+    let (_shop, outcome) = run_with(by_model()).await;
+    drop(logging);
+    let parts = &outcome.receipt.receipt.parts;
+    let part = parts.iter().find(|part| &*part.source == "minutes.txt").unwrap();
+    let logged = events.named("smart_summarization");
+    let [event] = logged.as_slice() else { panic!("one part was condensed: {logged:?}") };
+    for (field, value) in [
+        ("event", "compressed"),
+        ("compressed_tokens", part.tokens.to_string().as_str()),
+        ("recipe", "summarize"),
+        ("model_layer", "VOICE"),
+        ("run_id", outcome.run_id.as_str()),
+    ] {
+        assert_eq!(event[field], value, "{field}");
+    }
+    let original: usize = event["original_tokens"].parse().unwrap();
+    assert!(original >= Counter::cl100k().count(&prose(900)), "{event:?}");
+    assert_eq!(event["compression_ratio"], (part.tokens as f64 / original as f64).to_string());
+    assert!(!event["content_type"].is_empty() && !event.values().any(|value| value.contains("bridge")));
 }

@@ -1,5 +1,5 @@
-//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, and the real weights. Test code only: it may panic, and
-//! nothing that ships depends on it.
+//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, what is logged, and the real weights.
+//! Test code only: it may panic, and nothing that ships depends on it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,6 +7,7 @@
     reason = "a broken test double must stop the test"
 )]
 
+pub mod events;
 pub mod fixed;
 pub mod layers;
 pub mod scripted;

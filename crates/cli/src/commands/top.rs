@@ -146,7 +146,8 @@ const COLUMNS: [&str; 6] = ["time", "model", "decision", "prompt tokens", "took"
 
 fn cells(head: &Head) -> [String; 6] {
     let time = head.time.to_string();
-    let model = head.answered_by.as_ref().map_or(&head.model, |model| &model.name);
+    // Of a model that the table does not have, `name` is that of its server.
+    let model = head.answered_by.as_ref().map_or(&head.model, |model| &model.id);
     let decision = head.decision.as_ref().map_or("-", |decision| decision.status.as_str());
     let tokens = match head.tokens.saved() {
         0 => head.tokens.after.to_string(),
@@ -222,6 +223,23 @@ mod tests {
     use larder_store::Timestamp;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+
+    #[test]
+    fn a_request_is_shown_with_its_model_and_not_with_its_server() {
+        let numbers = |names: &[&str]| -> serde_json::Value { names.iter().map(|name| (*name, 0)).collect() };
+        let forms = || numbers(&["whole", "condensed", "pointer", "absent"]);
+        let mut shape = numbers(&["pointers", "compactions", "rehydrations", "epoch"]);
+        (shape["parts"], shape["tokens"]) = (forms(), forms());
+        let tokens = ["system", "tools", "messages", "before", "after", "budget", "reserve", "output"];
+        let head = serde_json::json!({
+            "id": "1", "time": "2026-11-21T12:00:00.000Z", "user": "ada", "wire": "chat", "model": "gpt-9",
+            "answered_by": {"name": "gateway.openai", "id": "gpt-9", "provider": "openai"}, "stream": false,
+            "outcome": "ok", "status": 200, "tokens": numbers(&tokens),
+            "times": numbers(&["total_us", "upstream_us", "policy_us"]), "shape": shape});
+        let head: Head = serde_json::from_value(head).unwrap();
+        let cells = cells(&head);
+        assert_eq!([&*cells[0], &*cells[1], &*cells[5]], ["12:00:00", "gpt-9", "ok"]);
+    }
 
     #[test]
     fn a_gateway_without_requests_is_drawn_and_printed() {

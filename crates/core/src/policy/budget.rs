@@ -6,7 +6,7 @@ use super::conversation::{Conversation, Item};
 use super::settings::Settings;
 use super::usage::Usage;
 use crate::message::Role;
-use crate::pack::{Limits, Price};
+use crate::pack::{Limits, Means, Price};
 use crate::tokens::Counter;
 
 /// The emergency floor where none is set, as one part in so many of the window (C38).
@@ -128,39 +128,16 @@ impl ContextBudgetPolicy {
         self.floor
     }
 
-    /// What a conversation needs, with tool results that are about to be added (R3-4.3). Only looks at counts, which are
-    /// `counter`'s.
+    /// The decision about a conversation with tool results that are about to be added (R3-4.3): what
+    /// [`decide`](Self::decide) says of both together, and nothing of what would become of them.
     pub fn evaluate(
         &self,
         conversation: &Conversation<'_>,
         pending: &[Item<'_>],
-        counter: &Counter,
+        means: Means<'_>,
     ) -> BudgetDecision {
-        let cap = counter.charge_of(self.settings.entry_cap);
-        let items = || conversation.items.iter().chain(pending);
-        let tokens = self.fixed(conversation).saturating_add(sum(items().map(Item::whole)));
-        let budget = self.prompt_budget(conversation.max_output);
-        let over = |item: &&Item<'_>| item.role == Role::Tool && item.tokens > cap;
-        let large = items().filter(over).count();
-        let deficit = tokens.saturating_sub(budget);
-        let may_change = self.may_change(conversation);
-        let least = |item: &Item<'_>| {
-            if may_change && item.role == Role::Tool { item.opaque_tokens } else { item.whole() }
-        };
-        let needed = self.fixed(conversation).saturating_add(sum(items().map(least)));
-        let (status, reason) = if needed > budget {
-            (Status::Reject, "what must stand as it is exceeds the prompt budget".to_owned())
-        } else if deficit > 0 {
-            (Status::NeedsSummary, "the prompt exceeds its budget".to_owned())
-        } else if may_change && large > 0 {
-            (Status::NeedsSummary, format!("{large} tool results are over the entry cap of {cap} tokens"))
-        } else if may_change && tokens > self.trace_threshold() {
-            (Status::NeedsSummary, "the prompt is over the trace threshold".to_owned())
-        } else {
-            (Status::Ok, "it fits".to_owned())
-        };
-        let largest = if status == Status::Reject { self.largest(conversation, pending) } else { Vec::new() };
-        BudgetDecision { largest, deficit, ..self.decision(conversation, status, reason, tokens) }
+        let items: Vec<Item<'_>> = conversation.items.iter().chain(pending).copied().collect();
+        self.decide(&Conversation { items: &items, ..*conversation }, means).decision
     }
 
     /// The same under the name that its requirement gives it (C88).
@@ -168,9 +145,9 @@ impl ContextBudgetPolicy {
         &self,
         conversation: &Conversation<'_>,
         pending: &[Item<'_>],
-        counter: &Counter,
+        means: Means<'_>,
     ) -> BudgetDecision {
-        self.evaluate(conversation, pending, counter)
+        self.evaluate(conversation, pending, means)
     }
 
     /// Notes what a request used (R3-4.5), and whether it was over the window: `context_budget_violation`, which stays
@@ -240,18 +217,14 @@ impl ContextBudgetPolicy {
     }
 
     /// The three largest parts as they came, the largest first.
-    pub(super) fn largest(
-        &self,
-        conversation: &Conversation<'_>,
-        pending: &[Item<'_>],
-    ) -> Vec<(String, usize)> {
+    pub(super) fn largest(&self, conversation: &Conversation<'_>) -> Vec<(String, usize)> {
         let fixed = conversation.fixed;
         let mut parts = vec![
             ("system prompt".to_owned(), fixed.system),
             ("tool definitions".to_owned(), fixed.tools),
             ("framing".to_owned(), fixed.framing),
         ];
-        let items = conversation.items.iter().chain(pending).enumerate();
+        let items = conversation.items.iter().enumerate();
         parts.extend(items.map(|(at, item)| (name(at, item), item.whole())));
         parts.sort_by_key(|&(_, tokens)| std::cmp::Reverse(tokens));
         parts.truncate(NAMED);

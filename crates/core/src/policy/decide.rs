@@ -66,7 +66,7 @@ impl ContextBudgetPolicy {
             };
             decision.status = Status::Reject;
             decision.reason = format!("the prompt exceeds its budget, and {why}, so nothing is condensed");
-            decision.largest = self.largest(conversation, &[]);
+            decision.largest = self.largest(conversation);
             verdict = Verdict::Refuse;
         }
         let whole = |item: &Item<'_>| {
@@ -96,7 +96,7 @@ impl ContextBudgetPolicy {
         if after > budget {
             let reason =
                 "even with everything condensed that may be, the prompt exceeds its budget".to_owned();
-            let largest = self.largest(conversation, &[]);
+            let largest = self.largest(conversation);
             return BudgetDecision { largest, ..self.decision(conversation, Status::Reject, reason, after) };
         }
         let (status, reason) = match shrunk {

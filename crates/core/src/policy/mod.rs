@@ -14,7 +14,7 @@ mod window;
 
 pub use budget::{BudgetDecision, ContextBudgetPolicy, ModelProfile, Status};
 pub use conversation::{Conversation, Fixed, Item};
-pub use settings::{Offer, Settings};
+pub use settings::{Offer, SettingProblem, Settings};
 pub use usage::{Turn, Usage};
 pub use window::{Decided, Kept, Verdict, Window};
 

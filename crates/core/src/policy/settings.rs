@@ -14,6 +14,8 @@ const ENTRY_CAP: usize = 144;
 const LEAST_ENTRY_CAP: usize = 96;
 /// The share of a watermark that an epoch comes down to (C52: 50 % to 80 %).
 const LOW_WATERMARK: f64 = 0.5;
+/// The least such share: below it hardly anything would stay.
+const LEAST_LOW_WATERMARK: f64 = 0.05;
 /// A cached input token beside an uncached one, at most providers.
 const CACHE_PRICE: f64 = 0.1;
 /// Tools whose results stand as they are (R3-5.10); `*` at the end stands for any further characters.
@@ -41,6 +43,18 @@ impl Offer {
             _ => None,
         }
     }
+}
+
+/// A setting whose value makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} cannot be {value}; {help}")]
+pub struct SettingProblem {
+    /// The name of the field.
+    pub field: &'static str,
+    /// What it holds.
+    pub value: String,
+    /// How to mend it.
+    pub help: String,
 }
 
 /// How the windows of conversations are kept. Sizes in tokens.
@@ -96,25 +110,28 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What is wrong with the values, all at once, each with how to mend it.
-    pub fn problems(&self) -> Vec<String> {
+    /// What is wrong with the values, all at once.
+    pub fn problems(&self) -> Vec<SettingProblem> {
         let mut problems = Vec::new();
+        let mut wrong = |field: &'static str, value: String, help: String| {
+            problems.push(SettingProblem { field, value, help });
+        };
         let share = |value: f64, least: f64| value.is_finite() && (least..=1.0).contains(&value);
-        if !share(self.low_watermark, 0.05) {
-            problems.push(format!("low_watermark is {}; write a share from 0.05 to 1", self.low_watermark));
+        if !share(self.low_watermark, LEAST_LOW_WATERMARK) {
+            let help = format!("write a share from {LEAST_LOW_WATERMARK} to 1");
+            wrong("low_watermark", self.low_watermark.to_string(), help);
         }
         if !share(self.cache_price, 0.0) {
-            problems.push(format!("cache_price is {}; write a share from 0 to 1", self.cache_price));
+            wrong("cache_price", self.cache_price.to_string(), "write a share from 0 to 1".to_owned());
         }
         if self.entry_cap < LEAST_ENTRY_CAP {
-            problems.push(format!(
-                "entry_cap is {}; write at least {LEAST_ENTRY_CAP}: less leaves no room beside a pointer and marks",
-                self.entry_cap
-            ));
+            let help =
+                format!("write at least {LEAST_ENTRY_CAP}: less leaves no room beside a pointer and marks");
+            wrong("entry_cap", self.entry_cap.to_string(), help);
         }
         if self.prompt_budget_override == Some(0) {
-            problems
-                .push("prompt_budget_override is 0; leave it out to use what the window leaves".to_owned());
+            let help = "leave it out to use what the window leaves".to_owned();
+            wrong("prompt_budget_override", "0".to_owned(), help);
         }
         problems
     }
@@ -126,5 +143,32 @@ impl Settings {
             None => tool == name,
         };
         self.opt_out_tools.iter().any(covers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_that_makes_no_sense_is_named_with_what_would() {
+        assert_eq!(Settings::default().problems(), []);
+        let wrong = Settings {
+            low_watermark: 0.01,
+            cache_price: f64::NAN,
+            entry_cap: LEAST_ENTRY_CAP - 1,
+            prompt_budget_override: Some(0),
+            ..Settings::default()
+        };
+        let words: Vec<String> = wrong.problems().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            words,
+            [
+                "low_watermark cannot be 0.01; write a share from 0.05 to 1",
+                "cache_price cannot be NaN; write a share from 0 to 1",
+                "entry_cap cannot be 95; write at least 96: less leaves no room beside a pointer and marks",
+                "prompt_budget_override cannot be 0; leave it out to use what the window leaves",
+            ]
+        );
     }
 }

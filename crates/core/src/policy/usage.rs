@@ -43,3 +43,28 @@ impl Usage {
         self.violations = self.violations.saturating_add(usize::from(over));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+
+    #[test]
+    fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_window_is_counted() {
+        let model = ModelProfile { window: 1_000, max_output: None, cache_price: None };
+        let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
+        let mut usage = Usage::default();
+        policy.record_usage(&mut usage, "turn 0", 900, 100);
+        assert_eq!((usage.requests, usage.prompt_tokens, usage.violations), (1, 900, 0), "just the window");
+        policy.record_usage(&mut usage, "turn 1", 900, 101);
+        let turn = Turn { turn_id: "turn 1".into(), prompt_tokens: 900, response_tokens_reserved: 101 };
+        assert_eq!((usage.turns.back(), usage.violations), (Some(&turn), 1));
+        for number in 2..=MOST_TURNS {
+            policy.record_usage(&mut usage, &format!("turn {number}"), 1, 0);
+        }
+        assert_eq!((usage.turns.len(), usage.turns[0].turn_id.as_str()), (MOST_TURNS, "turn 1"));
+        assert_eq!(usage.requests, MOST_TURNS + 1, "the sums forget none");
+        policy.record_usage(&mut usage, "absurd", usize::MAX, usize::MAX);
+        assert_eq!((usage.prompt_tokens, usage.violations), (usize::MAX, 2));
+    }
+}

@@ -7,7 +7,7 @@ use larder_core::policy;
 use larder_models::table::Provider;
 use larder_models::upstream::{KeySource, Upstream};
 
-use super::{Config, known};
+use super::{CODE, Config, ConfigError, Origin, Problem, known};
 
 /// How `larder serve` listens, what it takes, and where it passes requests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,36 @@ impl Config {
         }
     }
 
+    /// Fails where the policy could not work with what was set: every such value of the file, or the first of the
+    /// environment.
+    pub(super) fn check_policy(&self) -> Result<(), ConfigError> {
+        let mut problems = Vec::new();
+        for policy::SettingProblem { field, value, help } in self.context_policy().problems() {
+            let key = format!("policy.{field}");
+            let stated = self.settings.iter().find(|setting| setting.key == key);
+            let known = known::known().find(|known| known.key == key);
+            if let (Some(Origin::Environment { name }), Some(known)) =
+                (stated.map(|setting| &setting.origin), known)
+            {
+                let (name, like) = (name.clone(), known.example());
+                return Err(ConfigError::Environment { name, value, key: known.key, like });
+            }
+            let names = known.into_iter().flat_map(|known| known.aliases).copied();
+            let place = std::iter::once(key.as_str()).chain(names).find_map(|name| self.places.find(name));
+            let (line, column) = place.unwrap_or((1, 1));
+            problems.push(Problem {
+                code: CODE,
+                severity: "error",
+                file: self.path.clone(),
+                line,
+                column,
+                message: format!("{key} cannot be {value}"),
+                help,
+            });
+        }
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems)) }
+    }
+
     fn upstream(&self, provider: Provider) -> Option<Upstream> {
         let name = provider.as_str();
         let base_url = self.stated(&format!("gateway.{name}"))?.to_owned();
@@ -126,5 +156,39 @@ impl Config {
 
     pub(super) fn names(&self, key: &str) -> Vec<String> {
         self.value(key).and_then(known::list).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn resolve(text: &str, env: crate::config::Env<'_>) -> Result<Config, ConfigError> {
+        Config::resolve(text, "larder.toml", None, Path::new("."), env)
+    }
+
+    #[test]
+    fn values_under_which_the_policy_cannot_work_are_all_named_with_their_places() {
+        let text = "[policy]\nenabled = true\nentry_cap = 10\n  low_watermark = 0.01\n";
+        let error = resolve(text, &|_| None).unwrap_err();
+        let ConfigError::Problems(problems) = &error else { panic!("{error}") };
+        let told: Vec<_> =
+            problems.iter().map(|problem| (problem.line, problem.column, problem.message.as_str())).collect();
+        assert_eq!(
+            told,
+            [(4, 3, "policy.low_watermark cannot be 0.01"), (3, 1, "policy.entry_cap cannot be 10")]
+        );
+        let words = error.to_string();
+        assert!(words.contains("larder.toml:3:1\n  help: write at least 96"), "{words}");
+
+        assert!(resolve("[policy]\nentry_cap = 96\nlow_watermark = 0.05\n", &|_| None).is_ok());
+        let env = |name: &str| (name == "LARDER_ENTRY_CAP").then(|| "10".to_owned());
+        let words = resolve("", &env).unwrap_err().to_string();
+        assert!(
+            words.starts_with("$LARDER_ENTRY_CAP is \"10\", which policy.entry_cap cannot be"),
+            "{words}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use larder_core::content::ContentType;
 use larder_core::output::{Citation, Parsed};
 use larder_core::pack::{PackRequest, PartReceipt, Receipt, Rendition};
 use larder_core::tokens::Counter;
@@ -17,34 +18,43 @@ use crate::inputs::RunInput;
 /// Tokens of originals that a record counts out at most: past them its savings are a lower bound.
 const MOST_COUNTED: usize = 1_000_000;
 
-/// Originals so large that packing did not count them out, with the tokens that stand for each in the prompt.
+/// What a record says of parts and their receipts do not.
 #[derive(Default)]
-pub(super) struct Uncounted {
-    parts: Vec<(Arc<str>, usize)>,
+pub(super) struct Originals {
+    types: BTreeMap<Arc<str>, ContentType>,
+    /// Those so large that packing did not count them out.
+    uncounted: Vec<(Arc<str>, Arc<str>)>,
     counter: Option<Counter>,
 }
 
-impl Uncounted {
+impl Originals {
     /// Those of a pack.
     pub(super) fn of(request: &PackRequest, receipt: &Receipt, counter: Counter) -> Self {
+        let types = request.parts.iter().map(|part| (Arc::clone(&part.id), part.content_type)).collect();
         let texts: BTreeMap<&str, &Arc<str>> =
             request.parts.iter().map(|part| (&*part.id, &part.text)).collect();
         let uncounted = receipt.parts.iter().filter(|part| part.original_tokens.is_none());
-        let parts = uncounted.filter_map(|part| Some((Arc::clone(texts.get(&*part.id)?), part.tokens)));
-        Self { parts: parts.collect(), counter: Some(counter) }
+        let uncounted =
+            uncounted.filter_map(|part| Some((Arc::clone(&part.id), Arc::clone(texts.get(&*part.id)?))));
+        Self { types, uncounted: uncounted.collect(), counter: Some(counter) }
     }
 
-    /// Tokens that the prompt does not spend on them.
-    fn saved(&self) -> usize {
-        let Some(counter) = &self.counter else { return 0 };
+    /// Tokens of those that packing did not count out, as far as they are counted here.
+    fn counted(&self) -> BTreeMap<Arc<str>, usize> {
+        let Some(counter) = &self.counter else { return BTreeMap::new() };
         let mut left = MOST_COUNTED;
-        let mut saved = 0_usize;
-        for (text, tokens) in &self.parts {
-            let original = counter.count_up_to(text, left).unwrap_or(left);
-            left = left.saturating_sub(original);
-            saved = saved.saturating_add(original.saturating_sub(*tokens));
-        }
-        saved
+        let mut count = |(id, text): &(Arc<str>, Arc<str>)| {
+            let tokens = counter.count_up_to(text, left).unwrap_or(left);
+            left = left.saturating_sub(tokens);
+            (Arc::clone(id), tokens)
+        };
+        self.uncounted.iter().map(&mut count).collect()
+    }
+
+    /// What a part is, in the word that recipes use.
+    fn content_type(&self, part: &PartReceipt) -> String {
+        let name = self.types.get(&part.id).and_then(|known| serde_json::to_value(known).ok());
+        name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
     }
 }
 
@@ -60,7 +70,12 @@ impl Engine {
         let Some(receipt) = progress.receipt.clone() else {
             return outcome.and(Err(RunError::Unbound { layer: progress.layer.as_str() }));
         };
-        let facts = facts(&progress, input, &receipt, &outcome, latency_ms);
+        let counted = progress.originals.counted();
+        let original = |part: &PartReceipt| part.original_tokens.or_else(|| counted.get(&part.id).copied());
+        let saved = receipt.receipt.parts.iter();
+        let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
+        let saved = saved.fold(0, usize::saturating_add) as u64;
+        let facts = facts(&progress, input, &receipt, &outcome, latency_ms, saved);
         let json = serde_json::to_vec(&receipt).unwrap_or_default();
         let pointers: Vec<_> = receipt
             .receipt
@@ -76,6 +91,7 @@ impl Engine {
             output: progress.answer.as_deref().map(str::as_bytes),
             pointers: &pointers,
         })?;
+        log_summaries(&progress, &receipt.receipt, &original);
         let parsed = outcome?;
         let citations = resolve(&progress.gates.citations, &receipt.receipt.parts);
         Ok(RunOutcome {
@@ -88,6 +104,29 @@ impl Engine {
             cost: progress.cost,
             latency_ms,
         })
+    }
+}
+
+/// The event of every part that a run condensed (R0-27.6): sizes and names, no text.
+fn log_summaries(
+    progress: &Progress<'_>,
+    receipt: &Receipt,
+    original: &dyn Fn(&PartReceipt) -> Option<usize>,
+) {
+    let is_summary = |part: &&PartReceipt| part.rendition == Rendition::Condensed;
+    for part in receipt.parts.iter().filter(is_summary).filter(|_| receipt.refused.is_none()) {
+        let Some(tokens) = original(part) else { continue };
+        tracing::info!(
+            event = "compressed",
+            original_tokens = tokens,
+            compressed_tokens = part.tokens,
+            compression_ratio = part.tokens as f64 / tokens.max(1) as f64,
+            content_type = progress.originals.content_type(part),
+            recipe = progress.recipe.name,
+            model_layer = progress.layer.as_str(),
+            run_id = %progress.run_id,
+            "smart_summarization"
+        );
     }
 }
 
@@ -115,15 +154,13 @@ fn facts(
     receipt: &RunReceipt,
     outcome: &Result<Parsed, RunError>,
     latency_ms: u64,
+    saved: u64,
 ) -> RunFacts {
     let pack = &receipt.receipt;
     let tokens = |slot: &dyn Fn(&str) -> bool| {
         pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
     };
     let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
-    let counted: usize =
-        pack.parts.iter().filter_map(|part| Some((part.original_tokens?).saturating_sub(part.tokens))).sum();
-    let saved = counted.saturating_add(progress.uncounted.saved()) as u64;
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.

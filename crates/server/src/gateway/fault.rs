@@ -136,6 +136,9 @@ impl Fault {
 
     /// The caller is not let in, or may not spend.
     pub fn of_auth(error: &AuthError, now: Timestamp) -> Self {
+        if let AuthError::Store(error) = error {
+            return Self::of_store(error, "nothing was sent, since the key could not be checked or charged");
+        }
         let status = error.status();
         let class = match status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -150,13 +153,22 @@ impl Fault {
     }
 
     /// What a prompt leaves out could not be stored.
-    pub fn not_kept(error: StoreError) -> Self {
-        let fault = Self::from(error);
-        let message = format!(
-            "nothing was sent, since what the prompt leaves out could not be stored: {}",
-            fault.message
-        );
-        Self { message, ..fault }
+    pub fn not_kept(error: &StoreError) -> Self {
+        Self::of_store(error, "nothing was sent, since what the prompt leaves out could not be stored")
+    }
+
+    /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
+    pub fn of_store(error: &StoreError, meaning: &str) -> Self {
+        let (status, class) = match error {
+            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
+            StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
+        };
+        let fault = Self::new(status, class, Outcome::Failed, format!("{meaning}: {error}"));
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
+            _ => fault,
+        }
     }
 
     /// Something of ours failed.
@@ -183,16 +195,7 @@ impl From<BodyFault> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        let (status, class) = match &error {
-            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
-            StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
-        };
-        let fault = Self::new(status, class, Outcome::Failed, error.to_string());
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
-            _ => fault,
-        }
+        Self::of_store(&error, "the store failed before the reply was whole")
     }
 }
 
@@ -252,11 +255,14 @@ mod tests {
     #[test]
     fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
         let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
-        let kept = Fault::not_kept(failed());
+        let kept = Fault::not_kept(&failed());
         assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
         assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
         let later = Fault::from(failed());
-        assert_eq!(later.message, failed().to_string(), "a later round, or the run of a recipe");
+        assert!(
+            !later.message.contains("nothing was sent"),
+            "a later round, or the run of a recipe: {later}"
+        );
         assert_eq!((later.status, later.class), (kept.status, kept.class));
     }
 }

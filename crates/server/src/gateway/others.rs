@@ -24,7 +24,7 @@ use crate::gateway::bill::Pricing;
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::relay::{self, Sending};
-use crate::gateway::{RECIPE, outgoing, patience, read, reply};
+use crate::gateway::{RECIPE, outgoing, patience, read, recipes, reply};
 use crate::json as spans;
 use crate::limits::read_body;
 use crate::wire::{Format, Known};
@@ -171,8 +171,9 @@ pub async fn model(
 
 /// What clients may name as a model.
 fn list(current: &Snapshot, provider: Provider) -> Vec<Value> {
-    let recipes =
-        current.shared().project.check().recipes.iter().map(|recipe| format!("{RECIPE}{}", recipe.id()));
+    let (recipes, table) = (&current.shared().project.check().recipes, current.shared().models.table());
+    let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
+    let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
     let models = current.routes.models().filter(|(_, spec)| spec.provider == provider);
     let names = models.map(|(name, _)| name.to_owned()).chain(recipes);
     names.map(|name| entry(&name, provider)).collect()

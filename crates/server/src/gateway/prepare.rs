@@ -10,7 +10,7 @@ use larder_core::hash::ContentHash;
 use larder_core::message::Role;
 use larder_core::tokens::{Counter, Label};
 use larder_models::upstream::Target;
-use larder_store::NewPointer;
+use larder_store::{NewPointer, StoreError};
 
 use crate::app::Snapshot;
 use crate::exchange::Wire;
@@ -172,7 +172,7 @@ impl Desk<'_> {
         }
         let shelf = &self.ledger.app().shelf;
         let store = &self.ledger.caller.store;
-        let factor = shelf.factor(store, self.session, &self.route.model.id)?;
+        let factor = shelf.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
         // What is charged at its worst says nothing about how far the count of texts is off.
         self.ledger.factor = Some(factor).filter(|_| request.is_countable());
         Ok(counter.corrected(factor))
@@ -185,7 +185,7 @@ impl Desk<'_> {
             return Ok(None);
         }
         let kept: HashMap<String, String> =
-            self.ledger.caller.store.round_trips(self.session)?.into_iter().collect();
+            self.ledger.caller.store.round_trips(self.session).map_err(unknown)?.into_iter().collect();
         if kept.is_empty() {
             return Ok(None);
         }
@@ -222,8 +222,13 @@ impl Desk<'_> {
                 display_text: display,
             })
             .collect();
-        store.put_all(&new).map_err(Fault::not_kept)?;
+        store.put_all(&new).map_err(|error| Fault::not_kept(&error))?;
         missing.iter().for_each(|missing| shelf.stored(store.user(), missing.hash));
         Ok(())
     }
+}
+
+/// What is known of the conversation cannot be had.
+fn unknown(error: StoreError) -> Fault {
+    Fault::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
 }

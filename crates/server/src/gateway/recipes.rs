@@ -10,8 +10,10 @@ use larder::engine::Engine;
 use larder::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
 use larder::inputs::RunInput;
 use larder_core::message::{Content, Message, Role, ToolCall};
+use larder_core::recipe::Recipe;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
+use larder_models::table::ModelTable;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +23,7 @@ use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::made::Answer;
 use crate::gateway::reply;
-use crate::wire::{Format, Item, Known, Request};
+use crate::wire::{Format, Item, Request};
 
 /// A recipe to be run for a request.
 pub struct Job {
@@ -30,6 +32,13 @@ pub struct Job {
     input: RunInput,
     stream: bool,
     include_usage: bool,
+}
+
+/// Whether a request can ask a recipe anything: it has room for words, but for no documents and no values, and a model
+/// must answer.
+pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
+    let reads = !recipe.input_sections.is_empty() || recipe.input_docs.iter().any(|doc| doc.required);
+    !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
 }
 
 /// What a request asks a recipe.

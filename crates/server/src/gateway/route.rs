@@ -61,7 +61,7 @@ impl Routes {
         let settings = config.context_policy();
         let problems = settings.problems();
         if !problems.is_empty() {
-            return Err(problems.join("\n"));
+            return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         }
         let (mut models, mut ids) = (BTreeMap::new(), BTreeMap::<String, Vec<String>>::new());
         for (name, spec) in engine.models.table().models() {

@@ -1,10 +1,17 @@
 //! Faults: of the way to the provider, of the store, of the process.
 
-use larder_server::exchange::Outcome;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use larder_core::pointer::Pointer;
+use larder_server::auth::create_key;
+use larder_server::exchange::{Exchange, Outcome};
+use larder_store::{ExchangeFilter, KeyLimits};
 use larder_testkit::stub::{Answer, End, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, after_tool, long_log, pointers, said};
+use crate::support::{Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said};
 
 fn body() -> Value {
     json!({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]})
@@ -79,6 +86,150 @@ async fn refusals_are_waited_for_only_as_far_as_the_settings_say() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_names_no_time_is_for_the_client_to_wait_for() {
+    let error = json!({"error": {"message": "slow down", "type": "rate_limit_error"}});
+    let dates = [None, Some("Wed, 21 Oct 2026 07:28:00 GMT"), Some("soon")];
+    let refusal = |date: Option<&str>| {
+        let answer = Answer::json(429, &error);
+        date.map_or(answer.clone(), |date| answer.header("retry-after", date))
+    };
+    let answers: Vec<_> = dates.map(refusal).into_iter().chain([said("never asked")]).collect();
+    let settings = "[gateway]\nretry_after_max_s = 60\nretries = 2\n";
+    let gateway = Gateway::with(StubServer::start(answers).await, settings).await;
+    for (before, date) in dates.into_iter().enumerate() {
+        let response = gateway.chat(&body()).await;
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers().get("retry-after").map(|date| date.to_str().unwrap()), date);
+        assert_eq!(response.json::<Value>().await.unwrap(), error);
+        assert_eq!(gateway.seen().len(), before + 1, "it is not sent again");
+    }
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records.len(), dates.len());
+    for Exchange { head, .. } in records {
+        assert_eq!(
+            (head.outcome, head.status, head.error.as_deref()),
+            (Outcome::UpstreamError, 429, Some("http_429"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_waited_for_and_then_breaks_off_is_not_asked_for_again() {
+    for end in [End::Break, End::HalfClose] {
+        let refusal = Answer::json(429, &json!({"error": {}})).header("retry-after-ms", "1");
+        let broken = Answer::json(200, &json!({"id": 1})).ending(end);
+        let provider = StubServer::start([refusal, broken, said("never asked")]).await;
+        let gateway = Gateway::with(provider, "[gateway]\nretry_after_max_s = 1\nretries = 2\n").await;
+        assert_eq!(gateway.chat(&body()).await.status(), 502);
+        assert_eq!(gateway.seen().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_storm_of_errors_reaches_every_client_as_it_is_and_passes() {
+    fn oops(number: &str) -> Value {
+        json!({"error": {"message": format!("no {number}"), "type": "server_error"}})
+    }
+    let provider = StubServer::responding(|seen| {
+        let body = seen.json();
+        match body["messages"][0]["content"].as_str().unwrap().strip_prefix("storm ") {
+            Some(number) => Answer::json(500, &oops(number)),
+            None => said("calm"),
+        }
+    });
+    let settings = "[gateway]\nretry_after_max_s = 1\nretries = 2\n";
+    let gateway = Gateway::with(provider.await, settings).await;
+    let asked = &gateway;
+    let ask = |number: usize| async move {
+        let words = format!("storm {number}");
+        let body = json!({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": words}]});
+        let response = asked.chat(&body).await;
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.json::<Value>().await.unwrap(), oops(&number.to_string()));
+    };
+    futures::future::join_all((0..64).map(ask)).await;
+    for number in 64..72 {
+        ask(number).await;
+    }
+    assert_eq!(gateway.seen().len(), 72, "each was sent once");
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+    let app = Arc::clone(&gateway.app);
+    let (records, _) = gateway.stop().await;
+    let ids: BTreeSet<&str> = records.iter().map(|record| record.head.id.as_str()).collect();
+    assert_eq!(ids.len(), 73);
+    let is_error = |Exchange { head, .. }: &&Exchange| {
+        let told = (head.outcome, head.status, head.error.as_deref());
+        told == (Outcome::UpstreamError, 500, Some("http_500")) && head.usage.is_none() && head.bill.is_none()
+    };
+    assert_eq!(records.iter().filter(is_error).count(), 72);
+    assert_eq!(records.iter().filter(|record| record.head.outcome == Outcome::Ok).count(), 1);
+    let totals = app.telemetry.live.user("local").news(0).totals;
+    assert_eq!((totals.requests, totals.failed, totals.in_flight), (73, 72, 0));
+}
+
+/// A provider whose model asks an original back, and which says nothing more when it has got it.
+async fn silent_once_answered(streamed: bool) -> StubServer {
+    StubServer::responding(move |seen| {
+        let messages = seen.json()["messages"].as_array().unwrap().clone();
+        if messages.len() > 4 {
+            let kind = if streamed { "text/event-stream" } else { "application/json" };
+            return Answer::new(200, kind, "").ending(End::Hang);
+        }
+        let shown = messages[3]["content"].as_str().unwrap();
+        let id = shown[shown.find("lp1-").unwrap()..].get(..24).unwrap();
+        let arguments = json!({"id": id, "pattern": "ERROR"}).to_string();
+        let call = json!({"index": 0, "id": "ours_1", "type": "function",
+            "function": {"name": "larder_rehydrate", "arguments": arguments}});
+        let message = json!({"role": "assistant", "content": "Let me see.", "tool_calls": [call]});
+        match streamed {
+            true => Answer::events(chat_events(&[message], "tool_calls")),
+            false => Answer::json(200, &completion(message, "tool_calls")),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_an_original_is_read_leaves_nothing_open() {
+    for streamed in [false, true] {
+        let clock = SetClock::at("2026-11-21T12:00:00Z");
+        let provider = silent_once_answered(streamed).await;
+        let gateway = Gateway::with_store(provider, "", clock.store()).await;
+        let limits = KeyLimits { tokens_per_day: Some(50_000), picos_per_day: None };
+        let (key, record) = create_key(&gateway.app.store, "ada", "test", limits).unwrap();
+        let mut body = after_tool(&long_log());
+        (body["stream"], body["max_tokens"]) = (json!(streamed), json!(1_000));
+        let request = gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(key.reveal());
+        let asking = tokio::spawn(async move {
+            let mut pieces = request.send().await.unwrap().bytes_stream();
+            while pieces.next().await.is_some() {}
+        });
+        while gateway.seen().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        asking.abort();
+        gateway.provider.client_left().await;
+
+        let shown = gateway.seen()[0].json()["messages"][3]["content"].to_string();
+        let app = Arc::clone(&gateway.app);
+        gateway.stop().await;
+        let store = app.store.user("ada").unwrap();
+        let records = store.exchanges(&ExchangeFilter::default()).unwrap();
+        let [record_of_it] = records.as_slice() else { panic!("one request, one record") };
+        let Exchange { head, rehydrations, .. } = serde_json::from_str(record_of_it).unwrap();
+        assert_eq!((head.outcome, rehydrations.len()), (Outcome::ClientGone, 1));
+        assert!(rehydrations[0].found);
+        assert_eq!(app.telemetry.live.user("ada").news(0).totals.in_flight, 0);
+        let day = app.store.key_day(&record.id).unwrap();
+        assert_eq!(day.held.tokens, 0, "nothing stays set aside");
+        let round = head.tokens.after + head.tokens.output;
+        assert!(day.used.tokens > round, "both rounds count: {} of {round}", day.used.tokens);
+        let (_, pointer) = store.key().find_in(&shown).remove(0);
+        assert_eq!(store.resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_reply_of_the_format_passes_as_it_is() {
     for answer in [Answer::new(200, "application/json", "not json"), Answer::new(200, "text/plain", "hello")]
     {
@@ -105,7 +256,7 @@ async fn what_cannot_be_stored_is_not_sent() {
     assert_eq!(gateway.chat(&after_tool(&long_log().repeat(2))).await.status(), 200, "once there is room");
     let shown = gateway.last_sent().to_string();
     let pointer = pointers(&gateway, &shown).remove(0);
-    let whole = larder_core::pointer::Pointer::whole(pointer.id);
+    let whole = Pointer::whole(pointer.id);
     assert_eq!(gateway.store().resolve(&whole).unwrap().len(), long_log().len() * 2);
 }
 
@@ -113,7 +264,7 @@ async fn what_cannot_be_stored_is_not_sent() {
 async fn two_gateways_over_one_store_agree() {
     let one = Gateway::new([said("ok"), said("ok")]).await;
     let provider = StubServer::start([said("ok")]).await;
-    let other = Gateway::on(std::sync::Arc::clone(&one.dir), provider).await;
+    let other = Gateway::on(Arc::clone(&one.dir), provider).await;
     let body = after_tool(&long_log());
     one.chat(&body).await;
     // The settings of the folder name the provider of the first.

@@ -3,6 +3,7 @@
 
 mod bills;
 mod budgets;
+mod clock;
 mod faults;
 mod keys;
 mod limits;
@@ -11,5 +12,6 @@ mod policy;
 mod recipes;
 mod rehydrating;
 mod reload;
+mod storage;
 mod streams;
 mod support;

@@ -15,6 +15,16 @@ variables: {length: one sentence}
 output_format: text
 ";
 
+/// A model that runs in this process, so that requests cannot pass to it.
+const INSIDE: &str = "\
+[models.inside]
+provider = \"embedded\"
+id = \"inside\"
+tokenizer = \"cl100k_base\"
+window = 8000
+max_output = 1000
+";
+
 async fn gateway(answers: usize) -> Gateway {
     let gateway = Gateway::with(StubServer::start((0..answers).map(|_| said("Forty-two."))).await, "").await;
     write(gateway.dir.path().join("recipes/talk/brief.yaml"), RECIPE);
@@ -80,4 +90,34 @@ async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
     assert_eq!(gateway.store().interventions(false).unwrap().len(), 1);
     let silent = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": []})).await;
     assert_eq!(silent.status(), 400);
+}
+
+#[tokio::test]
+async fn what_a_request_cannot_ask_for_is_not_listed() {
+    let provider = StubServer::start([]).await;
+    let gateway = Gateway::with(provider, INSIDE).await;
+    let recipe = |name: &str, from: &str, to: &str| {
+        let text = RECIPE.replace("name: brief", &format!("name: {name}")).replace(from, to);
+        write(gateway.dir.path().join(format!("recipes/talk/{name}.yaml")), &text);
+    };
+    recipe("brief", "", "");
+    recipe("may_read", "output_format", "input_docs: [{name: notes, required: false}]\noutput_format");
+    recipe("reads", "output_format", "input_docs: [notes]\noutput_format");
+    recipe("recalls", "output_format", "input_sections: [\"§0\"]\noutput_format");
+    recipe("wants_words", "one sentence", "\"{{ words }}\"");
+    recipe("nobody_answers", "VOICE", "REFLEX");
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    let gateway = gateway.restart().await;
+    let list: Value = gateway.get("/v1/models").send().await.unwrap().json().await.unwrap();
+    let mut ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["mini", "recipe/talk/brief", "recipe/talk/may_read", "vectors"]);
+    for name in ["recipe/talk/reads", "inside"] {
+        let one = gateway.get(&format!("/v1/models/{name}")).send().await.unwrap();
+        assert_eq!(one.status(), 404, "{name}");
+        let body = json!({"model": name, "messages": [{"role": "user", "content": "hi"}]});
+        assert!(gateway.chat(&body).await.status().is_client_error(), "{name}");
+    }
+    assert!(gateway.seen().is_empty());
 }

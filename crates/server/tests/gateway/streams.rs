@@ -1,11 +1,13 @@
 //! Streams: piece by piece, unchanged, and ended on both sides when one of them goes.
 
 use futures::StreamExt as _;
-use larder_server::exchange::Outcome;
-use larder_testkit::stub::{Answer, End};
+use larder_server::auth::create_key;
+use larder_server::exchange::{Head, Outcome};
+use larder_store::{ExchangeFilter, KeyLimits};
+use larder_testkit::stub::{Answer, End, StubServer};
 use serde_json::json;
 
-use crate::support::{Gateway, chat_events};
+use crate::support::{Gateway, SetClock, chat_events};
 
 fn body() -> serde_json::Value {
     json!({"model": "gpt-4o-mini", "stream": true, "messages": [{"role": "user", "content": "hi"}]})
@@ -172,8 +174,7 @@ async fn an_error_within_a_stream_is_the_providers_own() {
 
 #[tokio::test]
 async fn a_stream_that_falls_silent_ends_in_an_error_too() {
-    let provider =
-        larder_testkit::stub::StubServer::start([Answer::events(": hi\n\n").ending(End::Hang)]).await;
+    let provider = StubServer::start([Answer::events(": hi\n\n").ending(End::Hang)]).await;
     let gateway = Gateway::with(provider, "[gateway]\nupstream_timeout_s = 1\n").await;
     let text = gateway.chat(&body()).await.text().await.unwrap();
     assert!(text.starts_with(": hi\n\n") && text.contains("upstream_timeout"), "{text}");
@@ -194,4 +195,27 @@ async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
     assert_eq!(gateway.chat(&body).await.text().await.unwrap(), events);
     let (records, _) = gateway.stop().await;
     assert_eq!(records[0].head.bill.unwrap().cost.to_string(), "0.00101");
+}
+
+#[tokio::test]
+async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_was_set_aside() {
+    let events = chat_events(&[json!({"role": "assistant", "content": "one"})], "stop");
+    let clock = SetClock::at("2026-11-21T12:00:00Z");
+    let provider = StubServer::start([Answer::events(events.clone())]).await;
+    let gateway = Gateway::with_store(provider, "", clock.store()).await;
+    let limits = KeyLimits { tokens_per_day: Some(50_000), picos_per_day: None };
+    let (key, record) = create_key(&gateway.app.store, "ada", "test", limits).unwrap();
+    let mut body = body();
+    body["max_tokens"] = json!(1_000);
+    let request = gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(key.reveal());
+    assert_eq!(request.send().await.unwrap().text().await.unwrap(), events);
+    assert_eq!(gateway.last_sent(), body, "nothing that its client did not ask for");
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
+    let head: Head = serde_json::from_str(&records[0]).unwrap();
+    assert_eq!((head.outcome, head.usage, head.bill), (Outcome::Ok, None, None), "nothing is made up");
+    let day = store.key_day(&record.id).unwrap();
+    // The model may have reasoned where nobody sees it.
+    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 1_000, 0));
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder::config::Config;
 use larder::engine::Engine;
@@ -13,7 +14,7 @@ use larder_server::app::{App, Loaded};
 use larder_server::exchange::Exchange;
 use larder_server::reload::Watched;
 use larder_server::serve;
-use larder_store::{ExchangeFilter, Store, StoreOptions, UserStore};
+use larder_store::{Clock, ExchangeFilter, Store, StoreOptions, Timestamp, UserStore};
 use larder_testkit::stub::{Answer, Seen, StubServer};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -41,14 +42,23 @@ impl Gateway {
 
     /// A gateway in front of `provider`, with more settings.
     pub async fn with(provider: StubServer, settings: &str) -> Self {
+        Self::with_store(provider, settings, StoreOptions::default()).await
+    }
+
+    /// The same over a store of other patience or time.
+    pub async fn with_store(provider: StubServer, settings: &str, options: StoreOptions) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         write_settings(dir.path(), &provider, settings);
-        Self::on(dir, provider).await
+        Self::over(dir, provider, options).await
     }
 
     /// A gateway over a folder that is there already.
     pub async fn on(dir: Arc<TempDir>, provider: StubServer) -> Self {
-        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        Self::over(dir, provider, StoreOptions::default()).await
+    }
+
+    async fn over(dir: Arc<TempDir>, provider: StubServer, options: StoreOptions) -> Self {
+        let store = Store::open(&dir.path().join("home"), options).unwrap();
         let watched = Watched::new(vec![dir.path().join("larder.toml"), dir.path().join("recipes")]);
         let (folder, loaded) = (dir.path().to_owned(), store.clone());
         let load = move || load(&folder, &loaded);
@@ -125,6 +135,34 @@ impl Gateway {
         drop(self.stop.take());
         self.serving.await.unwrap();
         Self::on(self.dir, self.provider).await
+    }
+}
+
+/// A clock that stands wherever a test puts it.
+#[derive(Clone)]
+pub struct SetClock(Arc<AtomicU64>);
+
+impl SetClock {
+    /// A clock that stands at a moment such as `2026-11-21T12:00:00Z`.
+    pub fn at(time: &str) -> Self {
+        let clock = Self(Arc::default());
+        clock.set(time);
+        clock
+    }
+
+    pub fn set(&self, time: &str) {
+        self.0.store(time.parse::<Timestamp>().unwrap().as_millis(), Ordering::SeqCst);
+    }
+
+    /// A store that goes by this clock.
+    pub fn store(&self) -> StoreOptions {
+        StoreOptions { clock: Arc::new(self.clone()), ..StoreOptions::default() }
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }
 }
 
