@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::beside;
+use crate::beside::Turn;
 
 /// Contents from this size on are hashed by several threads.
 const LARGE: usize = 1 << 18;
@@ -17,9 +17,8 @@ pub struct ContentHash([u8; 32]);
 impl ContentHash {
     /// The address of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
-        let pool = beside::pool().filter(|_| bytes.len() >= LARGE);
-        let hash = match pool {
-            Some(pool) => pool.install(|| blake3::Hasher::new().update_rayon(bytes).finalize()),
+        let hash = match Turn::take(bytes.len() >= LARGE) {
+            Some(turn) => turn.pool.install(|| blake3::Hasher::new().update_rayon(bytes).finalize()),
             None => blake3::hash(bytes),
         };
         Self(*hash.as_bytes())

@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the core, and the modules that each may import besides itself. `beside`, `hash`, `pointer` and
-/// `message` are the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document, trace} →
-/// pack → output.
+/// `message` are the leaves that all may use. Nothing points leftwards in tokens → content → {recall, recipe, document,
+/// trace} → pack → output.
 const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("beside", &[]),
     ("hash", &["beside"]),

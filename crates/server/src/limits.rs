@@ -44,7 +44,7 @@ pub enum BodyFault {
 /// # Errors
 /// Any [`BodyFault`].
 pub async fn read_body(
-    body: Body,
+    mut body: Body,
     limit: usize,
     time: Duration,
     room: &mut Room,
@@ -52,11 +52,14 @@ pub async fn read_body(
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > limit) {
         return Err(BodyFault::TooLarge { limit });
     }
-    let read = tokio::time::timeout(time, collect(body, limit, room)).await;
+    let read = tokio::time::timeout(time, collect(&mut body, limit, room)).await;
+    if matches!(read, Ok(Err(BodyFault::Full))) {
+        drain(body, time).await;
+    }
     read.unwrap_or(Err(BodyFault::Slow { after: time }))
 }
 
-async fn collect(mut body: Body, limit: usize, room: &mut Room) -> Result<Bytes, BodyFault> {
+async fn collect(body: &mut Body, limit: usize, room: &mut Room) -> Result<Bytes, BodyFault> {
     let (mut first, mut whole) = (Bytes::new(), Vec::new());
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| BodyFault::Broken)?.into_data() else { continue };
@@ -84,10 +87,14 @@ async fn collect(mut body: Body, limit: usize, room: &mut Room) -> Result<Bytes,
     Ok(whole.into())
 }
 
-/// Lets a client go on sending a body that nobody will look at, so that it hears what is said; not for long.
-pub async fn drain(mut body: Body, most: usize, time: Duration) {
+/// Bytes that a client may go on sending though nobody looks at them.
+const MOST_UNREAD: usize = 1 << 20;
+
+/// Lets a client go on sending a body that nobody will look at, so that it hears what is said in place of seeing its
+/// connection break; not for long.
+pub async fn drain(mut body: Body, time: Duration) {
     let reading = async {
-        let mut left = most;
+        let mut left = MOST_UNREAD;
         while let Some(Ok(frame)) = body.frame().await {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(bytes) {
@@ -157,6 +164,14 @@ impl Room {
             none => *none = Some(more),
         }
         true
+    }
+
+    /// Gives back what so many bytes do not need.
+    pub fn shrink(&mut self, bytes: usize) {
+        let needed = usize::try_from(kib(bytes)).unwrap_or(usize::MAX);
+        if let Some(held) = &mut self.held {
+            drop(held.split(held.num_permits().saturating_sub(needed)));
+        }
     }
 }
 

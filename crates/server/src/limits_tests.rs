@@ -31,6 +31,12 @@ fn room_is_taken_by_kib_and_comes_back() {
     drop(other);
     assert!(one.grow(usize::MAX), "more than there is at all needs all there is");
     assert!(!places.room().grow(1));
+    one.shrink(3 << 10);
+    assert!(places.room().grow(1 << 10) && !places.room().grow((1 << 10) + 1));
+    one.shrink(usize::MAX);
+    assert!(!places.room().grow((1 << 10) + 1), "nothing is given back that is needed");
+    one.shrink(0);
+    assert!(places.room().grow(4 << 10));
     drop(one);
     assert!(places.room().grow(1));
     let ordinary = Places::new(1, 32 << 20);

@@ -45,9 +45,9 @@ pub struct Totals {
     pub tokens_saved: u64,
     /// Prompt tokens that providers read from their caches.
     pub cached_tokens: u64,
-    /// Prompt tokens that providers reported.
+    /// Prompt tokens: what providers reported, and estimates for replies that broke off.
     pub input_tokens: u64,
-    /// Reply tokens that providers reported.
+    /// Reply tokens, likewise.
     pub output_tokens: u64,
     /// Parts whose form changed.
     pub compactions: u64,

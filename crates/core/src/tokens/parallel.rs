@@ -3,7 +3,7 @@
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::cuts;
-use crate::beside;
+use crate::beside::Turn;
 
 /// Texts from this size on are counted by several threads.
 const LARGE: usize = 1 << 18;
@@ -12,12 +12,7 @@ const SHARE: usize = 1 << 16;
 
 /// The sum of `count` over the shares of `text`, which threads take in turn; a sum does not depend on their order.
 pub(super) fn sum(text: &str, count: impl Fn(&str) -> usize + Sync) -> usize {
-    if text.len() < LARGE {
-        return count(text);
-    }
+    let Some(turn) = Turn::take(text.len() >= LARGE) else { return count(text) };
     let shares = cuts::shares(text, SHARE);
-    match beside::pool() {
-        Some(pool) => pool.install(|| shares.par_iter().map(|share| count(share)).sum()),
-        None => shares.into_iter().map(count).sum(),
-    }
+    turn.pool.install(|| shares.par_iter().map(|share| count(share)).sum())
 }

@@ -259,9 +259,9 @@ pub struct Cost {
     pub requests: u64,
     /// Of these, without a known price; they are not part of the sums.
     pub unpriced: u64,
-    /// Prompt tokens that the provider reported.
+    /// Prompt tokens: what the provider reported, and estimates for replies that broke off.
     pub input_tokens: u64,
-    /// Reply tokens that the provider reported.
+    /// Reply tokens, likewise.
     pub output_tokens: u64,
     /// What they cost, in dollars.
     #[schema(value_type = String, example = "0.0105")]

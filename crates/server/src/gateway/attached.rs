@@ -29,10 +29,13 @@ pub fn tokens(kind: Kind, raw: &str, framing: Framing) -> usize {
     .max(framing.per_image)
 }
 
-/// The pages of the PDF document in a part, unless their marks are compressed, as typesetters leave them.
+/// The pages of the PDF document in a part, unless marks of some may be compressed, as typesetters leave them.
 fn pages(raw: &str) -> Option<usize> {
     let data = &raw[raw.find(PDF)?..];
     let document = STANDARD.decode(&data[..data.find('"')?]).ok()?;
+    if memmem::find(&document, b"/ObjStm").is_some() {
+        return None;
+    }
     let marks = memmem::find_iter(&document, b"/Type").filter(|&at| {
         let kind = document[at + b"/Type".len()..].trim_ascii_start();
         kind.strip_prefix(b"/Page").is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
@@ -56,6 +59,9 @@ mod tests {
         assert_eq!(tokens(Kind::File, &file(&slides), Framing::OPENAI), 3 * PER_PAGE);
         let compressed = file(&[head.as_bytes(), &[7; 300_000]].concat());
         assert_eq!(tokens(Kind::File, &compressed, Framing::OPENAI), compressed.len() / BYTES_PER_FILE_TOKEN);
+        let signed = format!("{head}<</Type/ObjStm/N 300>> {} <</Type/Page>>", "x".repeat(300_000));
+        let signed = file(signed.as_bytes());
+        assert_eq!(tokens(Kind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
         assert_eq!(tokens(Kind::File, r#"{"file_id":"f"}"#, Framing::OPENAI), Framing::OPENAI.per_image);
     }
 

@@ -136,12 +136,14 @@ impl Ledger {
         Ok(())
     }
 
-    /// Sets aside what a further round may come to, whose prompt is so many tokens longer than that of the one before;
-    /// whether the key's budget reaches.
-    pub async fn reserve_round(&mut self, longer: u64) -> bool {
+    /// Sets aside what a further round may come to, whose prompt is so many tokens longer than that of the one before.
+    ///
+    /// # Errors
+    /// With the limit that is reached, in words.
+    pub async fn reserve_round(&mut self, longer: u64) -> Result<(), &'static str> {
         self.longer = self.longer.saturating_add(longer);
         if self.caller.limits.is_unlimited() {
-            return true;
+            return Ok(());
         }
         let most = self.most();
         let cost = self.price(&most);
@@ -150,9 +152,14 @@ impl Ledger {
         match reserving.await {
             Ok(Ok(held)) => {
                 self.held.push(held);
-                true
+                Ok(())
             }
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Err(AuthError::Store(error))) => {
+                tracing::warn!(%error, "nothing can be set aside for a further round");
+                Err("the budget of the API key cannot be looked at now")
+            }
+            Ok(Err(_)) => Err("the budget of the API key is used up"),
+            Err(_) => Err("the budget of the API key cannot be looked at now"),
         }
     }
 

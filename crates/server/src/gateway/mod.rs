@@ -54,8 +54,6 @@ pub const RECIPE: &str = "recipe/";
 
 /// Bytes of a body that is decided over at once: handing it to another thread would take longer.
 const SMALL: usize = 4 << 10;
-/// Bytes that are read of a body that nobody will look at.
-const MOST_UNREAD: usize = 1 << 20;
 
 /// Everything below `/v1`.
 pub fn router() -> Router<Arc<App>> {
@@ -86,8 +84,7 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
     let mut ledger = match Ledger::open(&app, &caller, wire, &parts.headers) {
         Ok(ledger) => ledger,
         Err(fault) => {
-            // A client that is still sending would see its connection break, and not what is said.
-            drain(body, MOST_UNREAD, current.gateway.body_timeout).await;
+            drain(body, current.gateway.body_timeout).await;
             return reply::error(format, &fault);
         }
     };
@@ -155,8 +152,15 @@ async fn upstream(
 ) -> Response {
     let Ready { target, body, answerer } = ready;
     let ours = reply::ours(&ledger.exchange);
-    let sending = Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
-    match sending.send(&mut ledger).await {
+    let mut sending =
+        Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
+    let sent = sending.send(&mut ledger).await;
+    if answerer.is_none() {
+        // No further round will be made of it, however long the reply takes.
+        sending.outgoing.body = Bytes::new();
+    }
+    ledger.room.shrink(sending.outgoing.body.len());
+    match sent {
         Ok(incoming) => Call { ledger, format, sending, answerer, ours }.respond(incoming).await,
         Err(error) => reply::refuse(ledger, format, error.into()),
     }

@@ -165,8 +165,8 @@ impl Call {
         let room = answerer.room;
         let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
         let longer = u64::try_from(room.saturating_sub(answerer.room)).unwrap_or(u64::MAX);
-        if !self.ledger.reserve_round(longer).await {
-            reply.rounds().give_up("the budget of the API key is used up");
+        if let Err(limit) = self.ledger.reserve_round(longer).await {
+            reply.rounds().give_up(limit);
             return Ok(Again::Close);
         }
         reply.rounds().answer(answers);

@@ -59,7 +59,7 @@ impl Round {
             // Until its end a provider reports the output of the beginning.
             Some(usage) if early && !ended => Some(Usage { output: usage.output.max(estimate), ..usage }),
             Some(usage) => Some(usage),
-            None if early && said > 0 => {
+            None if early && !ended && said > 0 => {
                 Some(Usage { input: self.most.input, output: estimate, ..Usage::default() })
             }
             None => None,
@@ -110,6 +110,10 @@ mod tests {
             (taken(&[said]).known(false), taken(&[said]).unknown(false, false)),
             (None, Some(usage(1_000, 500)))
         );
+        // Whoever leaves once all is said pays what is paid by who stays.
+        let all_said = Known { ended: true, ..said };
+        assert_eq!(taken(&[all_said]).known(true), None);
+        assert_eq!(taken(&[all_said]).unknown(true, false), Some(usage(1_000, 500)));
         let (silent, ended) = (Known::default(), Known { usage: Some(usage(70, 9)), said: 0, ended: true });
         assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
         assert_eq!(taken(&[ended, silent]).unknown(true, false), Some(usage(1_000, 500)));

@@ -165,11 +165,15 @@ impl Facts {
             return;
         }
         if self.many.is_empty() {
-            self.latest = vec![0; LATEST];
             self.many = self.few.iter().map(|value| value.hash).collect();
         }
+        // Not sooner: there may be as many columns as values.
+        if self.many.len() == LATEST && self.latest.is_empty() {
+            self.latest = vec![0; LATEST];
+        }
         let place = (hash >> (u64::BITS - LATEST.ilog2())) as usize;
-        if std::mem::replace(&mut self.latest[place], hash) == hash {
+        let latest = self.latest.get_mut(place).map(|latest| std::mem::replace(latest, hash));
+        if latest == Some(hash) {
             self.again = true;
         } else {
             self.many.push(hash);
@@ -260,5 +264,50 @@ pub(super) fn compared(a: &str, b: &str) -> Ordering {
         (false, true) => Ordering::Greater,
         (true, true) => right.cmp(&left),
         (false, false) => left.cmp(&right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(rows: std::ops::Range<usize>) -> Facts {
+        let mut facts = Facts::new(1);
+        rows.for_each(|row| facts.see(row, &row.to_string()));
+        facts
+    }
+
+    #[test]
+    fn a_value_that_stands_twice_is_found_however_many_stand_between() {
+        for count in [2, FEW, FEW + 1, LATEST, 5 * LATEST] {
+            let mut facts = seen(0..count);
+            facts.settle();
+            assert_eq!((facts.distinct(), facts.again), (count, false));
+            let mut facts = seen(0..count);
+            facts.see(count, "0");
+            facts.settle();
+            assert!(
+                facts.again && facts.distinct() <= count && facts.distinct() >= count.min(FEW + 1),
+                "{count}"
+            );
+        }
+    }
+
+    #[test]
+    fn halves_say_together_what_the_whole_says() {
+        let tree = Tree::of("[]").unwrap();
+        let settled = |rows| {
+            let mut facts = seen(rows);
+            facts.settle();
+            facts
+        };
+        for (middle, end) in [(1, 3), (3, 900), (900, 903), (2_000, 5_000)] {
+            let mut halves = settled(0..middle);
+            halves.join(&tree, settled(middle..end));
+            assert_eq!((halves.distinct(), halves.again), (end, false));
+            let mut halves = settled(0..middle);
+            halves.join(&tree, settled(middle - 1..end));
+            assert!(halves.again && halves.distinct() <= end, "{middle} of {end}");
+        }
     }
 }

@@ -35,8 +35,9 @@ static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"^\s*(?:\{\s*"errors?"\s*:\s*(?:"[^"]|[{1-9t]|\[\s*[^\]\s])"#,
-        r"|[\[(<*]*(?:[\w.]*(?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION",
-        r"|[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|Traceback)\b)",
+        r"|[\[(<*]*(?:(?:[\w.]*[a-z](?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)(?:[\s:\])>*]|$)",
+        // Words of prose too, so a colon must follow before the line ends.
+        r"|(?:[Ee]rror|[Ff]atal|[Pp]anic)(?: [^\n:]{0,80})?:|[Ff]ailed to |Traceback \(most))",
     ))
     .expect("a constant pattern")
 });

@@ -81,7 +81,8 @@ impl Whole {
 
     fn read(&self, root: Value<'_, '_>) -> Round {
         let format = self.rounds.format;
-        let mut round = Round { complete: root.given("error").is_none(), ended: true, ..Round::default() };
+        let failed = root.given("error").is_some();
+        let mut round = Round { complete: !failed, failed, ended: true, ..Round::default() };
         if let Some(usage) = root.given("usage") {
             round.tally.take(usage);
         }
