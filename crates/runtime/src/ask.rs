@@ -27,7 +27,7 @@ use serde::Serialize;
 pub use self::claims::Claim;
 use self::passages::{Finding, Passages};
 use crate::engine::Engine;
-use crate::executor::{Observer, RunError, RunOutcome};
+use crate::executor::{Observer, Reach, RunError, RunOutcome, call_of};
 use crate::inputs::RunInput;
 
 /// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
@@ -106,9 +106,9 @@ pub struct Search {
     pub steps: Vec<String>,
     /// Calls of recipes, the answer included.
     pub calls: usize,
-    /// Tokens of these calls.
+    /// Tokens of these calls; of those of which nothing came, all that they might have used.
     pub usage: Usage,
-    /// Price of these calls, in US dollars.
+    /// Price of these tokens, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
     /// Files that were passed over, and why.
@@ -132,18 +132,25 @@ impl Search {
     fn count(&mut self, outcome: &RunOutcome) {
         self.calls += 1;
         self.usage += outcome.usage;
-        if let Some(cost) = outcome.cost {
+        self.pay(outcome.cost);
+    }
+
+    fn pay(&mut self, cost: Option<Usd>) {
+        if let Some(cost) = cost {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
         }
     }
 
-    /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts.
-    fn failed(&mut self, recipe: &Recipe) {
+    /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts, at
+    /// the dearest of the models that it might have asked.
+    fn failed(&mut self, recipe: &Recipe, reach: &Reach) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
+        self.pay(Some(reach.cost(&call_of(recipe))).filter(|cost| *cost > Usd::default()));
     }
 
-    fn tokens(&self) -> u64 {
+    /// Tokens in and out.
+    pub const fn tokens(&self) -> u64 {
         self.usage.input.saturating_add(self.usage.output)
     }
 }

@@ -27,11 +27,13 @@ use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
 
 pub use self::error::RunError;
+use self::error::is_open;
 use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 pub use self::reach::Reach;
+pub(crate) use self::reach::call_of;
 use self::record::Originals;
 use crate::condensing::Allowance;
 use crate::engine::Engine;
@@ -99,6 +101,12 @@ impl Progress<'_> {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
         }
         observer.spent(usage, cost);
+    }
+
+    /// Counts a call whose end is not known: it may have taken all that was meant for it.
+    fn leave_open(&self, candidate: &Candidate, observer: &dyn Observer) {
+        let most = call_of(self.recipe);
+        observer.unanswered(most, candidate.spec.prices.as_ref().map(|prices| prices.cost(&most).total));
     }
 
     /// Fails if no further call may be made.
@@ -279,7 +287,7 @@ impl Engine {
     }
 
     /// One answer from a candidate or, when its provider fails, from its fallbacks, each with a prompt packed for its
-    /// own window.
+    /// own window. After a call whose end is not known a fallback is a further call, for which there have to be means.
     async fn attempt(
         &self,
         progress: &mut Progress<'_>,
@@ -303,7 +311,12 @@ impl Engine {
                 }
                 Err(error) => {
                     tracing::warn!(model = candidate.name, "{error}");
-                    let Some(next) = self.fallback(candidate, &tried) else {
+                    let is_open = is_open(&error);
+                    if is_open {
+                        progress.leave_open(candidate, observer);
+                    }
+                    let next = self.fallback(candidate, &tried);
+                    let Some(next) = next.filter(|_| !is_open || observer.may_spend()) else {
                         return Err(RunError::Model { source: error, run_id: progress.run_id.clone() });
                     };
                     observer.stage(&format!("{error}; falling back to {}", next.name));

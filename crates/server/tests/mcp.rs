@@ -4,9 +4,10 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use larder::executor::Reach;
-use larder_models::chat::Usage;
+use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_server::mcp::{Guest, Purse, Reserved};
 use larder_testkit::scripted::{Act, text};
@@ -315,6 +316,24 @@ async fn asking_is_paid_for_from_the_callers_budget() {
     assert_eq!(said[0], "reserved 40000 at 0.08", "as if all of them were of the dearest kind");
     assert!(said[1].starts_with("used 10 + ") && said[1].contains("Some("), "{said:?}");
     assert_eq!(said[2..], ["reserved 10 at 0.00002", "used 0 + 0 at None"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_planning_of_which_nothing_came_is_paid_for_in_tokens_and_money() {
+    // A call of ask/plan may take 6,000 tokens, 300 of them of the reply; the answer takes 10 and 3.
+    let late = ModelError::Timeout { provider: "m".into(), after: Duration::from_secs(60) };
+    let broken = ModelError::NotConfigured { provider: "m".into(), detail: "no key".into() };
+    for (error, used) in [(late, "used 5710 + 303"), (broken, "used 6010 + 3")] {
+        let shop = Shop::new([Act::Say(Err(error)), answer("By the packer.")]);
+        shop.write("guide.md", "The budget is enforced by the packer.\n");
+        let purse = Arc::new(Counting { left: Mutex::new(60_000), said: Arc::default() });
+        let guest = Guest { purse: Some(Arc::clone(&purse) as Arc<dyn Purse>), ..shop.planning("ann") };
+        let mut client = Client::start(guest).await;
+        let (data, _) = client.call("ask", json!({"question": "Who enforces it?"})).await;
+        assert!(data["steps"].to_string().contains("planning stopped"), "{data}");
+        let said = purse.said.lock().unwrap().clone();
+        assert_eq!(said[1..], [format!("{used} at Some(\"0.006316\")")], "{said:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

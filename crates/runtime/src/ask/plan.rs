@@ -136,7 +136,7 @@ impl Engine {
             let outcome = match self.run_recipe(plan, &input, observer, Purpose::Planning).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
-                    search.failed(plan);
+                    search.failed(plan, &self.reach(plan, None));
                     state.spend(1, search.tokens() - before);
                     search.steps.push(format!("planning stopped: {error}"));
                     return;
@@ -216,7 +216,7 @@ impl Engine {
                     told.unwrap_or(&outcome.reply).to_owned()
                 }
                 Err(error) => {
-                    search.failed(recipe);
+                    search.failed(recipe, &self.reach(recipe, None));
                     error.to_string()
                 }
             };

@@ -111,8 +111,13 @@ pub enum RunError {
 impl RunError {
     /// Whether the call that failed may have been carried out, and be billed, all the same.
     pub const fn may_be_billed(&self) -> bool {
-        matches!(self, Self::Model { source: ModelError::Timeout { .. }, .. })
+        matches!(self, Self::Model { source, .. } if is_open(source))
     }
+}
+
+/// Whether a call that failed so may have been carried out all the same: its end is not known.
+pub(super) const fn is_open(error: &ModelError) -> bool {
+    matches!(error, ModelError::Timeout { .. })
 }
 
 fn hint(error: &RecipeError) -> String {

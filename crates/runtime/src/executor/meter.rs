@@ -10,7 +10,7 @@ use super::outcome::{Observer, RunReceipt};
 /// Tokens and their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Tokens of all calls that were answered.
+    /// Tokens of all calls that were answered, and all that those may have taken whose end is not known.
     pub usage: Usage,
     /// Their price in US dollars, as far as prices are known.
     pub cost: Option<Usd>,
@@ -87,6 +87,11 @@ impl Observer for Meter<'_> {
         self.listener.spent(usage, cost);
     }
 
+    fn unanswered(&self, most: Usage, cost: Option<Usd>) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).add(most, cost);
+        self.listener.unanswered(most, cost);
+    }
+
     fn may_spend(&self) -> bool {
         let taken = self.taken();
         let is_left = self.tokens.is_none_or(|limit| taken.tokens() < limit)
@@ -106,6 +111,10 @@ impl Observer for Paid<'_> {
 
     fn spent(&self, usage: Usage, cost: Option<Usd>) {
         self.0.spent(usage, cost);
+    }
+
+    fn unanswered(&self, most: Usage, cost: Option<Usd>) {
+        self.0.unanswered(most, cost);
     }
 
     fn may_spend(&self) -> bool {

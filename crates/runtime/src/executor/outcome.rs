@@ -99,7 +99,11 @@ pub trait Observer: Send + Sync {
     /// A call of a model was answered and took so much: a call of the run, or one that condensed for it. Told whatever
     /// becomes of the run; the price is none where the model has none.
     fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}
-    /// Whether more may be spent. A run asks before every call but its first: whoever starts it decides about that.
+    /// A call of a model was not answered in its time. It may have been carried out all the same, and have taken so
+    /// much at most.
+    fn unanswered(&self, _most: Usage, _cost: Option<Usd>) {}
+    /// Whether more may be spent. A run asks before every call but its first, about which whoever starts it decides,
+    /// and but those that take the place of one that surely took nothing.
     fn may_spend(&self) -> bool {
         true
     }

@@ -5,11 +5,18 @@ use std::collections::BTreeMap;
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_models::chat::Usage;
 use larder_models::price::{Prices, Usd};
-use larder_models::table::ModelTable;
+use larder_models::table::{ModelTable, Provider};
 
 use super::next_layer;
 use crate::condensing::COMPRESSION_RECIPES;
 use crate::engine::Engine;
+
+/// What one call of a recipe may take.
+pub(crate) fn call_of(recipe: &Recipe) -> Usage {
+    let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+    let output = number(recipe.budget.output);
+    Usage { input: number(recipe.budget.total).saturating_sub(output), output, ..Usage::default() }
+}
 
 /// Models that may be asked, with their prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,11 +42,13 @@ impl Reach {
         self.0.values().flatten()
     }
 
-    /// Adds a model and those that take its place when it fails.
+    /// Adds a model and those that take its place when it fails. One that runs in this process costs nothing unless the
+    /// table says otherwise.
     pub(crate) fn add(&mut self, table: &ModelTable, name: &str) {
         let mut next = Some(name);
         while let Some((name, spec)) = next.and_then(|name| Some((name, table.model(name)?))) {
-            if self.0.insert(name.to_owned(), spec.prices).is_some() {
+            let free = (spec.provider == Provider::Embedded).then(Prices::default);
+            if self.0.insert(name.to_owned(), spec.prices.or(free)).is_some() {
                 return;
             }
             next = spec.fallback.as_deref();
@@ -112,8 +121,15 @@ prices = { input = 3, output = 6 }
 fallback = \"spare\"
 
 [models.spare]
-provider = \"embedded\"
+provider = \"replay\"
+folder = \"none\"
 id = \"spare\"
+window = 8000
+max_output = 1000
+
+[models.inside]
+provider = \"embedded\"
+id = \"inside\"
 window = 8000
 max_output = 1000
 
@@ -154,6 +170,18 @@ prices = { input = 4, output = 5 }
         let mut condensing = engine.clone();
         condensing.policy.use_llm_summarizer = true;
         assert_eq!(names(&of(&condensing, "ask/answer")), ["small", "voice"]);
+    }
+
+    #[test]
+    fn a_model_in_this_process_needs_no_price() {
+        let table = ModelTable::parse(TABLE).unwrap();
+        let mut reach = Reach::default();
+        reach.add(&table, "inside");
+        assert_eq!((reach.unpriced(), reach.most(1_000_000)), (None, Usd::default()));
+        reach.add(&table, "small");
+        assert_eq!(reach.most(1_000_000).to_string(), "2", "a price that the table gives holds");
+        reach.add(&table, "spare");
+        assert_eq!(reach.unpriced(), Some("spare"), "it does not run in this process");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Requests whose model is a recipe: the last words of the user are the query, what was said before is the history.
 //! Runs go through the engine, as everywhere; knows nothing of how it works.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use axum::body::Body;
@@ -106,18 +107,15 @@ fn ended(
     let call = set_aside(ledger, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
     ledger.ran(Taken::default(), call);
-    let (ended, taken) = {
+    let (ended, taken, open) = {
         let account = Account::new(ledger, call);
         let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
-        (Handle::current().block_on(run), account.meter.taken())
-    };
-    let is_open = match &ended {
-        Some(Ok(_)) => false,
-        Some(Err(error)) => error.may_be_billed(),
+        let ended = Handle::current().block_on(run);
         // The client left during a call, most likely.
-        None => true,
+        let under_way = u64::from(ended.is_none());
+        (ended, account.meter.taken(), account.open(under_way))
     };
-    ledger.ran(taken, if is_open { call } else { Default::default() });
+    ledger.ran(taken, open);
     ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
 }
 
@@ -147,7 +145,10 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
 
 /// What a run takes, and what is set aside for it.
 struct Account<'a> {
+    /// What calls took that were answered.
     meter: Meter<'static>,
+    /// Calls whose end is not known.
+    unanswered: AtomicU64,
     /// What one call may take.
     call: (u64, Usd),
     /// The ledger, and what it holds.
@@ -158,7 +159,14 @@ impl<'a> Account<'a> {
     /// The account of a run for whose first call enough is held.
     fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
         let meter = Meter::new(&Silent, None, None);
-        Self { meter, call, held: Mutex::new((ledger, call.0, call.1)) }
+        Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((ledger, call.0, call.1)) }
+    }
+
+    /// What calls whose end is not known may have taken, and so many more: as much for each as is set aside for one.
+    fn open(&self, more: u64) -> (u64, Usd) {
+        let calls = self.unanswered.load(Ordering::Relaxed).saturating_add(more);
+        let cost = Usd::from_picos(self.call.1.picos().saturating_mul(calls));
+        (self.call.0.saturating_mul(calls), cost)
     }
 }
 
@@ -171,13 +179,19 @@ impl Observer for Account<'_> {
         self.meter.spent(usage, cost);
     }
 
+    fn unanswered(&self, _: Usage, _: Option<Usd>) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Sets more aside where what is held does not cover a further call.
     fn may_spend(&self) -> bool {
         let taken = self.meter.taken();
+        // Beside what was taken: what may have been, and the further call.
+        let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (ledger, tokens, cost) = &mut *held;
-        let more = taken.tokens().saturating_add(self.call.0).saturating_sub(*tokens);
-        let needed = taken.cost.unwrap_or_default() + self.call.1;
+        let more = taken.tokens().saturating_add(beside.0).saturating_sub(*tokens);
+        let needed = taken.cost.unwrap_or_default() + beside.1;
         let dearer = Usd::from_picos(needed.picos().saturating_sub(cost.picos()));
         if (more, dearer) == Default::default() {
             return true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use larder_server::auth::create_key;
 use larder_store::{DaySpend, KeyLimits, Store};
-use larder_testkit::stub::{Answer, End, StubServer};
+use larder_testkit::stub::{Answer, End, Seen, StubServer};
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, said, write, write_settings};
@@ -128,6 +128,67 @@ async fn a_recipe_asks_again_only_as_far_as_the_budget_reaches() {
     assert_eq!((status, gateway.seen().len()), (502, 1), "{words}");
     let day = spent(gateway).await;
     assert_eq!((day.used.tokens, day.held.tokens), (110, 0));
+}
+
+/// A gateway whose model never answers, and has a stand-in that answers like this.
+async fn late(stand_in: Answer) -> Gateway {
+    let respond = move |seen: &Seen| match seen.json()["model"].as_str() {
+        Some("spare") => stand_in.clone(),
+        _ => Answer::new(200, "application/json", "").ending(End::Hang),
+    };
+    let provider = StubServer::responding(respond).await;
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    write_settings(dir.path(), &provider, &SPARE.replace("ADDRESS", provider.address()));
+    let settings = dir.path().join("larder.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let id = "id = \"gpt-4o-mini\"";
+    let text = text.replace(id, &format!("{id}\ntimeout_ms = 300\nfallback = \"spare\""));
+    std::fs::write(&settings, text).unwrap();
+    let rest = "model_layer: VOICE\noutput_format: text\nquality_gates: {timeout_ms: 300}\n";
+    write(dir.path().join("recipes/talk/brief.yaml"), &format!("name: brief\n{HEAD}{rest}"));
+    Gateway::on(dir, provider).await
+}
+
+const SPARE: &str = r#"
+[models.spare]
+provider = "openai"
+base_url = "ADDRESS/v1"
+id = "spare"
+window = 16000
+max_output = 1000
+retries = 0
+prices = { input = 1, cached_input = 0.1, output = 2 }
+"#;
+
+/// Picodollars that one call of a recipe may cost: 1,700 tokens in and 300 out.
+const CALL: u64 = 2_300_000_000;
+
+#[tokio::test]
+async fn a_call_that_is_not_answered_in_time_is_paid_for_whatever_its_stand_in_does() {
+    let down = Answer::json(503, &json!({"error": {"message": "down"}}));
+    for (stand_in, answers, took) in [(said("Forty-two."), true, (110, REPLY)), (down, false, (0, 0))] {
+        let gateway = late(stand_in).await;
+        let limits = KeyLimits { tokens_per_day: Some(10_000), picos_per_day: Some(1_000_000_000_000) };
+        let key = key(&gateway, limits);
+        let (status, words) = run(&gateway, &key, "brief").await;
+        assert_eq!(status == 200, answers, "{status}: {words}");
+        assert_eq!(gateway.seen().len(), 2, "the stand-in was asked");
+        let day = spent(gateway).await;
+        assert_eq!((day.used.tokens, day.used.picos), (2_000 + took.0, CALL + took.1));
+        assert_eq!(day.held, Default::default());
+    }
+}
+
+#[tokio::test]
+async fn a_stand_in_is_asked_after_a_late_call_only_as_far_as_the_budget_reaches() {
+    let gateway = late(said("Forty-two.")).await;
+    // The late call may have taken 2,000 tokens.
+    let key = key(&gateway, KeyLimits { tokens_per_day: Some(3_900), picos_per_day: None });
+    let (status, words) = run(&gateway, &key, "brief").await;
+    assert!(status != 200 && words.contains("no answer within"), "{status}: {words}");
+    assert_eq!(gateway.seen().len(), 1);
+    let day = spent(gateway).await;
+    assert_eq!((day.used.tokens, day.held.tokens), (2_000, 0));
 }
 
 #[tokio::test]

@@ -75,7 +75,17 @@ impl Shop {
     }
 
     pub fn guest(&self, user: &str) -> Guest {
-        let models = Models::new(ModelTable::parse(TABLE).unwrap(), self.dir.path(), &|_| None);
+        self.guest_over(TABLE, user)
+    }
+
+    /// A guest for whom the model plans, too.
+    pub fn planning(&self, user: &str) -> Guest {
+        let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
+        Guest { asking: (Planner::Model, Limits::DEFAULT), ..self.guest_over(&table, user) }
+    }
+
+    fn guest_over(&self, table: &str, user: &str) -> Guest {
+        let models = Models::new(ModelTable::parse(table).unwrap(), self.dir.path(), &|_| None);
         let models = models.with_embedded(Arc::new(Only(Arc::clone(&self.model))));
         let project = Project::builtin(&Counter::cl100k());
         let store = self.store.user(user).unwrap();

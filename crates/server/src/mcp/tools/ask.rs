@@ -100,8 +100,12 @@ impl Tool for Ask {
         let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
         let taken = meter.taken();
         let used = match &answer {
-            // The search counts calls of which nothing came as if they had taken all they might.
-            Ok(answer) => Some((answer.search.usage, taken.cost)),
+            // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
+            // that condensed, too. The larger of the two holds.
+            Ok(Answer { search, .. }) => {
+                let usage = if search.tokens() > taken.tokens() { search.usage } else { taken.usage };
+                Some((usage, search.cost.max(taken.cost)))
+            }
             // The last call may have been carried out, and nobody knows what it took: what was set aside counts.
             Err(AskError::Run(error)) if error.may_be_billed() => None,
             Err(_) => Some((taken.usage, taken.cost)),
