@@ -9,8 +9,9 @@ use libmimalloc_sys::{mi_option_set, mi_option_t};
 
 /// `mi_option_purge_delay` of mimalloc 3: milliseconds after which memory that is free goes back to the system.
 const PURGE_DELAY: mi_option_t = 15;
-/// The allocator would keep a second's worth, which a busy gateway fills again and again with what it forgets at once.
-const PURGE_AFTER_MS: std::ffi::c_long = 10;
+/// Long enough that the requests of a conversation, which come one upon the other, find the memory of the one before:
+/// to be given a page costs more than to fill it.
+const PURGE_AFTER_MS: std::ffi::c_long = 500;
 
 /// Gives memory back soon, and takes it page by page: in huge pages a few small things keep 2 MiB each.
 #[allow(unsafe_code, reason = "the allocator's options are set through its C interface")]

@@ -76,6 +76,9 @@ async fn collect(body: &mut Body, limit: usize, room: &mut Room) -> Result<Bytes
         }
         // Pieces are put together as they come: each of them may hold on to far more than it says.
         if whole.is_empty() {
+            // What the client says is to come: memory is taken only for what does.
+            let rest = usize::try_from(body.size_hint().lower()).map_or(limit, |rest| rest.min(limit));
+            whole.reserve_exact(bytes.saturating_add(rest).min(limit));
             whole.extend_from_slice(&first);
         }
         whole.extend_from_slice(&piece);

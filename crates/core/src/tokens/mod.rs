@@ -43,7 +43,7 @@ use trim::Side;
 const BYTES_PER_TOKEN: usize = 4;
 /// How many stretches stand for a text, of how many bytes.
 const SAMPLES: usize = 16;
-const SAMPLE: usize = 2 << 10;
+const SAMPLE: usize = 1 << 10;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
 
