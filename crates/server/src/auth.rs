@@ -114,6 +114,8 @@ impl AuthError {
     /// waiting does not help.
     pub fn retry_after(&self, now: Timestamp) -> Option<u64> {
         match self {
+            // What calls under way hold is more than most of them use.
+            Self::OverLimit(shortage) if shortage.passes() => Some(1),
             Self::OverLimit(shortage) => {
                 Some(shortage.resets.as_millis().saturating_sub(now.as_millis()).div_ceil(1_000))
             }

@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
 use crate::desk::Shared;
+use crate::exchange::{Outcome, cut_name};
 use crate::gateway::{self, Fault};
 use crate::limits::read_body;
 use crate::wire::Format;
@@ -40,6 +41,16 @@ pub fn router(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
         .merge(dashboard::open_router(desk))
         .merge(behind_keys)
+        .fallback(nowhere)
+}
+
+/// Most who come here have left out the beginning of the path that their client does not add.
+async fn nowhere(request: Request) -> Response {
+    let words = format!(
+        "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
+        cut_name(request.uri().path())
+    );
+    gateway::error(Format::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
 }
 
 /// Whether requests are taken, and whether what the files say is what holds.

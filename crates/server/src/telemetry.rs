@@ -4,7 +4,7 @@
 use larder_core::pack::Rendition;
 use larder_store::Timestamp;
 
-use crate::exchange::{Compaction, Exchange, Head};
+use crate::exchange::{Compaction, Exchange, Head, Outcome};
 use crate::live::{self, Live};
 use crate::metrics::{self, Metrics};
 use crate::otel::Otel;
@@ -42,6 +42,7 @@ impl Telemetry {
         let new_session = self.live.record(exchange);
         self.metrics.record(exchange, new_session);
         log_decision(&exchange.head);
+        log_failure(&exchange.head);
         log_summaries(exchange);
         if let Some(otel) = &self.otel {
             otel.record(&exchange.head);
@@ -77,6 +78,20 @@ fn log_decision(head: &Head) {
         dry_run = decision.dry_run,
         "context_budget_decision"
     );
+}
+
+/// What became of a request that failed, whoever failed it. Names that clients chose stay out.
+fn log_failure(head: &Head) {
+    if head.outcome != Outcome::Ok {
+        tracing::info!(
+            request = head.id,
+            model = model(head),
+            status = head.status,
+            outcome = ?head.outcome,
+            error = head.error,
+            "request_failed"
+        );
+    }
 }
 
 /// The event of every part that was condensed (R0-27.6), which no recipe and no layer did. What did not leave, or left as

@@ -117,8 +117,10 @@ pub(super) fn describe(shortage: &Shortage) -> String {
     let tokens = shortage.left_tokens().map(|left| format!("{left} tokens"));
     let money = shortage.left_picos().map(|left| format!("{} US dollars", Usd::from_picos(left)));
     let left: Vec<String> = tokens.into_iter().chain(money).collect();
+    let soon =
+        if shortage.passes() { "; calls under way hold the rest, so come again in a moment" } else { "" };
     format!(
-        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}; \
+        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}{soon}; \
          the budget is whole again at {}",
         shortage.key,
         shortage.asked.tokens,

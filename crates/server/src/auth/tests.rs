@@ -345,11 +345,16 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     let error = door.auth.reserve(&caller, 41, dollars(1)).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains("may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars"),
+        text.contains(
+            "may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars; calls under way hold the rest"
+        ),
         "{text}"
     );
     assert!(text.contains("2026-11-22T00:00:00.000Z") && text.contains(key.id().as_str()), "{text}");
     assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(1));
+    let error = door.auth.reserve(&caller, 101, dollars(1)).unwrap_err();
+    assert!(!error.to_string().contains("under way"), "{error}");
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(86_400));
     assert_eq!(AuthError::Missing.retry_after(Timestamp::from_millis(0)), None);
     held.settle(10, Usd::default()).unwrap();

@@ -266,6 +266,10 @@ impl Relay {
         if let Some(bytes) = chunk? {
             self.reply.push(&bytes, out);
             self.call.ledger.knows(self.reply.known());
+            if self.reply.is_told() {
+                // Its client may go now, before the provider's connection ends.
+                self.call.ledger.end(self.incoming.status);
+            }
             return Ok(());
         }
         self.reply.end(out);

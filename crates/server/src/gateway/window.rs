@@ -112,7 +112,10 @@ impl Bench<'_> {
                 decision.prompt_budget,
                 &decision.largest,
             );
-            return Err(Fault::too_long(problem.message));
+            let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
+                           leave the prompt no room: lower them.";
+            let advice = if decision.prompt_budget == 0 { no_room } else { "" };
+            return Err(Fault::too_long(problem.message + advice));
         }
         let edited = window.verdict == Verdict::Edited;
         let mut edits = request.rewrite(&if edited { changes(&window) } else { Vec::new() });

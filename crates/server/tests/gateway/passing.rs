@@ -271,3 +271,14 @@ async fn health_needs_no_key_and_readiness_says_what_was_refused() {
     let ready: Value = gateway.get("/readyz").send().await.unwrap().json().await.unwrap();
     assert_eq!(ready, json!({"ready": true, "refused_change": null}));
 }
+
+#[tokio::test]
+async fn who_leaves_out_the_beginning_of_the_path_is_told_of_it() {
+    let gateway = Gateway::new([]).await;
+    let response = gateway.post("/chat/completions", ODD).send().await.unwrap();
+    assert_eq!(response.status(), 404);
+    let error: Value = response.json().await.unwrap();
+    let words = error["error"]["message"].as_str().unwrap();
+    assert!(words.contains("/chat/completions") && words.contains("ends in /v1"), "{words}");
+    assert!(gateway.seen().is_empty());
+}

@@ -65,6 +65,23 @@ async fn when_the_client_leaves_the_provider_is_left_too() {
 }
 
 #[tokio::test]
+async fn a_client_that_has_all_of_its_reply_may_go_before_the_providers_connection_ends() {
+    for (told, outcome) in [(true, Outcome::Ok), (false, Outcome::ClientGone)] {
+        let (answer, pusher) = Answer::events("").pushed();
+        let gateway = Gateway::new([answer]).await;
+        let events = chat_events(&[json!({"content": "one"})], "stop");
+        let begun = events.split_inclusive("\n\n").next().unwrap();
+        pusher.push(if told { &events } else { begun });
+        let mut stream = gateway.chat(&body()).await.bytes_stream();
+        stream.next().await.unwrap().unwrap();
+        drop(stream);
+        gateway.provider.client_left().await;
+        let (records, _) = gateway.stop().await;
+        assert_eq!((records[0].head.outcome, records[0].head.status), (outcome, 200));
+    }
+}
+
+#[tokio::test]
 async fn when_the_client_leaves_before_the_head_the_provider_is_left_too() {
     let gateway = Gateway::new([Answer::events("").ending(End::Hang)]).await;
     {

@@ -81,6 +81,8 @@ pub struct Shortage {
     pub limits: KeyLimits,
     /// What it has taken today, and what calls under way hold.
     pub taken: Spend,
+    /// The latter alone.
+    pub held: Spend,
     /// When the next day begins.
     pub resets: Timestamp,
 }
@@ -94,6 +96,15 @@ impl Shortage {
     /// Picodollars left today; `None` if they are not limited.
     pub fn left_picos(&self) -> Option<u64> {
         self.limits.picos_per_day.map(|limit| limit.saturating_sub(self.taken.picos))
+    }
+
+    /// Whether enough would be left if calls under way used nothing: they hold more than most of them use.
+    pub fn passes(&self) -> bool {
+        let taken = Spend {
+            tokens: self.taken.tokens.saturating_sub(self.held.tokens),
+            picos: self.taken.picos.saturating_sub(self.held.picos),
+        };
+        !Self { key: self.key.clone(), taken, ..*self }.is_one()
     }
 
     fn is_one(&self) -> bool {
@@ -126,8 +137,9 @@ impl Store {
             }
             tx.prepare_cached("DELETE FROM reservations WHERE key = ?1 AND expires <= ?2")?
                 .execute((key.as_str(), to_sql(now.as_millis())))?;
-            let taken = used(tx, key, day)?.plus(held(tx, key, day, now)?);
-            let shortage = Shortage { key: key.clone(), asked, limits: record.limits, taken, resets };
+            let held = held(tx, key, day, now)?;
+            let taken = used(tx, key, day)?.plus(held);
+            let shortage = Shortage { key: key.clone(), asked, limits: record.limits, taken, held, resets };
             if shortage.is_one() {
                 return Ok(Reserved::Refused(Box::new(shortage)));
             }

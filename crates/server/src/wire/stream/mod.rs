@@ -125,6 +125,11 @@ impl Stream {
         self.round.known(self.rounds.format)
     }
 
+    /// Whether the client has all of the reply: its provider said that it ended, and nothing of it is hidden.
+    pub const fn is_told(&self) -> bool {
+        self.round.ended && !self.round.failed && !self.round.has_ours
+    }
+
     /// What was said so far, as of the last [`end`](Self::end).
     pub const fn rounds(&mut self) -> &mut Rounds {
         &mut self.rounds
