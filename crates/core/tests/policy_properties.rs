@@ -329,10 +329,10 @@ proptest! {
             prop_assert_eq!(&decision, &window.decision);
             prop_assert_eq!(&policy.tokens_available(all, &[], means), &decision);
             let whole = window.items.iter().all(|item| item.stands == Stands::Whole);
-            // A dry run only says what would have been done, but does not send what is too long.
             let too_long = window.tokens_before > decision.prompt_budget;
-            let refused = if settings.dry_run { too_long } else { decision.status == Status::Reject };
+            let refused = decision.status == Status::Reject && !settings.dry_run;
             prop_assert_eq!(window.verdict == Verdict::Refuse, refused);
+            prop_assert!(!settings.dry_run || window.verdict == Verdict::AsItCame, "it only says what would be");
             match decision.status {
                 Status::Ok => prop_assert!(whole && !too_long && decision.deficit == 0),
                 Status::NeedsSummary => {

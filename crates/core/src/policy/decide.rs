@@ -29,14 +29,12 @@ impl ContextBudgetPolicy {
         let after = fixed.saturating_add(sum(history.costs.iter().copied())).saturating_sub(unoffered);
         let came = fixed.saturating_add(before).saturating_sub(conversation.fixed.rehydrate_tool);
         let decision = self.judged(conversation, shrunk, came, after);
-        let dry_run = self.settings.dry_run;
-        let sent = if dry_run { came } else { after };
-        let verdict = if sent > decision.prompt_budget {
-            Verdict::Refuse
-        } else if dry_run || !offer_tool {
-            Verdict::AsItCame
-        } else {
-            Verdict::Edited
+        let verdict = match decision.status {
+            // Only reported (R3-5.1).
+            _ if self.settings.dry_run => Verdict::AsItCame,
+            Status::Reject => Verdict::Refuse,
+            _ if offer_tool => Verdict::Edited,
+            _ => Verdict::AsItCame,
         };
         let epoch = Epoch { moved_prefix: moved(&entries, &history.epoch), ..history.epoch };
         let items = decided(&entries, &history);
@@ -67,7 +65,9 @@ impl ContextBudgetPolicy {
             decision.status = Status::Reject;
             decision.reason = format!("the prompt exceeds its budget, and {why}, so nothing is condensed");
             decision.largest = self.largest(conversation);
-            verdict = Verdict::Refuse;
+            if !self.settings.dry_run {
+                verdict = Verdict::Refuse;
+            }
         }
         let whole = |item: &Item<'_>| {
             let tokens = item.whole();

@@ -106,12 +106,7 @@ impl Bench<'_> {
         // Whoever asks how long a prompt is wants to know that above all where it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
             let decision = &window.decision;
-            let problem = wire::Problem::too_long(
-                request.format,
-                decision.prompt_tokens,
-                decision.prompt_budget,
-                &decision.largest,
-            );
+            let problem = wire::Problem::too_long(request.format, decision);
             let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
                            leave the prompt no room: lower them.";
             let advice = if decision.prompt_budget == 0 { no_room } else { "" };

@@ -1,5 +1,7 @@
 //! Errors in the shape that each format's clients expect. Knows what clients look for in them, not what went wrong.
 
+use larder_core::policy::BudgetDecision;
+
 use super::Format;
 use crate::json::encoded;
 
@@ -99,10 +101,10 @@ impl Problem {
         Self { kind, message: message.into() }
     }
 
-    /// The refusal of a prompt of `tokens` tokens that cannot come under `budget`, with its largest parts and their
-    /// tokens, the three largest being enough (R3-4.40). It begins with the words by which clients of the format
-    /// recognise it and make their own history shorter.
-    pub fn too_long(format: Format, tokens: usize, budget: usize, largest: &[(String, usize)]) -> Self {
+    /// The refusal of a prompt, with how many tokens are too many and its largest parts (R3-4.40). It begins with the
+    /// words by which clients of the format recognise it and make their own history shorter.
+    pub fn too_long(format: Format, decision: &BudgetDecision) -> Self {
+        let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } = decision;
         let opening = match format {
             Format::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
             Format::Chat | Format::Responses => format!(
@@ -116,10 +118,9 @@ impl Problem {
         } else {
             format!(" The largest parts, in tokens: {}.", largest.join(", "))
         };
-        let deficit = tokens.saturating_sub(budget);
         let message = format!(
-            "{opening} It was not sent: {deficit} tokens too many remain after everything that may be condensed \
-             was.{largest} Shorten one of them or start a new conversation."
+            "{opening} It was not sent: {reason}; {deficit} tokens are too many.{largest} Shorten one of them or start a \
+             new conversation."
         );
         Self { kind: ProblemKind::ContextTooLong, message }
     }
@@ -166,6 +167,8 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
+    use larder_core::policy::Status;
+
     use super::*;
 
     #[test]
@@ -203,12 +206,22 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_deficit_and_the_largest_parts() {
-        let largest = [("message 4".to_owned(), 90_000), ("tools".to_owned(), 12_000)];
-        let problem = Problem::too_long(Format::Messages, 210_000, 200_000, &largest);
+        let decision = BudgetDecision {
+            status: Status::Reject,
+            reason: "the prompt exceeds its budget".to_owned(),
+            deficit: 10_000,
+            prompt_tokens: 210_000,
+            prompt_budget: 200_000,
+            response_reserve: 0,
+            emergency_floor: 0,
+            dry_run: false,
+            largest: vec![("message 4".to_owned(), 90_000), ("tools".to_owned(), 12_000)],
+        };
+        let problem = Problem::too_long(Format::Messages, &decision);
         assert!(problem.message.starts_with("prompt is too long: 210000 tokens > 200000 maximum"));
-        assert!(problem.message.contains("10000 tokens too many"));
+        assert!(problem.message.contains("exceeds its budget; 10000 tokens are too many"));
         assert!(problem.message.contains("message 4 (90000), tools (12000)"));
-        let body = Problem::too_long(Format::Chat, 2, 1, &[]).body(Format::Chat);
+        let body = Problem::too_long(Format::Chat, &decision).body(Format::Chat);
         assert!(
             body.contains("maximum context length") && body.contains(r#""code":"context_length_exceeded""#)
         );

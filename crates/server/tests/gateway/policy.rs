@@ -123,6 +123,20 @@ async fn a_dry_run_decides_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_dry_run_refuses_nothing_either() {
+    let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\ndry_run = true\n").await;
+    let flood = "all different words here ".repeat(4_000);
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": flood}]});
+    assert_eq!(gateway.chat(&body).await.status(), 200);
+    assert_eq!(gateway.last_sent()["messages"], body["messages"]);
+    let (records, _) = gateway.stop().await;
+    let head = &records[0].head;
+    let decision = head.decision.as_ref().unwrap();
+    assert_eq!((decision.status, decision.dry_run), (DecisionStatus::Reject, true));
+    assert!(decision.deficit > 0 && !head.violates());
+}
+
+#[tokio::test]
 async fn switched_off_it_still_counts_and_refuses() {
     let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\nenabled = false\n").await;
     let response = gateway.chat(&after_tool(&long_log())).await;
@@ -130,6 +144,9 @@ async fn switched_off_it_still_counts_and_refuses() {
     assert_eq!(result(&gateway.last_sent(), 3), long_log());
     let response = gateway.chat(&after_tool(&long_log().repeat(4))).await;
     assert_eq!(response.status(), 400);
+    let error: Value = response.json().await.unwrap();
+    let words = error["error"]["message"].as_str().unwrap();
+    assert!(words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"), "{words}");
     assert_eq!(gateway.seen().len(), 1);
 }
 
