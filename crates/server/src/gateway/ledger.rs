@@ -327,6 +327,10 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
+        // Whoever had the account broke off, and said nothing of it; a reply that was whole before that stays so.
+        if std::thread::panicking() && self.exchange.head.outcome == Outcome::ClientGone {
+            self.fail(Fault::bug("a request was broken off by a panic"));
+        }
         self.close();
         let used = self.used();
         // What nobody was sent is no part of the conversation.
