@@ -21,6 +21,7 @@ use larder_store::{
     KeyId, KeyLimits, KeyRecord, LOCAL_USER, NewKey, Shortage, Store, StoreError, Timestamp, UserStore,
 };
 
+use crate::status;
 use slow::Slow;
 
 pub use charge::Held;
@@ -105,7 +106,7 @@ impl AuthError {
             Self::Missing | Self::Unknown | Self::Revoked { .. } => StatusCode::UNAUTHORIZED,
             Self::NotLocal | Self::Foreign | Self::Unpriced { .. } => StatusCode::FORBIDDEN,
             Self::OverLimit(_) | Self::Busy => StatusCode::TOO_MANY_REQUESTS,
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Store(error) => status::of_store(error),
             Self::Hashing(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
