@@ -554,6 +554,21 @@ fn check_reports_layers_that_recipes_need_and_no_model_plays() {
 }
 
 #[test]
+fn check_reports_servers_that_nobody_could_ask() {
+    let shop = Shop::with_provider([]);
+    let gateway = "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_file = \"key\"\n";
+    shop.configure("", gateway);
+    let told = shop.fails(1, &["check"]).out;
+    for words in
+        ["error[L070]: gateway.openai_key_file: ", "larder.toml:", "help: write the key into that file"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    shop.write("key", "sk-1\n");
+    shop.ok(&["check"]);
+}
+
+#[test]
 fn tokens_bounded_by_bytes_come_with_a_note_that_names_the_setting() {
     let shop = Shop::with_provider([]);
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
