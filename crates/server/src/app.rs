@@ -178,10 +178,11 @@ impl App {
         let loaded = (self.load)()?;
         self.looked(|_| loaded.key_files());
         let snapshot = Snapshot::new(loaded)?;
-        let lost = snapshot.routes.lost(&self.current().routes);
-        if lost.is_empty() { Ok(snapshot) } else { Err(lost.join("\n")) }
+        let lost = snapshot.routes.lost(&self.current().routes).join("\n");
+        if lost.is_empty() { Ok(snapshot) } else { Err(lost) }
     }
 
+    /// Takes down what key files are like now.
     fn looked(&self, at: impl FnOnce(&KeyFiles) -> KeyFiles) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         *keys = at(&keys);
