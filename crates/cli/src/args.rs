@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_models::price::Usd;
+use larder_store::LOCAL_USER;
 
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
 
@@ -29,7 +30,7 @@ pub struct Global {
     #[arg(long, global = true, env = "LARDER_PROJECT", value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Whose documents, pointers and runs these are
-    #[arg(long, global = true, env = "LARDER_USER", value_name = "ID", default_value = "local")]
+    #[arg(long, global = true, env = "LARDER_USER", value_name = "ID", default_value = LOCAL_USER)]
     pub user: String,
     /// How data is printed
     #[arg(long, global = true, value_enum, default_value_t = Format::Plain)]

@@ -327,7 +327,7 @@ fn garbage_is_sent_back_with_what_is_wrong_and_then_becomes_an_intervention() {
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
     let ran =
         shop.fails(1, &["run", "notes/typed", "--doc", "notes=a.txt", "--query", "What does lamp 343 cost?"]);
-    assert!(ran.err.contains("interventions show 1"), "{}", ran.err);
+    assert!(ran.err.contains("`larder interventions show 1`"), "{}", ran.err);
 
     let sent: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
     assert_eq!(sent.len(), 2);
@@ -339,6 +339,17 @@ fn garbage_is_sent_back_with_what_is_wrong_and_then_becomes_an_intervention() {
     assert_eq!((&waiting[0]["type"], &waiting[0]["recipe"]), (&json!("gate_failure"), &json!("notes/typed")));
     assert_eq!(waiting[0]["run_id"], shop.json(&["runs"])[0]["run_id"]);
     assert_eq!(shop.json(&["runs"])[0]["status"], "intervention");
+}
+
+#[test]
+fn the_hint_to_an_intervention_leads_to_that_of_its_user() {
+    let shop = Shop::with_provider([reply_text("no JSON"), reply_text("nor is this")]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let run = ["run", "notes/typed", "--doc", "notes=a.txt", "--query", "What costs 2401?", "--user", "ann"];
+    let ran = shop.fails(1, &run);
+    assert!(ran.err.contains("`larder interventions show 1 --user ann`"), "{}", ran.err);
+    assert!(shop.ok(&["interventions", "show", "1", "--user", "ann"]).out.contains("gate_failure"));
+    shop.fails(1, &["interventions", "show", "1"]);
 }
 
 #[test]
@@ -540,6 +551,21 @@ fn check_reports_layers_that_recipes_need_and_no_model_plays() {
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
     let ran = shop.fails(1, &["run", "notes/planned", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
     assert!(ran.err.contains("layer MIND is bound to no model"), "{}", ran.err);
+}
+
+#[test]
+fn check_reports_servers_that_nobody_could_ask() {
+    let shop = Shop::with_provider([]);
+    let gateway = "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_file = \"key\"\n";
+    shop.configure("", gateway);
+    let told = shop.fails(1, &["check"]).out;
+    for words in
+        ["error[L070]: gateway.openai_key_file: ", "larder.toml:", "help: write the key into that file"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    shop.write("key", "sk-1\n");
+    shop.ok(&["check"]);
 }
 
 #[test]

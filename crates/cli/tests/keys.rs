@@ -1,8 +1,9 @@
 //! `larder keys`: shown once, listed without the secret, limited, revoked.
-#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
+use larder_store::{Reserved, Spend, Store, StoreOptions};
 use serde_json::json;
 use support::{Shop, keys};
 
@@ -34,7 +35,8 @@ fn a_key_is_shown_once_listed_and_revoked() {
         listed.out.contains(id) && listed.out.contains("ada") && listed.out.contains("laptop"),
         "{listed:?}"
     );
-    assert!(listed.out.contains("0 of 2000000 tokens, 0 of 2.5 dollars today"), "{listed:?}");
+    let budget = "0 used and 0 held of 2000000 tokens, 0 used and 0 held of 2.5 dollars today";
+    assert!(listed.out.contains(budget), "{listed:?}");
     assert!(!format!("{listed:?}").contains(secret));
     let listed = shop.json(&["keys"]);
     let today = ["tokens", "usd", "held_tokens", "held_usd", "resets"];
@@ -44,6 +46,27 @@ fn a_key_is_shown_once_listed_and_revoked() {
     assert!(revoked.out.contains("is revoked"), "{revoked:?}");
     assert!(shop.ok(&["keys"]).out.contains("revoked 20"));
     assert!(shop.json(&["keys"])[0]["revoked"].is_string());
+}
+
+#[test]
+fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
+    let shop = Shop::new();
+    shop.ok(&["keys", "create", "--tokens-per-day", "2000", "--usd-per-day", "2.50"]);
+    let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
+    let id = store.keys().unwrap().remove(0).id;
+    let hold = |tokens, picos| match store.reserve(&id, Spend { tokens, picos }).unwrap() {
+        Reserved::Held(reservation) => reservation,
+        Reserved::Refused(shortage) => panic!("{shortage:?}"),
+    };
+    let ended = hold(100, 0);
+    store.settle(&ended, Spend { tokens: 70, picos: 500_000_000_000 }).unwrap();
+    let _under_way = hold(400, 1_000_000_000_000);
+    let listed = shop.ok(&["keys"]).out;
+    let budget = "70 used and 400 held of 2000 tokens, 0.5 used and 1 held of 2.5 dollars today";
+    assert!(listed.contains(budget), "{listed}");
+    let today = &shop.json(&["keys"])[0]["today"];
+    assert_eq!((&today["tokens"], &today["held_tokens"]), (&json!(70), &json!(400)));
+    assert_eq!((&today["usd"], &today["held_usd"]), (&json!("0.5"), &json!("1")));
 }
 
 #[test]

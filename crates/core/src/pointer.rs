@@ -1,8 +1,8 @@
 //! Pointers: short stand-ins for stored content that a model can read and a look-alike cannot forge.
 //!
 //! A pointer is written `lp1-` + 13 base32 digits of the content hash + `-` + 6 base32 digits of a keyed checksum,
-//! and may end in a fragment that narrows it: `#L12-40` (lines, from 1, both ends included) or `#B1024-2048`
-//! (bytes, from 0, the end excluded). This module mints, recognises and checks the text; it does not know where
+//! and may end in a fragment that narrows it: `#L12-40` (lines, from 1, both ends included; `#L12` is that one line) or
+//! `#B1024-2048` (bytes, from 0, the end excluded). This module mints, recognises and checks the text; it does not know where
 //! the bytes are kept.
 
 use std::fmt;
@@ -190,7 +190,12 @@ fn parse_fragment(text: &str) -> Option<(usize, Fragment)> {
     }
     let numbers = &text[2..];
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(numbers.len());
-    let (from, to) = numbers[..end].split_once('-')?;
+    let numbers = &numbers[..end];
+    let (from, to) = match kind {
+        // A line is spelt without an end by those who link to it elsewhere, models among them.
+        b'L' => numbers.split_once('-').unwrap_or((numbers, numbers)),
+        _ => numbers.split_once('-')?,
+    };
     let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
     let fragment = match kind {
         b'L' if from >= 1 && from <= to => Fragment::Lines { first: from, last: to },
@@ -214,7 +219,8 @@ impl fmt::Display for Pointer {
 /// The text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<first>-<last> or #B<start>-<end> after it for a part"
+    "not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<line>, #L<first>-<last> or #B<start>-<end> after it \
+     for a part"
 )]
 pub struct ParsePointerError;
 
@@ -261,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn one_line_needs_no_end() {
+        let id = key(1).mint(ContentHash::of(b"text"));
+        let line = Pointer::lines(id.clone(), 1_334, 1_334);
+        assert_eq!(format!("{id}#L1334").parse(), Ok(line.clone()));
+        let text = format!("see {id}#L1334, and {id}#L4-");
+        let found = key(1).find_in(&text);
+        assert_eq!((found[0].1.clone(), &text[found[0].0.clone()]), (line, &*format!("{id}#L1334")));
+        assert_eq!(found[1].1, Pointer::whole(id), "what is no fragment is left in the text");
+    }
+
+    #[test]
     fn only_the_minting_key_owns_a_pointer() {
         let id = key(1).mint(ContentHash::of(b"text"));
         assert!(key(1).owns(&id));
@@ -282,7 +299,9 @@ mod tests {
         let id = key(1).mint(ContentHash::of(b"text"));
         assert!(format!("{id}#L0-4").parse::<Pointer>().is_err());
         assert!(format!("{id}#L9-4").parse::<Pointer>().is_err());
-        assert!(format!("{id}#").parse::<Pointer>().is_err());
+        for none in ["#", "#L", "#L0", "#L4-", "#L-4", "#L10-L20", "#B4"] {
+            assert!(format!("{id}{none}").parse::<Pointer>().is_err(), "{none}");
+        }
         assert!(format!("{id}#é").parse::<Pointer>().is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! From a name in the model table to a model that answers. The only place that reads keys and knows all providers.
 
+mod doubts;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +17,8 @@ use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::table::{Capability, ModelSpec, ModelTable, Provider};
 use crate::upstream::{KeySource, Target, Upstream};
+
+pub use doubts::{Doubt, Field};
 
 /// How models inside this process are opened.
 pub trait EmbeddedModels: Send + Sync {

@@ -61,6 +61,11 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// The address of a server, if the text is one.
+pub fn address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
 /// Where and how one model is asked.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -85,9 +90,7 @@ impl Endpoint {
         extra: &[(&'static str, &str)],
     ) -> Result<Self, ModelError> {
         let wrong = |detail: String| ModelError::NotConfigured { provider: name.to_owned(), detail };
-        let mut base = Url::parse(base_url)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        let mut base = address(base_url)
             .ok_or_else(|| wrong(format!("base_url `{base_url}` is no http or https address")))?;
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));

@@ -1,7 +1,7 @@
 //! Raw pass-through: bytes and headers to the server behind a model, bytes back as they come. Owns which headers pass
 //! on, what is sent again, and how long was waited; knows no wire format.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,16 @@ pub enum KeySource {
     Environment(String),
     /// A file, relative to `larder.toml`.
     File(PathBuf),
+}
+
+impl Upstream {
+    /// The file with its key, where that is where it comes from.
+    pub fn key_file(&self) -> Option<&Path> {
+        match &self.key {
+            Some(KeySource::File(file)) => Some(file),
+            _ => None,
+        }
+    }
 }
 
 /// A server that requests pass to.

@@ -6,6 +6,7 @@
 mod gateway;
 mod known;
 mod places;
+mod servers;
 mod tools;
 mod turns;
 

@@ -261,6 +261,7 @@ impl Engine {
             recipe: recipe.id(),
             failures: reason,
             intervention: intervention.id,
+            user: self.store.user().to_owned(),
             run_id: progress.run_id.clone(),
         })
     }

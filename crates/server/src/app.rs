@@ -20,6 +20,7 @@ use crate::gateway::recorder::Recorder;
 use crate::gateway::route::Routes;
 use crate::gateway::{Shelf, inspect};
 use crate::limits::Places;
+use crate::reload::KeyFiles;
 use crate::telemetry::Telemetry;
 use crate::turns::{Courses, Tools};
 
@@ -29,6 +30,13 @@ pub struct Loaded {
     pub config: Config,
     /// Recipes and models, over the store of any user.
     pub engine: Engine,
+}
+
+impl Loaded {
+    /// The files with providers' keys, as they are now: to be called before anything reads them.
+    fn key_files(&self) -> KeyFiles {
+        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams))
+    }
 }
 
 /// Reads settings, recipes and models. What is wrong comes back in words, all of it.
@@ -89,6 +97,8 @@ pub struct App {
     pub(crate) places: Places,
     load: Box<Load>,
     current: RwLock<Arc<Snapshot>>,
+    /// Files with providers' keys, as they were before they were read last.
+    keys: RwLock<KeyFiles>,
     /// Why the last reload was refused.
     refused: RwLock<Option<String>>,
 }
@@ -116,7 +126,9 @@ impl App {
     /// # Errors
     /// When something that it needs is wrong or missing.
     pub fn new(store: Store, load: Box<Load>) -> Result<Arc<Self>, StartError> {
-        let snapshot = load().and_then(Snapshot::new).map_err(StartError::Load)?;
+        let loaded = load().map_err(StartError::Load)?;
+        let keys = loaded.key_files();
+        let snapshot = Snapshot::new(loaded).map_err(StartError::Load)?;
         let gateway = &snapshot.gateway;
         let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
         let stop = CancellationToken::new();
@@ -130,6 +142,7 @@ impl App {
             recorder: Recorder::start(store.clone())?,
             places: Places::new(gateway.max_requests, gateway.max_body_bytes),
             current: RwLock::new(Arc::new(snapshot)),
+            keys: RwLock::new(keys),
             refused: RwLock::default(),
             load,
             store,
@@ -143,8 +156,7 @@ impl App {
 
     /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
     pub fn reload(&self) {
-        let read = (self.load)().and_then(Snapshot::new);
-        let refused = match read {
+        let refused = match self.read() {
             Ok(snapshot) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
                 tracing::warn!("settings and recipes were read again and hold from now on");
@@ -156,6 +168,29 @@ impl App {
             }
         };
         *self.refused.write().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// Reads everything again. A server that could be asked so far and no longer can is refused like any other mistake:
+    /// its key file may have been caught half-written.
+    fn read(&self) -> Result<Snapshot, String> {
+        // What cannot be loaded is not read once more before something changes.
+        self.looked(KeyFiles::look_again);
+        let loaded = (self.load)()?;
+        self.looked(|_| loaded.key_files());
+        let snapshot = Snapshot::new(loaded)?;
+        let lost = snapshot.routes.lost(&self.current().routes).join("\n");
+        if lost.is_empty() { Ok(snapshot) } else { Err(lost) }
+    }
+
+    /// Takes down what key files are like now.
+    fn looked(&self, at: impl FnOnce(&KeyFiles) -> KeyFiles) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        *keys = at(&keys);
+    }
+
+    /// Whether a file with a provider's key has changed since it was read. Blocks.
+    pub(crate) fn has_new_keys(&self) -> bool {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).have_changed()
     }
 
     /// Why the last reload was refused; `None` when what the files say is what holds.

@@ -17,15 +17,16 @@ use std::time::Duration;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_core::hash::ContentHash;
-use larder_store::{KeyId, KeyLimits, KeyRecord, NewKey, Shortage, Store, StoreError, Timestamp, UserStore};
+use larder_store::{
+    KeyId, KeyLimits, KeyRecord, LOCAL_USER, NewKey, Shortage, Store, StoreError, Timestamp, UserStore,
+};
 
+use crate::status;
 use slow::Slow;
 
 pub use charge::Held;
 pub use key::ApiKey;
 
-/// Whom callers on this machine are while there are no keys; the user of the command line unless it names another.
-pub const LOCAL_USER: &str = "local";
 /// How long a sign-in lasts.
 pub const SIGN_IN_LIFETIME: Duration = Duration::from_hours(12);
 /// The cookie of a sign-in.
@@ -105,7 +106,7 @@ impl AuthError {
             Self::Missing | Self::Unknown | Self::Revoked { .. } => StatusCode::UNAUTHORIZED,
             Self::NotLocal | Self::Foreign | Self::Unpriced { .. } => StatusCode::FORBIDDEN,
             Self::OverLimit(_) | Self::Busy => StatusCode::TOO_MANY_REQUESTS,
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Store(error) => status::of_store(error),
             Self::Hashing(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -61,7 +61,7 @@ pub struct Head {
     pub stream: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// The HTTP status the client got.
+    /// The HTTP status the client got; `error` says what became of a reply that broke off after it.
     pub status: u16,
     /// The class of the error, such as `timeout`; never its payload.
     pub error: Option<String>,

@@ -19,6 +19,7 @@ pub mod reload;
 pub mod routes;
 pub mod serve;
 pub mod sessions;
+mod status;
 pub mod telemetry;
 pub mod turns;
 pub mod wire;

@@ -13,6 +13,7 @@ use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use larder_store::{RESERVATION_LIFETIME, StoreError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
@@ -25,8 +26,8 @@ use crate::reload::{self, Watched};
 /// Pause after a connection could not be accepted, as when the process has no file handles left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often reservations are renewed; a third of the time in which they expire.
-const RENEWAL: Duration = Duration::from_mins(5);
+/// How often reservations are renewed: a third of the time in which they expire.
+const RENEWAL: Duration = Duration::from_secs(RESERVATION_LIFETIME.as_secs() / 3);
 
 /// How long clients may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,8 @@ pub async fn run(
     let gateway = app.current().gateway.clone();
     let pace = Pace { header: gateway.header_timeout, write: gateway.write_timeout, drain: gateway.drain };
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
-    let renewing = tokio::spawn(renew(Arc::clone(&app)));
+    let holding = Arc::clone(&app);
+    let renewing = tokio::spawn(renew(move || holding.auth.renew()));
     let router = crate::routes::router(&app);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
     asked.await;
@@ -71,12 +73,11 @@ pub async fn run(
     left
 }
 
-/// Keeps what requests under way hold of budgets from expiring.
-async fn renew(app: Arc<App>) {
+/// Keeps what requests under way hold of budgets from expiring; `once` renews it, and blocks.
+async fn renew(once: impl Fn() -> Result<(), StoreError> + Clone + Send + 'static) {
     loop {
         tokio::time::sleep(RENEWAL).await;
-        let app = Arc::clone(&app);
-        let renewed = tokio::task::spawn_blocking(move || app.auth.renew()).await;
+        let renewed = tokio::task::spawn_blocking(once.clone()).await;
         if let Ok(Err(error)) = renewed {
             tracing::warn!(%error, "what requests under way hold of budgets may expire before they end");
         }
@@ -181,5 +182,45 @@ pub fn asked_to_stop() -> impl Future<Output = ()> {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_models::price::Usd;
+    use larder_store::{Clock, KeyLimits, Store, StoreOptions, Timestamp};
+    use larder_testkit::fixed::START_MS;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::auth::{Auth, Caller, create_key};
+
+    /// A clock that goes with that of the runtime, from the first moment of fixed ones on.
+    struct Running(Instant);
+
+    impl Clock for Running {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(START_MS + self.0.elapsed().as_millis() as u64)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_stays_held_as_long_as_its_process_runs_and_little_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions { clock: Arc::new(Running(Instant::now())), ..StoreOptions::default() };
+        let store = Store::open(&dir.path().join("home"), options).unwrap();
+        let limits = KeyLimits { tokens_per_day: Some(100), picos_per_day: None };
+        let (_, record) = create_key(&store, "ada", "test", limits).unwrap();
+        let caller = Caller { store: store.user("ada").unwrap(), key: Some(record.id.clone()), limits };
+        let auth = Arc::new(Auth::new(store.clone()).unwrap());
+        let _held = auth.reserve(&caller, 40, Usd::default()).unwrap();
+        let renewing = tokio::spawn(renew(move || auth.renew()));
+        let held = || store.key_day(&record.id).unwrap().held.tokens;
+        tokio::time::sleep(5 * RESERVATION_LIFETIME).await;
+        assert_eq!(held(), 40);
+        // As when the process is killed.
+        renewing.abort();
+        tokio::time::sleep(RESERVATION_LIFETIME).await;
+        assert_eq!(held(), 0, "nobody renews it, so others may take it");
     }
 }

@@ -401,7 +401,7 @@ async fn pointers_are_resources() {
     assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "larder://pointer/{id}");
     assert_eq!(client.ask("resources/list", json!({})).await["resources"], json!([]));
     for (suffix, text) in
-        [("", "one\ntwo\nthree\n"), ("#L2-2", "two\n"), ("%23L2-3", "two\nthree\n"), ("#B0-3", "one")]
+        [("", "one\ntwo\nthree\n"), ("#L2", "two\n"), ("%23L2-3", "two\nthree\n"), ("#B0-3", "one")]
     {
         let uri = format!("larder://pointer/{pointer}{suffix}");
         let read = client.ask("resources/read", json!({"uri": uri})).await;

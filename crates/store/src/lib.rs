@@ -77,4 +77,5 @@ pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,
 };
+pub use user::LOCAL_USER;
 pub use verify::{Problem, VerifyReport};

@@ -3,6 +3,9 @@
 
 use crate::error::StoreError;
 
+/// Whose everything is where nobody says otherwise: the user of the command line unless it names another, and of callers
+/// of the gateway while there are no keys.
+pub const LOCAL_USER: &str = "local";
 /// The longest user id or other name, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 /// Longer ids get a folder named by their hash, well under every file system's limit of a name.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use larder::config::{Config, ConfigError, Problem};
 use larder::project::Project;
 use larder_core::tokens::Counter;
+use larder_models::connect::Models;
 use serde_json::json;
 
 use crate::args::{Format, Global};
@@ -47,11 +48,15 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Every problem of the settings file, and the layers that the project's own recipes ask for and no model plays.
+/// Every problem of the settings file, the layers that the project's own recipes ask for and no model plays, and the
+/// servers that nobody could ask.
 fn settings(global: &Global, project: &Project) -> Result<Vec<Problem>, CliError> {
-    match Config::load(project_dir(global).as_deref(), None, &|_| None) {
+    let dir = project_dir(global);
+    match Config::load(dir.as_deref(), None, &|_| None) {
         Ok(config) => {
-            Ok(project.root().map(|_| config.unbound(project.check().recipes.iter())).unwrap_or_default())
+            let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
+            let models = Models::new(config.models().clone(), dir.unwrap_or_else(|| ".".into()), &|_| None);
+            Ok(own.into_iter().flatten().chain(config.unusable(&models)).collect())
         }
         Err(ConfigError::Problems(problems)) => Ok(problems),
         Err(error) => Err(error.into()),

@@ -3,7 +3,7 @@
 
 use larder_models::price::Usd;
 use larder_server::auth::create_key;
-use larder_store::{KeyLimits, KeyRecord, Store};
+use larder_store::{DaySpend, KeyLimits, KeyRecord, Store};
 use serde_json::{Value, json};
 
 use crate::args::{Format, KeysCommand};
@@ -88,17 +88,19 @@ fn list(context: &Context, store: &Store) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a key has spent of what it may, in words.
+/// What a key has spent of what it may, and what calls under way hold of it, in words.
 fn spent(store: &Store, record: &KeyRecord) -> Result<String, CliError> {
     if let Some(revoked) = record.revoked {
         return Ok(format!("revoked {revoked}"));
     }
-    let used = store.key_day(&record.id)?.used;
-    let tokens = record.limits.tokens_per_day.map(|limit| format!("{} of {limit} tokens", used.tokens));
-    let dollars = record
-        .limits
-        .picos_per_day
-        .map(|limit| format!("{} of {} dollars", Usd::from_picos(used.picos), Usd::from_picos(limit)));
+    let DaySpend { used, held, .. } = store.key_day(&record.id)?;
+    let KeyLimits { tokens_per_day, picos_per_day } = record.limits;
+    let tokens = tokens_per_day
+        .map(|limit| format!("{} used and {} held of {limit} tokens", used.tokens, held.tokens));
+    let dollars = picos_per_day.map(|limit| {
+        let [used, held, limit] = [used.picos, held.picos, limit].map(Usd::from_picos);
+        format!("{used} used and {held} held of {limit} dollars")
+    });
     let limited: Vec<String> = tokens.into_iter().chain(dollars).collect();
     Ok(if limited.is_empty() { "no limits".to_owned() } else { format!("{} today", limited.join(", ")) })
 }

@@ -5,7 +5,7 @@ use larder_core::output;
 use larder_core::pack::PackError;
 use larder_core::recipe::RecipeError;
 use larder_models::chat::ModelError;
-use larder_store::{RunId, StoreError};
+use larder_store::{LOCAL_USER, RunId, StoreError};
 
 use super::outcome::RunReceipt;
 use crate::prepare::PrepareError;
@@ -60,7 +60,8 @@ pub enum RunError {
     },
     /// Every answer failed its gates; an intervention was raised (R0-13.6).
     #[error(
-        "no answer passed the checks of recipe {recipe}: {failures}; see `larder interventions show {intervention}`"
+        "no answer passed the checks of recipe {recipe}: {failures}; see `larder interventions show {intervention}{}`",
+        whose(user)
     )]
     Gates {
         /// The recipe.
@@ -69,6 +70,8 @@ pub enum RunError {
         failures: String,
         /// The request for a human.
         intervention: u64,
+        /// Whose it is.
+        user: String,
         /// The run's record.
         run_id: RunId,
     },
@@ -124,6 +127,16 @@ fn hint(error: &RecipeError) -> String {
     if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
 }
 
+/// What a command takes beside an id to look among this user's things, as a shell reads it.
+fn whose(user: &str) -> String {
+    let plain = |char: char| char.is_alphanumeric() || "-_.@+".contains(char);
+    match user {
+        LOCAL_USER => String::new(),
+        user if user.chars().all(plain) => format!(" --user {user}"),
+        user => format!(" --user '{}'", user.replace('\'', "'\\''")),
+    }
+}
+
 fn refused(receipt: &RunReceipt) -> String {
     receipt.receipt.refused.as_ref().map(ToString::to_string).unwrap_or_default()
 }
@@ -147,5 +160,19 @@ pub(super) fn class(error: &RunError) -> &'static str {
             ModelError::WindowExceeded { .. } => "window_exceeded",
             _ => "model",
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_the_user_unless_it_would_look_there_anyway() {
+        for (user, words) in
+            [(LOCAL_USER, ""), ("ada@x.example", " --user ada@x.example"), ("o'b", r" --user 'o'\''b'")]
+        {
+            assert_eq!(whose(user), words);
+        }
     }
 }

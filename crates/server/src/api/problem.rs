@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 has it. One table turns errors of the store into statuses. Never tells paths of this
+//! What went wrong, as RFC 9457 has it, with the status of what is not there or cannot be. Never tells paths of this
 //! machine or anything of another user.
 
 use axum::Json;
@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use larder_store::{SelectError, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::status;
 
 /// The content type of problems.
 pub const CONTENT_TYPE: &str = "application/problem+json";
@@ -86,7 +88,7 @@ impl From<StoreError> for Problem {
             StoreError::DiskFull { .. } | StoreError::ReadOnly { .. } | StoreError::Locked { .. } => {
                 tracing::error!(%error, "the store cannot be used");
                 Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
+                    status::of_store(&error),
                     "the store cannot be used just now: its disk is full or read-only, or another process holds it; \
                      the log of the gateway says which",
                 )

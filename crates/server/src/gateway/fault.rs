@@ -1,5 +1,5 @@
-//! What can go wrong in a request, with its HTTP status: the one table from errors to replies. What a reply looks like
-//! is the business of each wire format.
+//! What can go wrong in a request, with its HTTP status: the one table from errors to replies, but for failures of the
+//! store, which the API has too. What a reply looks like is the business of each wire format.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use larder_store::{StoreError, Timestamp};
 use crate::auth::AuthError;
 use crate::exchange::Outcome;
 use crate::limits::BodyFault;
+use crate::status;
 use crate::wire::{Problem, ProblemKind};
 
 /// Bytes of an upstream's words that are passed on within ours.
@@ -159,16 +160,13 @@ impl Fault {
 
     /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
     pub fn of_store(error: &StoreError, meaning: &str) -> Self {
-        let (status, class) = match error {
-            StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
-            StoreError::Locked { .. } => (StatusCode::SERVICE_UNAVAILABLE, "storage_locked"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "storage_error"),
+        let (class, retry_after) = match error {
+            StoreError::DiskFull { .. } => ("storage_full", None),
+            StoreError::Locked { .. } => ("storage_locked", Some(1)),
+            _ => ("storage_error", None),
         };
-        let fault = Self::new(status, class, Outcome::Failed, format!("{meaning}: {error}"));
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE => Self { retry_after: Some(1), ..fault },
-            _ => fault,
-        }
+        let message = format!("{meaning}: {error}");
+        Self { retry_after, ..Self::new(status::of_store(error), class, Outcome::Failed, message) }
     }
 
     /// Something of ours failed.

@@ -200,9 +200,10 @@ impl Ledger {
         self.waited += time;
     }
 
-    /// The head of the reply is ready; from here on the time of the gateway is that between [`Self::begin_work`] and
-    /// [`Self::end_work`].
-    pub fn responds(&mut self) {
+    /// The head of the reply is ready, and its status is what the client is told whatever follows. From here on the time
+    /// of the gateway is that between [`Self::begin_work`] and [`Self::end_work`].
+    pub fn responds(&mut self, status: StatusCode) {
+        self.exchange.head.status = status.as_u16();
         self.busy = Some(self.started.elapsed().saturating_sub(self.waited));
     }
 
@@ -258,8 +259,12 @@ impl Ledger {
 
     /// The request has ended with a fault of ours or of the way to the upstream; gives the fault back.
     pub fn fail(&mut self, fault: Fault) -> Fault {
+        let has_responded = self.busy.is_some();
         let head = &mut self.exchange.head;
-        (head.status, head.outcome) = (fault.status.as_u16(), fault.outcome);
+        if !has_responded {
+            head.status = fault.status.as_u16();
+        }
+        head.outcome = fault.outcome;
         head.error = Some(fault.class.to_owned());
         fault
     }
@@ -322,6 +327,10 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
+        // Whoever had the account broke off, and said nothing of it; a reply that was whole before that stays so.
+        if std::thread::panicking() && self.exchange.head.outcome == Outcome::ClientGone {
+            self.fail(Fault::bug("a request was broken off by a panic"));
+        }
         self.close();
         let used = self.used();
         // What nobody was sent is no part of the conversation.

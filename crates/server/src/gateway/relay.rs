@@ -140,7 +140,7 @@ impl Call {
     }
 
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
-        self.ledger.responds();
+        self.ledger.responds(incoming.status);
         let head = copied(&incoming, &self.ours, false);
         let reply = Stream::new(self.format, self.answerer.is_some());
         let relay = Relay { call: self, incoming, reply, ended: false };
@@ -194,7 +194,7 @@ impl Call {
 /// A reply that passes as it is, piece by piece.
 pub fn pass(mut ledger: Ledger, incoming: Incoming, ours: &HeaderMap) -> Response<Body> {
     let head = copied(&incoming, ours, true);
-    ledger.responds();
+    ledger.responds(incoming.status);
     // A body whose length is known is never asked for its end: whoever writes it out stops at the last byte.
     let length = incoming.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let left = length.and_then(|length| length.parse::<usize>().ok());

@@ -112,6 +112,14 @@ impl Routes {
         })
     }
 
+    /// Why servers of the table cannot be asked any more that could be asked `before`.
+    pub fn lost(&self, before: &Self) -> Vec<&str> {
+        let could_be_asked = |name: &str| before.models.get(name).is_some_and(|known| known.target.is_ok());
+        let remote = self.models.iter().filter(|(_, known)| known.spec.provider.is_remote());
+        let lost = remote.filter(|(name, _)| could_be_asked(name));
+        lost.filter_map(|(_, known)| known.target.as_ref().err()).map(String::as_str).collect()
+    }
+
     /// The models of the table that a client may name, with what is known of each.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSpec)> {
         let reachable = self.models.iter().filter(|(_, known)| known.target.is_ok());

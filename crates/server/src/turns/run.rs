@@ -214,7 +214,10 @@ impl Work {
 }
 
 fn refused(error: AuthError) -> Problem {
-    Problem::new(error.status(), error.to_string())
+    match error {
+        AuthError::Store(error) => error.into(),
+        error => Problem::new(error.status(), error.to_string()),
+    }
 }
 
 /// What a draft has spent so far, as its state says.

@@ -1,5 +1,6 @@
 //! Recipes as models, in each format, streamed and not.
 
+use larder_server::exchange::Outcome;
 use larder_testkit::stub::StubServer;
 use serde_json::{Value, json};
 
@@ -78,6 +79,25 @@ async fn a_recipe_answers_in_the_format_that_asks() {
     let head = &records[0].head;
     assert_eq!((head.recipe.as_deref(), head.run.is_some()), (Some("talk/brief"), true));
     assert_eq!(head.bill.unwrap().cost.to_string(), "0.00012");
+}
+
+#[tokio::test]
+async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
+    let gateway = Gateway::with(StubServer::start([]).await, INSIDE).await;
+    let path = gateway.dir.path().join("larder.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    write(path, &settings.replace("MIND = \"mini\"", "MIND = \"inside\""));
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), &RECIPE.replace("VOICE", "MIND"));
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    let gateway = gateway.restart().await;
+    let body = json!({"model": "recipe/talk/brief", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    let (status, words) = (response.status(), response.text().await.unwrap());
+    assert!(status == 500 && words.contains("a bug in larder"), "{words}");
+    let (records, _) = gateway.stop().await;
+    let head = &records[0].head;
+    let told = (head.outcome, head.status, head.error.as_deref());
+    assert_eq!(told, (Outcome::Failed, 500, Some("internal_error")));
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! Reloading: what is right holds at once, what is wrong changes nothing.
 
+use std::sync::Arc;
+
+use larder_testkit::stub::StubServer;
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, said, write, write_settings};
@@ -34,6 +37,44 @@ async fn a_change_of_a_file_is_noticed_without_being_told() {
         tokio::task::yield_now().await;
     }
     assert_eq!(gateway.app.current().gateway.max_messages, 7);
+}
+
+#[tokio::test]
+async fn a_new_key_holds_without_being_told_and_a_file_without_one_changes_nothing() {
+    let provider = StubServer::responding(|_| said("hi")).await;
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    let of_table = format!(
+        "[models.keyed]\nprovider = \"openai\"\nbase_url = \"{0}/v1\"\nid = \"keyed\"\nwindow = 16000\n\
+         max_output = 1000\nretries = 0\napi_key_file = \"inner\"\n",
+        provider.address()
+    );
+    let settings =
+        format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"outer\"\n{of_table}", provider.address());
+    write_settings(dir.path(), &provider, &settings);
+    let path = dir.path().to_owned();
+    let put = move |file: &str, key: &str| std::fs::write(path.join(file), key).unwrap();
+    put("inner", "sk-inner");
+    put("outer", "sk-outer");
+    let gateway = Gateway::on(dir, provider).await;
+    let sent = async |model: &str| {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": "hi"}]});
+        assert_eq!(gateway.chat(&body).await.status(), 200);
+        gateway.seen().last().unwrap().header("authorization").unwrap().to_owned()
+    };
+    for (file, model) in [("inner", "keyed"), ("outer", "gpt-9")] {
+        assert_eq!(sent(model).await, format!("Bearer sk-{file}"));
+        put(file, "");
+        while gateway.app.refused().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert!(gateway.app.refused().unwrap().contains("it is empty"));
+        assert_eq!(sent(model).await, format!("Bearer sk-{file}"), "the old key still holds");
+        put(file, "sk-changed");
+        while gateway.app.refused().is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(sent(model).await, "Bearer sk-changed");
+    }
 }
 
 #[tokio::test]

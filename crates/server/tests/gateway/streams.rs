@@ -116,6 +116,7 @@ async fn a_stream_that_breaks_ends_in_an_error_of_its_format() {
         let (records, _) = gateway.stop().await;
         let head = &records[0].head;
         assert_eq!((head.outcome, head.error.as_deref()), (Outcome::UpstreamFailed, Some("upstream_failed")));
+        assert_eq!(head.status, 200, "what its client was told");
     }
 }
 
@@ -197,7 +198,8 @@ async fn a_stream_that_falls_silent_ends_in_an_error_too() {
     assert!(text.starts_with(": hi\n\n") && text.contains("upstream_timeout"), "{text}");
     gateway.provider.client_left().await;
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.error.as_deref(), Some("upstream_timeout"));
+    let head = &records[0].head;
+    assert_eq!((head.status, head.error.as_deref()), (200, Some("upstream_timeout")));
 }
 
 #[tokio::test]

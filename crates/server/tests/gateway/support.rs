@@ -9,12 +9,15 @@ use larder::config::Config;
 use larder::engine::Engine;
 use larder::project::Project;
 use larder_core::tokens::Counter;
-use larder_models::connect::Models;
+use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
+use larder_models::connect::{EmbeddedModels, Models};
+use larder_models::table::ModelSpec;
 use larder_server::app::{App, Loaded};
 use larder_server::exchange::Exchange;
 use larder_server::reload::Watched;
 use larder_server::serve;
 use larder_store::{Clock, ExchangeFilter, Store, StoreOptions, Timestamp, UserStore};
+use larder_testkit::scripted::ScriptedModel;
 use larder_testkit::stub::{Answer, Seen, StubServer};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -166,6 +169,19 @@ impl Clock for SetClock {
     }
 }
 
+/// Opens models that panic when they are asked.
+struct Panicking;
+
+impl EmbeddedModels for Panicking {
+    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(Arc::new(ScriptedModel::default()))
+    }
+
+    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
+    }
+}
+
 /// Reads settings and recipes of a folder, as the command does.
 fn load(folder: &Path, store: &Store) -> Result<Loaded, String> {
     let none = |_: &str| None;
@@ -181,7 +197,8 @@ fn load(folder: &Path, store: &Store) -> Result<Loaded, String> {
         return Err(project.render(&errors));
     }
     let models = Models::new(config.models().clone(), folder, &none)
-        .with_upstreams(&config.gateway().upstreams, &none);
+        .with_upstreams(&config.gateway().upstreams, &none)
+        .with_embedded(Arc::new(Panicking));
     let user = store.user("local").map_err(|error| error.to_string())?;
     let engine = Engine::new(project, models, user, config.policy(), Box::new(|_| None));
     Ok(Loaded { config, engine: engine.map_err(|error| error.to_string())? })

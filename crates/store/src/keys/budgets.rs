@@ -15,8 +15,9 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
 
-/// How long a reservation holds what nobody settles or renews, as after a crash.
-pub const RESERVATION_LIFETIME: Duration = Duration::from_mins(15);
+/// How long a reservation holds what nobody settles or renews, as after a crash. Long enough that whoever renews it may
+/// miss a time, as while another process holds the index; short enough that a key is soon whole again.
+pub const RESERVATION_LIFETIME: Duration = Duration::from_secs(90);
 
 /// An amount of both things that a key may be limited in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
