@@ -70,9 +70,13 @@ pub struct Head {
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
-    /// those it reported until then, and for the rest our count of what came.
+    /// those it reported until then, and for the rest our count of what came; so, too, of a reply whose end it reported
+    /// nothing with.
     #[schema(value_type = Option<UsageSchema>)]
     pub usage: Option<Usage>,
+    /// Whether any of these tokens are our count, in place of a report.
+    #[serde(default)]
+    pub usage_estimated: bool,
     /// What it cost; `None` if the model has no price or nothing is known of what was used.
     pub bill: Option<Bill>,
     /// How long it took.

@@ -259,7 +259,7 @@ pub struct Cost {
     pub requests: u64,
     /// Of these, without a known price; they are not part of the sums.
     pub unpriced: u64,
-    /// Prompt tokens: what the provider reported, and estimates for replies that broke off.
+    /// Prompt tokens: what the provider reported, and estimates where it reported nothing.
     pub input_tokens: u64,
     /// Reply tokens, likewise.
     pub output_tokens: u64,

@@ -218,8 +218,12 @@ fn facts(head: &Head) -> Markup {
             }))
             (fact("Took", &took))
             @if let Some(usage) = &head.usage {
-                @let is_whole = head.outcome == Outcome::Ok;
-                (fact(if is_whole { "Provider counted" } else { "Counted until it ended" }, &html! {
+                @let words = match (head.outcome == Outcome::Ok, head.usage_estimated) {
+                    (true, false) => "Provider counted",
+                    (true, true) => "Estimated",
+                    (false, _) => "Counted until it ended",
+                };
+                (fact(words, &html! {
                     (number(usage.input)) " in, of which " (number(usage.cached_input)) " cached; "
                     (number(usage.output)) " out"
                 }))

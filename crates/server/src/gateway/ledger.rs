@@ -52,6 +52,8 @@ pub struct Ledger {
     sent: bool,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
+    /// Replies that are asked for at once.
+    choices: u64,
     /// Tokens by which the prompt of the next round is longer than that of the first.
     longer: u64,
     after: Vec<Work>,
@@ -89,6 +91,7 @@ impl Ledger {
             taken: Taken::default(),
             sent: false,
             ran: None,
+            choices: 1,
             longer: 0,
             after: Vec::new(),
             bytes: 0,
@@ -111,6 +114,11 @@ impl Ledger {
     /// Names the model that was asked for.
     pub fn model(&mut self, model: &str) {
         self.exchange.head.model = cut_name(model);
+    }
+
+    /// So many replies are asked for at once, each of which may be as long.
+    pub const fn choices(&mut self, choices: u64) {
+        self.choices = choices;
     }
 
     /// Sets aside what the request may come to. Blocks where the key has limits.
@@ -167,7 +175,7 @@ impl Ledger {
     fn most(&self) -> Usage {
         let tokens = &self.exchange.head.tokens;
         let input = tokens.after.saturating_add(self.longer);
-        Usage { input, output: tokens.output, ..Usage::default() }
+        Usage { input, output: tokens.output.saturating_mul(self.choices), ..Usage::default() }
     }
 
     fn price(&self, usage: &Usage) -> Usd {
@@ -289,7 +297,9 @@ impl Ledger {
         head.times.total_us = micros(total);
         head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
         if self.ran.is_none() {
-            head.usage = self.taken.known(head.outcome != Outcome::Ok);
+            let early = head.outcome != Outcome::Ok;
+            head.usage = self.taken.known(early);
+            head.usage_estimated = self.taken.is_estimated(early);
             if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
                 head.bill = Some(bill::of(&usage, &head.tokens, pricing));
             }
@@ -386,6 +396,7 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         decision: None,
         tokens: Tokens::default(),
         usage: None,
+        usage_estimated: false,
         bill: None,
         times: Times::default(),
         branch: None,
