@@ -48,9 +48,12 @@ pub struct Head {
     pub traceparent: Option<String>,
     /// What it spoke.
     pub wire: Wire,
-    /// The model it asked for, as written, cut to 200 bytes.
+    /// Method and path of a request that passed as it is, cut to 200 bytes.
+    #[serde(default)]
+    pub route: Option<String>,
+    /// The model it asked for, as written, cut to 200 bytes; its path where it passed as it is and named none.
     pub model: String,
-    /// The model of the table that answered; `None` when it got that far with none.
+    /// The model that answered; `None` when it got that far with none.
     pub answered_by: Option<AnsweredBy>,
     /// The recipe it ran (`category/name`), for `model: "recipe/…"`.
     pub recipe: Option<String>,
@@ -67,6 +70,9 @@ pub struct Head {
     pub error: Option<String>,
     /// What the policy decided; `None` where there is nothing to decide, as for embeddings.
     pub decision: Option<Decision>,
+    /// What became of the round trips with the model that its client does not know of; `None` where there were none.
+    #[serde(default)]
+    pub round_trips: Option<RoundTrips>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
@@ -99,12 +105,14 @@ pub enum Wire {
     Embeddings,
     /// Anthropic's counting of tokens.
     CountTokens,
+    /// Anything else, which passes as it is.
+    Passed,
 }
 
 impl Wire {
     /// Every one, in the order in which they are listed.
-    pub const ALL: [Self; 5] =
-        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens];
+    pub const ALL: [Self; 6] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens, Self::Passed];
 
     /// The word in records, metrics and pages.
     pub const fn as_str(self) -> &'static str {
@@ -114,17 +122,31 @@ impl Wire {
             Self::Messages => "messages",
             Self::Embeddings => "embeddings",
             Self::CountTokens => "count_tokens",
+            Self::Passed => "passed",
         }
     }
+}
+
+/// What became of round trips in the history that the client does not know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundTrips {
+    /// They were put back: the model sees its calls and our answers.
+    Restored,
+    /// With them it could not be made to fit, so it left as its client knows it.
+    LeftOut,
 }
 
 /// Which model answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnsweredBy {
-    /// Its name in the model table. Only this becomes a label of a metric: everything else is the client's text.
+    /// Its name in the model table; of a model that the table does not have, its id.
     pub name: String,
     /// The provider's id of it.
     pub id: String,
+    /// The server for other models, where the table does not have it. The name is then the client's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Who serves it.
     #[schema(value_type = String, example = "openai")]
     pub provider: Provider,
@@ -437,6 +459,15 @@ impl Exchange {
 }
 
 impl Head {
+    /// The name of the model that answered, as far as logs and metrics may have it: one that the table does not have is told
+    /// by its server, until the provider answers to it.
+    pub fn told_model(&self) -> Option<&str> {
+        let model = self.answered_by.as_ref()?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);
+        let is_known = self.outcome == Outcome::Ok && model.name.bytes().all(is_name);
+        Some(model.server.as_deref().filter(|_| !is_known).unwrap_or(&model.name))
+    }
+
     /// Whether a prompt left that was over its budget, which never happens (R3-2.2). A dry run enforces nothing and
     /// so breaks nothing: its decisions say what would have been refused.
     pub fn violates(&self) -> bool {
@@ -506,6 +537,22 @@ mod tests {
         assert!(head.violates());
         head.decision.as_mut().unwrap().dry_run = true;
         assert!(!head.violates(), "a dry run enforces nothing");
+    }
+
+    #[test]
+    fn a_model_that_the_table_does_not_have_is_told_once_its_provider_knows_it() {
+        let mut head = fake::exchange("a", 1).head;
+        assert_eq!(head.told_model(), Some("main"));
+        let model = head.answered_by.as_mut().unwrap();
+        (model.name, model.server) = ("gpt-4o".to_owned(), Some("gateway.openai".to_owned()));
+        assert_eq!(head.told_model(), Some("gpt-4o"));
+        head.outcome = Outcome::UpstreamError;
+        assert_eq!(head.told_model(), Some("gateway.openai"));
+        head.outcome = Outcome::Ok;
+        head.answered_by.as_mut().unwrap().name = "a word\nof the client's".to_owned();
+        assert_eq!(head.told_model(), Some("gateway.openai"));
+        head.answered_by = None;
+        assert_eq!(head.told_model(), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn hostile(fake: &Fake) -> Exchange {
     exchange.head.recipe = Some(text());
     exchange.head.error = Some(text());
     exchange.head.key = Some(text());
-    exchange.head.answered_by = Some(AnsweredBy { name: text(), id: text(), provider: Provider::OpenAi });
+    exchange.head.answered_by = Some(AnsweredBy { name: text(), id: text(), server: Some(text()), provider: Provider::OpenAi });
     exchange.head.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
         part.slot = text();

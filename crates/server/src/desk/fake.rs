@@ -230,10 +230,12 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         branch: None,
         traceparent: None,
         wire: Wire::Chat,
+        route: None,
         model: "model-1".to_owned(),
         answered_by: Some(AnsweredBy {
             name: "main".to_owned(),
             id: "model-1".to_owned(),
+            server: None,
             provider: Provider::OpenAi,
         }),
         recipe: None,
@@ -248,6 +250,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
             deficit: 0,
             dry_run: false,
         }),
+        round_trips: None,
         tokens: Tokens {
             system: 100,
             tools: 60,

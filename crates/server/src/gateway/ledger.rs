@@ -13,18 +13,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller, Held};
-use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire, cut_name};
+use crate::exchange::{Bill, Exchange, Head, Outcome, RoundTrips, Shape, Times, Tokens, Wire, cut_name};
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
 use crate::gateway::recorder::{Job, Spent, Work};
 use crate::gateway::taken::Taken;
-use crate::gateway::transcript::{Said, Transcript};
+use crate::gateway::transcript::{Said, Told, Transcript};
 use crate::limits::Room;
 use crate::telemetry::InFlight;
 use crate::wire::Known;
-
-/// Bytes of a reply that a transcript keeps.
-const MOST_SAID: usize = 1 << 20;
 
 /// The account of one request.
 pub struct Ledger {
@@ -61,7 +58,7 @@ pub struct Ledger {
     /// What is to be kept of the request's messages, and for which conversation.
     transcript: Option<(String, Transcript)>,
     /// What was said to the client, for the transcript.
-    said: Vec<u8>,
+    told: Told,
     _in_flight: InFlight,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -96,7 +93,7 @@ impl Ledger {
             after: Vec::new(),
             bytes: 0,
             transcript: None,
-            said: Vec::new(),
+            told: Told::default(),
             _in_flight: app.telemetry.begin(caller.store.user()),
             _place: app.places.take(),
         };
@@ -254,6 +251,9 @@ impl Ledger {
         head.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
         if !status.is_success() {
             head.error = Some(format!("http_{}", status.as_u16()));
+            if head.round_trips == Some(RoundTrips::Restored) {
+                tracing::warn!(request = head.id, status = head.status, "restored_prompt_refused");
+            }
         }
     }
 
@@ -286,8 +286,8 @@ impl Ledger {
 
     /// Takes down more of the reply, as its client gets it.
     pub fn says(&mut self, bytes: &[u8]) {
-        if self.transcript.is_some() && self.said.len().saturating_add(bytes.len()) <= MOST_SAID {
-            self.said.extend_from_slice(bytes);
+        if self.transcript.is_some() {
+            self.told.add(bytes);
         }
     }
 
@@ -336,8 +336,9 @@ impl Drop for Ledger {
         let used = self.used();
         // What nobody was sent is no part of the conversation.
         let said = self.transcript.take().filter(|_| self.sent).map(|(session, transcript)| {
-            self.bytes = self.bytes.saturating_add(transcript.size());
-            let reply = Some(std::mem::take(&mut self.said)).filter(|said| !said.is_empty());
+            let reply = std::mem::take(&mut self.told).close();
+            let told = reply.as_ref().map_or(0, Vec::len);
+            self.bytes = self.bytes.saturating_add(transcript.size()).saturating_add(told);
             Said { session, transcript, reply }
         });
         let nothing = Box::new(blank("", self.exchange.head.time, "", Wire::Chat));
@@ -385,6 +386,7 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         key: None,
         session: None,
         wire,
+        route: None,
         model: String::new(),
         answered_by: None,
         recipe: None,
@@ -394,6 +396,7 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         status: StatusCode::OK.as_u16(),
         error: None,
         decision: None,
+        round_trips: None,
         tokens: Tokens::default(),
         usage: None,
         usage_estimated: false,

@@ -131,6 +131,7 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
         ledger.exchange.head.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
+            server: None,
             provider: found.spec.provider,
         });
     }
