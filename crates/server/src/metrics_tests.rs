@@ -102,7 +102,10 @@ fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them
     }
     let text = metrics.text().unwrap();
     let requests = |model: &str, outcome: &str| {
-        value(&text, &format!("larder_requests_total{{wire=\"chat\",model=\"{model}\",outcome=\"{outcome}\"}}"))
+        value(
+            &text,
+            &format!("larder_requests_total{{wire=\"chat\",model=\"{model}\",outcome=\"{outcome}\"}}"),
+        )
     };
     assert_eq!(requests("gpt-4o", "ok"), 1.0);
     assert_eq!(requests("gateway.openai", "upstream_error"), 1.0);

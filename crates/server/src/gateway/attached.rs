@@ -77,7 +77,10 @@ mod tests {
         let signed = format!("{head}<</Type/ObjStm/N 300>> {} <</Type/Page>>", "x".repeat(300_000));
         let signed = file(signed.as_bytes());
         assert_eq!(tokens(Kind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
-        assert_eq!(tokens(Kind::File, r#"{"file_id":"f"}"#, Framing::OPENAI), Framing::OPENAI.pictures.most());
+        assert_eq!(
+            tokens(Kind::File, r#"{"file_id":"f"}"#, Framing::OPENAI),
+            Framing::OPENAI.pictures.most()
+        );
     }
 
     #[test]

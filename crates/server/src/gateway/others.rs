@@ -235,8 +235,7 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     if let Some(model) = model_of(&body) {
         ledger.model(&model);
     }
-    let sending =
-        Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let sending = Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut ledger).await;
     // It is not sent again.
     drop(sending);

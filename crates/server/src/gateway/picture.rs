@@ -70,14 +70,20 @@ mod tests {
     use super::*;
 
     fn png_of(width: u32, height: u32) -> Vec<u8> {
-        let head: [&[u8]; 5] =
-            [b"\x89PNG\r\n\x1a\n\0\0\0\x0d", b"IHDR", &width.to_be_bytes(), &height.to_be_bytes(), b"\x08\x06"];
+        let head: [&[u8]; 5] = [
+            b"\x89PNG\r\n\x1a\n\0\0\0\x0d",
+            b"IHDR",
+            &width.to_be_bytes(),
+            &height.to_be_bytes(),
+            b"\x08\x06",
+        ];
         head.concat()
     }
 
     fn jpeg_of(width: u16, height: u16) -> Vec<u8> {
         let notes = [b"\xff\xd8\xff\xe1\x80\x02".as_slice(), &[7; 0x8000]].concat();
-        let frame = [b"\xff\xff\xc0\0\x11\x08".as_slice(), &height.to_be_bytes(), &width.to_be_bytes()].concat();
+        let frame =
+            [b"\xff\xff\xc0\0\x11\x08".as_slice(), &height.to_be_bytes(), &width.to_be_bytes()].concat();
         [notes, frame].concat()
     }
 
@@ -92,7 +98,9 @@ mod tests {
         assert_eq!(size(&part(&jpeg_of(640, 480), "")), Some((640, 480)));
         let large = [png_of(1_920, 1_080), vec![7; 1 << 20]].concat();
         assert_eq!(size(&part(&large, "")), Some((1_920, 1_080)));
-        for strange in [b"".as_slice(), b"GIF89a", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0", &[0xff; 64]] {
+        for strange in
+            [b"".as_slice(), b"GIF89a", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0", &[0xff; 64]]
+        {
             assert_eq!(size(&part(strange, "")), None);
         }
         assert_eq!(size(r#"{"image_url":{"url":"https://example.com/a.png"}}"#), None);

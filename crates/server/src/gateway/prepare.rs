@@ -69,7 +69,8 @@ pub fn prepare(
     let session = sessions::of(&request, headers)?;
     ledger.exchange.head.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
-        return recipes::job(recipe, &request, session).map(|job| Way::Recipe(Box::new(job)));
+        let id = &ledger.exchange.head.id;
+        return recipes::job(recipe, &request, session, id).map(|job| Way::Recipe(Box::new(job)));
     }
     let wire = ledger.exchange.head.wire;
     let route = current.routes.find(wire, &model, current.shared())?;

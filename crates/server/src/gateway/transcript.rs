@@ -122,8 +122,11 @@ impl Told {
     /// What is to be kept of it, if anything was said.
     pub fn close(mut self) -> Option<Vec<u8>> {
         if self.missing > 0 {
-            let note =
-                format!("\n[larder: cut at {} bytes; {} more came and are not kept]\n", self.kept.len(), self.missing);
+            let note = format!(
+                "\n[larder: cut at {} bytes; {} more came and are not kept]\n",
+                self.kept.len(),
+                self.missing
+            );
             self.kept.extend(note.into_bytes());
         }
         Some(self.kept).filter(|kept| !kept.is_empty())

@@ -230,7 +230,8 @@ impl Bench<'_> {
 
     /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
     fn pages(&self, raw: &str) -> Option<usize> {
-        let key = ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
+        let key =
+            ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
         Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 

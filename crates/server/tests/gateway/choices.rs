@@ -36,7 +36,8 @@ fn choices() -> (Value, String) {
 #[tokio::test]
 async fn choices_pass_as_they_are_and_our_tool_is_not_offered() {
     let (whole, events) = choices();
-    let gateway = Gateway::new([Answer::json(200, &whole), Answer::events(events.clone()).byte_by_byte()]).await;
+    let gateway =
+        Gateway::new([Answer::json(200, &whole), Answer::events(events.clone()).byte_by_byte()]).await;
     let mut body = after_tool(&long_log());
     body["n"] = json!(2);
     assert_eq!(gateway.chat(&body).await.text().await.unwrap(), whole.to_string());

@@ -232,7 +232,11 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_came() 
     let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
     let head: Head = serde_json::from_str(&records[0]).unwrap();
     let usage = head.usage.unwrap();
-    assert_eq!((usage.input, usage.output), (head.tokens.after, 10), "the prompt as counted, and what was said");
+    assert_eq!(
+        (usage.input, usage.output),
+        (head.tokens.after, 10),
+        "the prompt as counted, and what was said"
+    );
     assert!(head.outcome == Outcome::Ok && head.usage_estimated, "and it is said that nobody reported it");
     let day = store.key_day(&record.id).unwrap();
     assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 10, 0));
