@@ -86,9 +86,13 @@ mod tests {
     #[test]
     fn a_page_costs_no_less_than_a_picture_of_it_where_tiles_are_dear() {
         let small = Framing { pictures: Pictures::Tiles { base: 2_833, tile: 5_667 }, ..Framing::OPENAI };
-        assert_eq!(file(Some(2), "", small), 2 * (TEXT_OF_PAGE + 2_833 + 4 * 5_667));
-        assert_eq!(file(Some(2), "", Framing::ANTHROPIC), 2 * PER_PAGE);
-        assert_eq!(file(Some(1), "", small), small.pictures.most(), "the least that is charged for a file");
+        assert_eq!(super::file(Some(2), "", small), 2 * (TEXT_OF_PAGE + 2_833 + 4 * 5_667));
+        assert_eq!(super::file(Some(2), "", Framing::ANTHROPIC), 2 * PER_PAGE);
+        assert_eq!(
+            super::file(Some(1), "", small),
+            small.pictures.most(),
+            "the least that is charged for a file"
+        );
     }
 
     #[test]

@@ -251,8 +251,8 @@ impl Ledger {
         head.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
         if !status.is_success() {
             head.error = Some(format!("http_{}", status.as_u16()));
-            if head.round_trips == Some(RoundTrips::Restored) {
-                tracing::warn!(request = head.id, status = head.status, "restored_prompt_refused");
+            if status == StatusCode::BAD_REQUEST && head.round_trips == Some(RoundTrips::Restored) {
+                tracing::warn!(request = head.id, "restored_prompt_refused");
             }
         }
     }
