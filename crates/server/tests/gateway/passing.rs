@@ -1,6 +1,7 @@
 //! What passes: bodies, headers, errors, routes, untouched.
 
 use larder_server::exchange::{Outcome, Wire};
+use larder_store::Timestamp;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -206,6 +207,11 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     let gateway = Gateway::with(provider, &settings).await;
     assert_eq!(gateway.chat(&body).await.status(), 200);
     assert_eq!(gateway.last_sent(), body);
+    let store = gateway.store();
+    let (records, _) = gateway.stop().await;
+    let model = records[0].head.answered_by.as_ref().unwrap();
+    assert_eq!((&*model.name, model.server.as_deref()), ("gpt-9", Some("gateway.openai")));
+    assert_eq!(store.costs(Timestamp::from_millis(0)).unwrap()[0].model, "gpt-9");
 }
 
 #[tokio::test]
