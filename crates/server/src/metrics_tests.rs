@@ -91,7 +91,7 @@ fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them
     let record = |name: &str, outcome| {
         let mut exchange = exchange("a", 1);
         let model = exchange.head.answered_by.as_mut().unwrap();
-        (model.name, model.server) = (name.to_owned(), Some("gateway.openai".to_owned()));
+        (model.name, model.server) = (name.to_owned(), Some("openai".to_owned()));
         exchange.head.outcome = outcome;
         metrics.record(&exchange, false);
     };
@@ -108,8 +108,8 @@ fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them
         )
     };
     assert_eq!(requests("gpt-4o", "ok"), 1.0);
-    assert_eq!(requests("gateway.openai", "upstream_error"), 1.0);
-    assert_eq!(requests("gateway.openai", "ok"), 10.0, "the rest, and gpt-4o has taken one place");
+    assert_eq!(requests("openai", "upstream_error"), 1.0);
+    assert_eq!(requests("openai", "ok"), 10.0, "the rest, and gpt-4o has taken one place");
     assert!(!text.contains("gpt-typo"));
 }
 

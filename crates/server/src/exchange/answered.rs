@@ -43,13 +43,13 @@ mod tests {
         let mut head = fake::exchange("a", 1).head;
         assert_eq!(head.told_model(), Some("main"));
         let model = head.answered_by.as_mut().unwrap();
-        (model.name, model.server) = ("gpt-4o".to_owned(), Some("gateway.openai".to_owned()));
+        (model.name, model.server) = ("gpt-4o".to_owned(), Some("openai".to_owned()));
         assert_eq!(head.told_model(), Some("gpt-4o"));
         head.outcome = Outcome::UpstreamError;
-        assert_eq!(head.told_model(), Some("gateway.openai"));
+        assert_eq!(head.told_model(), Some("openai"));
         head.outcome = Outcome::Ok;
         head.answered_by.as_mut().unwrap().name = "a word\nof the client's".to_owned();
-        assert_eq!(head.told_model(), Some("gateway.openai"));
+        assert_eq!(head.told_model(), Some("openai"));
         head.answered_by = None;
         assert_eq!(head.told_model(), None);
     }
