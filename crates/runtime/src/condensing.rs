@@ -41,6 +41,7 @@ pub(crate) struct Allowance<'a> {
     observer: &'a dyn Observer,
     session_id: Option<String>,
     turn_id: Option<String>,
+    request_id: Option<String>,
 }
 
 /// Why a model's rendition was not to be had. Named in the tally; the deterministic one stands instead.
@@ -86,6 +87,7 @@ impl<'a> Allowance<'a> {
             observer,
             session_id: input.session_id.clone(),
             turn_id: input.turn_id.clone(),
+            request_id: input.request_id.clone(),
         }
     }
 

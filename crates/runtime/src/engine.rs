@@ -129,6 +129,10 @@ impl Engine {
 impl Tokenizers {
     fn of(&self, name: Option<&str>, id: &str) -> Counter {
         let Some(name) = name else { return self.registry.for_model(id) };
+        self.registry.for_pictures(&self.named(name), id)
+    }
+
+    fn named(&self, name: &str) -> Counter {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = counters.get(name) {
             return counter.clone();

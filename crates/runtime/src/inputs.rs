@@ -48,4 +48,6 @@ pub struct RunInput {
     pub session_id: Option<String>,
     /// The turn's id, for the record: `turn_000042`.
     pub turn_id: Option<String>,
+    /// The id of the request through the gateway that is paid for with the run, for the record.
+    pub request_id: Option<String>,
 }

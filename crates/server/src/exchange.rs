@@ -2,14 +2,17 @@
 //! Sizes, names and pointers only: payloads stay in blobs (C104). Knows neither how requests are served nor how
 //! records are kept.
 
+mod answered;
+
 use larder_core::pack::Rendition;
 use larder_core::pointer::Pointer;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_models::table::Provider;
 use larder_store::{NewExchange, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+pub use answered::AnsweredBy;
 
 /// Names that clients choose are kept to so many bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -48,9 +51,12 @@ pub struct Head {
     pub traceparent: Option<String>,
     /// What it spoke.
     pub wire: Wire,
-    /// The model it asked for, as written, cut to 200 bytes.
+    /// Method and path of a request that passed as it is, cut to 200 bytes.
+    #[serde(default)]
+    pub route: Option<String>,
+    /// The model it asked for, as written, cut to 200 bytes; its path where it passed as it is and named none.
     pub model: String,
-    /// The model of the table that answered; `None` when it got that far with none.
+    /// The model that answered; `None` when it got that far with none.
     pub answered_by: Option<AnsweredBy>,
     /// The recipe it ran (`category/name`), for `model: "recipe/…"`.
     pub recipe: Option<String>,
@@ -67,12 +73,19 @@ pub struct Head {
     pub error: Option<String>,
     /// What the policy decided; `None` where there is nothing to decide, as for embeddings.
     pub decision: Option<Decision>,
+    /// What became of the round trips with the model that its client does not know of; `None` where there were none.
+    #[serde(default)]
+    pub round_trips: Option<RoundTrips>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
-    /// those it reported until then, and for the rest our count of what came.
+    /// those it reported until then, and for the rest our count of what came; so, too, of a reply whose end it reported
+    /// nothing with.
     #[schema(value_type = Option<UsageSchema>)]
     pub usage: Option<Usage>,
+    /// Whether any of these tokens are our count, in place of a report.
+    #[serde(default)]
+    pub usage_estimated: bool,
     /// What it cost; `None` if the model has no price or nothing is known of what was used.
     pub bill: Option<Bill>,
     /// How long it took.
@@ -95,12 +108,14 @@ pub enum Wire {
     Embeddings,
     /// Anthropic's counting of tokens.
     CountTokens,
+    /// Anything else, which passes as it is.
+    Passed,
 }
 
 impl Wire {
     /// Every one, in the order in which they are listed.
-    pub const ALL: [Self; 5] =
-        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens];
+    pub const ALL: [Self; 6] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens, Self::Passed];
 
     /// The word in records, metrics and pages.
     pub const fn as_str(self) -> &'static str {
@@ -110,20 +125,19 @@ impl Wire {
             Self::Messages => "messages",
             Self::Embeddings => "embeddings",
             Self::CountTokens => "count_tokens",
+            Self::Passed => "passed",
         }
     }
 }
 
-/// Which model answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AnsweredBy {
-    /// Its name in the model table. Only this becomes a label of a metric: everything else is the client's text.
-    pub name: String,
-    /// The provider's id of it.
-    pub id: String,
-    /// Who serves it.
-    #[schema(value_type = String, example = "openai")]
-    pub provider: Provider,
+/// What became of round trips in the history that the client does not know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundTrips {
+    /// They were put back: the model sees its calls and our answers.
+    Restored,
+    /// With them it could not be made to fit, so it left as its client knows it.
+    LeftOut,
 }
 
 /// How a request ended.

@@ -1,6 +1,6 @@
 //! Counters and histograms of the whole gateway in the text format of OpenMetrics, which Prometheus reads. Names
-//! without a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are words of ours or names of the model table:
-//! never a client's text, so their number is bounded.
+//! without a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are words of ours, names of the model table, and a few
+//! names that a provider has answered to: their number is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,6 +22,8 @@ use crate::exchange::{Compaction, DecisionStatus, Exchange, Head};
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Models that get a label of their own; a table that is replaced again and again cannot add labels without end.
 const MAX_MODELS: usize = 200;
+/// Models that the table does not have and that get a label of their own; further ones have that of their server.
+const MAX_UNLISTED: usize = 50;
 /// The label of all other models.
 const OTHER: &str = "other";
 /// The label where no model answered.
@@ -71,6 +73,7 @@ struct Kind {
 pub struct Metrics {
     registry: Registry,
     models: Mutex<BTreeSet<String>>,
+    unlisted: Mutex<BTreeSet<String>>,
     budget_violation: Counter,
     budget_decision: Family<Decided, Counter>,
     overflow_warnings: Counter,
@@ -127,6 +130,7 @@ impl Default for Metrics {
         let mut to = Register(Registry::default());
         let metrics = Self {
             models: Mutex::default(),
+            unlisted: Mutex::default(),
             budget_violation: to
                 .counter("context_budget_violation", "Prompts sent over their budget; stays 0"),
             budget_decision: to.add(
@@ -273,16 +277,14 @@ impl Metrics {
 
     /// The label of the model that answered.
     fn model(&self, head: &Head) -> String {
-        let Some(model) = &head.answered_by else { return NONE.to_owned() };
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if models.contains(&model.name) {
-            return model.name.clone();
+        let Some(model) = head.told_model() else { return NONE.to_owned() };
+        let server = head.answered_by.as_ref().and_then(|model| model.server.as_deref());
+        if let Some(server) = server.filter(|server| *server != model) {
+            // Clients choose these names, so they take no label from the table's.
+            let is_labelled = has_room(&self.unlisted, model, MAX_UNLISTED);
+            return if is_labelled { model.to_owned() } else { server.to_owned() };
         }
-        if models.len() >= MAX_MODELS {
-            return OTHER.to_owned();
-        }
-        models.insert(model.name.clone());
-        model.name.clone()
+        if has_room(&self.models, model, MAX_MODELS) { model.to_owned() } else { OTHER.to_owned() }
     }
 
     /// All metrics in the text format of OpenMetrics.
@@ -297,6 +299,16 @@ impl Metrics {
         text::encode(&mut out, &self.registry)?;
         Ok(out)
     }
+}
+
+/// Whether a name is among those that have a label, now that it may have been added.
+fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, most: usize) -> bool {
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = names.contains(name);
+    if !is_known && names.len() < most {
+        return names.insert(name.to_owned());
+    }
+    is_known
 }
 
 #[cfg(test)]

@@ -86,6 +86,34 @@ fn what_clients_write_becomes_no_label() {
 }
 
 #[test]
+fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them_and_not_without_end() {
+    let metrics = Metrics::default();
+    let record = |name: &str, outcome| {
+        let mut exchange = exchange("a", 1);
+        let model = exchange.head.answered_by.as_mut().unwrap();
+        (model.name, model.server) = (name.to_owned(), Some("openai".to_owned()));
+        exchange.head.outcome = outcome;
+        metrics.record(&exchange, false);
+    };
+    record("gpt-4o", Outcome::Ok);
+    record("gpt-typo", Outcome::UpstreamError);
+    for number in 0..MAX_UNLISTED + 9 {
+        record(&format!("model-{number}"), Outcome::Ok);
+    }
+    let text = metrics.text().unwrap();
+    let requests = |model: &str, outcome: &str| {
+        value(
+            &text,
+            &format!("larder_requests_total{{wire=\"chat\",model=\"{model}\",outcome=\"{outcome}\"}}"),
+        )
+    };
+    assert_eq!(requests("gpt-4o", "ok"), 1.0);
+    assert_eq!(requests("openai", "upstream_error"), 1.0);
+    assert_eq!(requests("openai", "ok"), 10.0, "the rest, and gpt-4o has taken one place");
+    assert!(!text.contains("gpt-typo"));
+}
+
+#[test]
 fn tables_that_change_for_ever_add_no_labels_for_ever() {
     let metrics = Metrics::default();
     for number in 0..MAX_MODELS as u64 + 50 {

@@ -145,6 +145,7 @@ const fn operation(wire: Wire) -> &'static str {
         Wire::Chat | Wire::Responses | Wire::Messages => "chat",
         Wire::Embeddings => "embeddings",
         Wire::CountTokens => "count_tokens",
+        Wire::Passed => "passed",
     }
 }
 

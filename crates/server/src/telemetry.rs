@@ -68,7 +68,7 @@ fn log_decision(head: &Head) {
     let Some(decision) = &head.decision else { return };
     tracing::info!(
         request = head.id,
-        model = model(head),
+        model = head.told_model(),
         status = decision.status.as_str(),
         reason = decision.reason,
         deficit = decision.deficit,
@@ -85,7 +85,7 @@ fn log_failure(head: &Head) {
     if head.outcome != Outcome::Ok {
         tracing::info!(
             request = head.id,
-            model = model(head),
+            model = head.told_model(),
             status = head.status,
             outcome = ?head.outcome,
             error = head.error,
@@ -112,15 +112,10 @@ fn log_summaries(exchange: &Exchange) {
             compression_ratio = *after as f64 / (*before).max(1) as f64,
             content_type,
             request = head.id,
-            model = model(head),
+            model = head.told_model(),
             "smart_summarization"
         );
     }
-}
-
-/// The model's name in the table, or its server's.
-fn model(head: &Head) -> Option<&str> {
-    head.answered_by.as_ref().map(|model| model.name.as_str())
 }
 
 #[cfg(test)]

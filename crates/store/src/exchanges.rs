@@ -1,5 +1,5 @@
 //! The record of every request through the gateway: columns to list and sum by, and a JSON document of the caller's.
-//! Knows nothing of what the document says.
+//! Knows nothing of what the document says. Costs are summed over requests and runs.
 
 use rusqlite::{OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,18 @@ use crate::store::{Store, UserStore};
 
 /// Rows deleted in one transaction, so that deleting many does not keep writers waiting.
 const DELETED_AT_ONCE: i64 = 500;
+
+/// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
+/// call was answered: the tokens of its prompt are then those that were packed.
+const PAID_RUNS: &str = "
+    SELECT recorded, record ->> '$.model', recipe,
+           iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
+    FROM (SELECT recorded, record, recipe,
+                 record ->> '$.tokens.prompt' + record ->> '$.tokens.input' AS tokens_in,
+                 record ->> '$.tokens.output' AS tokens_out,
+                 round((record ->> '$.cost_usd') * 1e12) AS cost_picos
+          FROM runs WHERE user = ?1 AND recorded >= ?2
+            AND record ->> '$.request_id' IS NULL AND record ->> '$.status' <> 'refused')";
 
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +100,7 @@ pub struct CostRow {
     pub model: String,
     /// The recipe; `None` for requests that ran none.
     pub recipe: Option<String>,
-    /// How many requests there were.
+    /// How many requests and runs there were.
     pub requests: u64,
     /// How many of them have no price.
     pub unpriced: u64,
@@ -226,15 +238,17 @@ impl UserStore {
         })
     }
 
-    /// What this user's requests since a moment cost, by day, model and recipe; the newest day first.
+    /// What this user's requests and runs since a moment cost, by day, model and recipe; the newest day first. A run that
+    /// a request asked for is part of the request, and one that was refused before any call is none.
     pub fn costs(&self, since: Timestamp) -> Result<Vec<CostRow>, StoreError> {
         self.index().read(|tx| {
-            let mut query = tx.prepare_cached(
+            let mut query = tx.prepare_cached(&format!(
                 "SELECT time / ?3, model, recipe, count(*), count(*) - count(cost_picos), total(tokens_in),
                         total(tokens_out), total(cost_picos), total(without_picos)
-                 FROM exchanges WHERE user = ?1 AND time >= ?2
-                 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3",
-            )?;
+                 FROM (SELECT time, model, recipe, tokens_in, tokens_out, cost_picos, without_picos
+                       FROM exchanges WHERE user = ?1 AND time >= ?2 UNION ALL {PAID_RUNS})
+                 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3"
+            ))?;
             let given = (self.user(), to_sql(since.as_millis()), to_sql(MILLIS_PER_DAY));
             let rows = query.query_map(given, |row| {
                 let day = row.get::<_, i64>(0)?.unsigned_abs().saturating_mul(MILLIS_PER_DAY);

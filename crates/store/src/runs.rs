@@ -134,6 +134,9 @@ pub struct RunFacts {
     pub session_id: Option<String>,
     /// The turn it belongs to, in the form `turn_000042` (R0-27.2).
     pub turn_id: Option<String>,
+    /// The request through the gateway whose record has its cost, too.
+    #[serde(default)]
+    pub request_id: Option<String>,
     /// Tokens by their place (R0-27.3).
     pub tokens: RunTokens,
     /// From the start to the end, in milliseconds (R0-27.4).

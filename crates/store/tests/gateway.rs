@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{Home, exchange, message};
+use common::{Home, exchange, facts, message};
 use larder_core::hash::ContentHash;
 use larder_core::pointer::{Pointer, PointerKey};
 use larder_store::{
-    ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, RESERVATION_LIFETIME,
-    Reservation, Reserved, Shortage, Spend, Store, StoreError, Timestamp, TranscriptMessage, UserStore,
+    ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
+    Reservation, Reserved, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError, Timestamp,
+    TranscriptMessage, UserStore,
 };
 use proptest::prelude::*;
 
@@ -27,6 +28,7 @@ fn contract(open: Factory) {
     sign_ins_end_with_their_time_or_their_key(open);
     exchanges_are_listed_newest_first_and_filtered(open);
     costs_are_summed_by_day_model_and_recipe(open);
+    costs_hold_every_run_once(open);
     old_exchanges_go(open);
     a_transcript_gives_every_original(open);
     only_what_is_new_is_added(open);
@@ -305,6 +307,38 @@ fn costs_are_summed_by_day_model_and_recipe(open: Factory) {
     assert_eq!((plain.cost_picos, plain.without_picos), (7, 20));
     assert_eq!(costs[2].recipe.as_deref(), Some("ask/answer"));
     assert_eq!(open(&home).costs(day(1)).unwrap().len(), 1);
+}
+
+fn costs_hold_every_run_once(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let record_run = |facts: RunFacts| {
+        let run_id = user.store().new_run_id().unwrap();
+        user.record_run(NewRun { run_id, facts, receipt: b"{}", output: None, pointers: &[] }).unwrap();
+    };
+    let paid = RunFacts { cost_usd: Some(0.000_012), ..facts("answer") };
+    record(&user, &[NewExchange { recipe: Some("ask/answer"), ..exchange("a") }]);
+    record_run(RunFacts { request_id: Some("a".to_owned()), ..paid.clone() });
+    record_run(paid.clone());
+    record_run(paid.clone());
+    let nothing = RunTokens { output: 0, ..paid.tokens };
+    record_run(RunFacts { recipe: "plan".to_owned(), cost_usd: None, tokens: nothing, ..paid.clone() });
+    record_run(RunFacts { status: RunStatus::Refused, ..paid });
+    let costs = open(&home).costs(Timestamp::from_millis(0)).unwrap();
+    let told: Vec<_> = costs
+        .iter()
+        .map(|row| {
+            (row.recipe.as_deref().unwrap(), row.requests, row.unpriced, row.tokens_in, row.cost_picos)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [("ask/answer", 1, 0, 300, 7), ("answer", 2, 0, 6_740, 24_000_000), ("plan", 1, 1, 0, 0)],
+        "{costs:?}"
+    );
+    assert_eq!((costs[1].model.as_str(), costs[1].tokens_out), ("scripted", 2_400));
+    assert_eq!(costs[1].without_picos, costs[1].cost_picos, "nothing is claimed to be saved");
+    assert_eq!(home.user("eve").costs(Timestamp::from_millis(0)).unwrap(), []);
 }
 
 fn old_exchanges_go(open: Factory) {

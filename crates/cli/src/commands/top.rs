@@ -146,7 +146,6 @@ const COLUMNS: [&str; 6] = ["time", "model", "decision", "prompt tokens", "took"
 
 fn cells(head: &Head) -> [String; 6] {
     let time = head.time.to_string();
-    // Of a model that the table does not have, `name` is that of its server.
     let model = head.answered_by.as_ref().map_or(&head.model, |model| &model.id);
     let decision = head.decision.as_ref().map_or("-", |decision| decision.status.as_str());
     let tokens = match head.tokens.saved() {

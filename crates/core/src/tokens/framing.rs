@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Counter;
+use super::{Counter, Pictures};
 use crate::message::{Content, Message, Role, ToolCall, ToolDef};
 
 /// Tokens that a family of providers adds to the texts of a request.
@@ -24,13 +24,13 @@ pub struct Framing {
     pub per_tool: usize,
     /// Around the schema of the answer.
     pub schema: usize,
-    /// The most that one picture costs.
-    pub per_image: usize,
+    /// What pictures cost.
+    pub pictures: Pictures,
 }
 
 impl Framing {
-    /// OpenAI chat: 3 tokens per message and 3 to open the answer, as OpenAI's cookbook measures them; a picture
-    /// at high detail has at most 8 tiles of 170 tokens over a base of 85.
+    /// OpenAI chat: 3 tokens per message and 3 to open the answer, as OpenAI's cookbook measures them. Small models charge
+    /// more for pictures than these do.
     pub const OPENAI: Self = Self {
         per_message: 3,
         priming: 3,
@@ -38,7 +38,7 @@ impl Framing {
         tools: 16,
         per_tool: 19,
         schema: 24,
-        per_image: 85 + 8 * 170,
+        pictures: Pictures::OPENAI,
     };
     /// Anthropic messages: the system text that comes with tools is documented at up to 530 tokens, a picture at
     /// up to 4,784 on the models that see most.
@@ -49,7 +49,7 @@ impl Framing {
         tools: 530,
         per_tool: 16,
         schema: 32,
-        per_image: 4_784,
+        pictures: Pictures::AtMost(4_784),
     };
     /// Open models with a ChatML-like template: `<|im_start|>`, role, line break, text, `<|im_end|>`, line break.
     pub const CHATML: Self = Self {
@@ -59,7 +59,7 @@ impl Framing {
         tools: 128,
         per_tool: 8,
         schema: 32,
-        per_image: 2_048,
+        pictures: Pictures::AtMost(2_048),
     };
     /// The same templates with each mark charged by its bytes, for models whose tokenizer is not known.
     pub const BYTES: Self = Self {
@@ -69,7 +69,7 @@ impl Framing {
         tools: 640,
         per_tool: 32,
         schema: 128,
-        per_image: 4_784,
+        pictures: Pictures::AtMost(4_784),
     };
 }
 
@@ -108,7 +108,7 @@ impl Counter {
         let framing = self.framing();
         let content = message.content.iter().map(|content| match content {
             Content::Text { text } => self.count(text),
-            Content::Image { .. } => framing.per_image,
+            Content::Image { .. } => framing.pictures.most(),
         });
         let call = |call: &ToolCall| {
             framing.per_call + self.count(&call.id) + self.count(&call.name) + self.count(&call.arguments)

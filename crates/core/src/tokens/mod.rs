@@ -15,6 +15,7 @@ mod hashed;
 mod hub;
 mod merges;
 mod parallel;
+mod pictures;
 mod pieces;
 mod reach;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::ClaudeGeneration;
 pub use framing::Framing;
+pub use pictures::Pictures;
 pub use registry::{DEFAULT_TOKENIZER, Registry};
 
 use cache::Cache;
@@ -163,6 +165,25 @@ impl Counter {
         let (name, label, framing) = ("estimate".to_owned(), Label::Estimated, Framing::OPENAI);
         let (margin, engine) = (Margin::UNKNOWN, Arc::new(OpenAi::O200k));
         Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+    }
+
+    /// The same for a model that charges pictures otherwise.
+    #[must_use]
+    fn with_pictures(&self, pictures: Pictures) -> Self {
+        let inner = &self.inner;
+        if inner.framing.pictures == pictures {
+            return self.clone();
+        }
+        Self {
+            inner: Arc::new(Inner {
+                name: inner.name.clone(),
+                label: inner.label,
+                framing: Framing { pictures, ..inner.framing },
+                margin: inner.margin,
+                engine: Arc::clone(&inner.engine),
+                cache: Arc::clone(&inner.cache),
+            }),
+        }
     }
 
     /// What is charged, about, for text that the model would count as `tokens`: more where the count is an estimate or

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClaudeGeneration, Counter, TokenError};
+use super::{ClaudeGeneration, Counter, Pictures, TokenError};
 
 /// The tokenizer where a recipe or call names none and its model is not known by name (R0-21.1, C60).
 pub const DEFAULT_TOKENIZER: &str = "cl100k_base";
@@ -59,17 +59,25 @@ impl Registry {
             return counter.clone();
         }
         let id = model.to_ascii_lowercase();
-        let bare = id.rsplit('/').next().unwrap_or(&id);
-        let bare = bare.strip_prefix("ft:").unwrap_or(bare);
-        let is_of = |families: &[&str]| families.iter().any(|family| is_family(bare, family));
-        if id.contains("claude") {
-            self.tokenizer(Counter::claude(ClaudeGeneration::of_model(&id)))
-        } else if is_of(&O200K_MODELS) {
-            self.tokenizer(Counter::o200k())
-        } else if is_of(&CL100K_MODELS) {
-            self.tokenizer(Counter::cl100k())
+        let counter = if id.contains("claude") {
+            Counter::claude(ClaudeGeneration::of_model(&id))
+        } else if is_of(&O200K_MODELS, bare(&id)) {
+            Counter::o200k()
+        } else if is_of(&CL100K_MODELS, bare(&id)) {
+            Counter::cl100k()
         } else {
-            self.tokenizer(Counter::bytes())
+            Counter::bytes()
+        };
+        self.for_pictures(&self.tokenizer(counter), &id)
+    }
+
+    /// The counter for a model id where it is said by name which tokenizer counts: pictures cost what they cost the model.
+    pub fn for_pictures(&self, counter: &Counter, model: &str) -> Counter {
+        let id = model.to_ascii_lowercase();
+        // Of open models that share the name of a family, their own figures hold.
+        match is_of(&O200K_MODELS, bare(&id)) && counter.framing().pictures == Pictures::OPENAI {
+            true => counter.with_pictures(Pictures::of_openai(bare(&id))),
+            false => counter.clone(),
         }
     }
 
@@ -100,6 +108,16 @@ impl Registry {
         let (distance, nearest) = self.names().map(|known| (distance(known), known)).min()?;
         (distance <= NEAR.min(nearest.len() / 2)).then(|| nearest.to_owned())
     }
+}
+
+/// A model id in lower case without a provider's prefix and that of fine-tuning.
+fn bare(id: &str) -> &str {
+    let bare = id.rsplit('/').next().unwrap_or(id);
+    bare.strip_prefix("ft:").unwrap_or(bare)
+}
+
+fn is_of(families: &[&str], id: &str) -> bool {
+    families.iter().any(|family| is_family(id, family))
 }
 
 /// Whether a model id is of a family: the family's name, or that and something that does not continue a number.
@@ -153,6 +171,23 @@ mod tests {
         }
         assert_eq!(registry.for_model("mystery").label(), Label::Bounded);
         assert!(registry.by_name(DEFAULT_TOKENIZER).is_ok());
+    }
+
+    #[test]
+    fn pictures_cost_what_they_cost_the_model() {
+        let registry = Registry::builtin();
+        let most = |counter: Counter| counter.framing().pictures.most();
+        for (model, tokens) in [
+            ("gpt-4o", 1_445),
+            ("openai/gpt-4o-mini", 48_169),
+            ("ft:gpt-4o-mini-2024-07-18:acme::abc", 48_169),
+            ("claude-opus-4-7", 4_784),
+        ] {
+            assert_eq!(most(registry.for_model(model)), tokens, "{model}");
+        }
+        let named = registry.by_name("o200k_base").unwrap();
+        assert_eq!(most(registry.for_pictures(&named, "GPT-4o-mini")), 48_169);
+        assert_eq!(most(registry.for_pictures(&named, "my-model-mini")), 1_445);
     }
 
     #[test]

@@ -151,6 +151,7 @@ impl Engine {
         let mut input = sub_input(call.recipe, &job.text, told, named);
         input.session_id.clone_from(&allowance.session_id);
         input.turn_id.clone_from(&allowance.turn_id);
+        input.request_id.clone_from(&allowance.request_id);
         let purpose = Purpose::Condensing { until: allowance.deadline };
         let outcome = self.run_recipe(call.recipe, &input, &Paid(allowance.observer), purpose).await;
         allowance.called(&outcome);

@@ -172,6 +172,7 @@ fn facts(
         model: receipt.model.clone(),
         session_id: input.session_id.clone(),
         turn_id: input.turn_id.clone(),
+        request_id: input.request_id.clone(),
         tokens: RunTokens {
             prompt: prompt.min(whole),
             input: whole.saturating_sub(prompt),

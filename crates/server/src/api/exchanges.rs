@@ -28,7 +28,7 @@ pub const DAYS: u64 = 30;
 pub struct Which {
     /// Only of this session.
     pub session: Option<String>,
-    /// Only those that this model of the table answered.
+    /// Only those that this model answered: its name in the table, or its id where the table does not have it.
     pub model: Option<String>,
     /// Only older ones than this request (its id).
     pub before: Option<String>,
@@ -245,21 +245,23 @@ pub struct Costs {
     pub costs: Vec<Cost>,
 }
 
-/// What the requests of one day to one model, or of one recipe, cost.
+/// What the requests of one day to one model cost, or the runs of one recipe: of those that a request asked for, the
+/// request counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cost {
     /// The day (UTC).
     #[schema(example = "2026-11-22")]
     pub day: String,
-    /// The model's name in the table.
+    /// The model's name in the table, or its id where the table does not have it.
     pub model: String,
-    /// The recipe, for requests that ran one.
+    /// The recipe: with its category for requests that ran one, without for runs by themselves, as for questions over MCP,
+    /// turns and summaries.
     pub recipe: Option<String>,
     /// How many.
     pub requests: u64,
     /// Of these, without a known price; they are not part of the sums.
     pub unpriced: u64,
-    /// Prompt tokens: what the provider reported, and estimates for replies that broke off.
+    /// Prompt tokens: what the provider reported, and estimates where it reported nothing.
     pub input_tokens: u64,
     /// Reply tokens, likewise.
     pub output_tokens: u64,

@@ -24,6 +24,8 @@ pub struct RunRecord {
     session_id: Option<String>,
     /// The turn it belongs to.
     turn_id: Option<String>,
+    /// The request through the gateway whose record has its cost, too.
+    request_id: Option<String>,
     /// Tokens by their place.
     tokens: RunTokens,
     /// From the start to the end, in milliseconds.

@@ -33,6 +33,7 @@ fn run_of(store: &UserStore) -> larder_store::RunRecord {
         model: "main".to_owned(),
         session_id: None,
         turn_id: None,
+        request_id: None,
         tokens: RunTokens { prompt: 1, input: 2, output: 3 },
         latency_ms: 5,
         success: true,

@@ -1,4 +1,4 @@
-//! What it all cost: by day, by model, by recipe, each beside what it would have cost without Larder.
+//! What it all cost, requests and runs: by day, by model, by recipe, each beside what it would have cost without Larder.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,10 @@ pub async fn show(
     rows.iter().for_each(|row| all.add(row));
     let content = html! {
         div.head {
-            div { h1 { "Costs" } p { "The last " (days) " days, in US dollars by the prices of the model table." } }
+            div { h1 { "Costs" } p {
+                    "The last " (days) " days, in US dollars by the prices of the model table: requests through the \
+                     gateway, and runs of recipes for questions, turns and summaries."
+                } }
             form.inline method="get" {
                 div {
                     label.hidden for="days" { "Period" }
@@ -84,7 +87,7 @@ pub async fn show(
             }
         }
         dl.cards {
-            div.card { dt { "Cost" } dd.value { (money(all.cost)) } dd.note { (number(all.requests)) " requests" } }
+            div.card { dt { "Cost" } dd.value { (money(all.cost)) } dd.note { (number(all.requests)) " requests and runs" } }
             div.card.good {
                 dt { "Saved" }
                 dd.value { (money_saved(all.cost, all.without)) }
@@ -93,12 +96,12 @@ pub async fn show(
             div.card {
                 dt { "Without a price" }
                 dd.value { (number(all.unpriced)) }
-                dd.note { "requests whose model has no price in the table, or that reported nothing" }
+                dd.note { "requests and runs whose model has no price in the table, or that reported nothing" }
             }
         }
         @if let Some(spent) = spent { (key_budget(&caller.limits, &spent)) }
         @if rows.is_empty() {
-            section.panel { div.empty { strong { "Nothing yet" } "Requests of these days are summed up here." } }
+            section.panel { div.empty { strong { "Nothing yet" } "Requests and runs of these days are summed up here." } }
         } @else {
             (table("By model", "Model", &by(&rows, |row| &row.model), false))
             (table("By recipe", "Recipe", &by(&rows, |row| row.recipe.as_deref().unwrap_or(DIRECT)), false))
@@ -173,7 +176,7 @@ fn table(title: &str, what: &str, sums: &BTreeMap<&str, Sum>, newest_first: bool
                     thead {
                         tr {
                             th scope="col" { (what) }
-                            th.figure scope="col" { "Requests" }
+                            th.figure scope="col" { "Requests and runs" }
                             th.figure.optional scope="col" { "Tokens" }
                             th.figure scope="col" { "Cost" }
                             th.figure scope="col" { "Saved" }

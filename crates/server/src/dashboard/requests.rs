@@ -15,7 +15,7 @@ use super::map::{self, Behind, Window};
 use super::pointers::{self, Kept};
 use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown};
 use crate::auth::Caller;
-use crate::exchange::{DecisionStatus, Exchange, Head, Outcome, WindowPart};
+use crate::exchange::{DecisionStatus, Exchange, Head, Outcome, RoundTrips, WindowPart};
 
 /// `/requests`
 pub async fn list(
@@ -204,6 +204,16 @@ fn facts(head: &Head) -> Markup {
             @if let Some(model) = &head.answered_by {
                 (fact("Answered by", &html! {
                     (name(&model.name)) @if model.id != model.name { " " span.muted { (name(&model.id)) } }
+                    @if let Some(server) = &model.server { " " span.muted { "through " (name(server)) } }
+                }))
+            }
+            @if let Some(route) = &head.route { (fact("Passed as it came", &name(route))) }
+            @if let Some(trips) = head.round_trips {
+                (fact("Round trips with the model", &html! {
+                    @match trips {
+                        RoundTrips::Restored => "put back",
+                        RoundTrips::LeftOut => "left out: with them it could not be made to fit",
+                    }
                 }))
             }
             @if let Some(recipe) = &head.recipe { (fact("Recipe", &name(recipe))) }
@@ -218,8 +228,12 @@ fn facts(head: &Head) -> Markup {
             }))
             (fact("Took", &took))
             @if let Some(usage) = &head.usage {
-                @let is_whole = head.outcome == Outcome::Ok;
-                (fact(if is_whole { "Provider counted" } else { "Counted until it ended" }, &html! {
+                @let words = match (head.outcome == Outcome::Ok, head.usage_estimated) {
+                    (true, false) => "Provider counted",
+                    (true, true) => "Estimated",
+                    (false, _) => "Counted until it ended",
+                };
+                (fact(words, &html! {
                     (number(usage.input)) " in, of which " (number(usage.cached_input)) " cached; "
                     (number(usage.output)) " out"
                 }))

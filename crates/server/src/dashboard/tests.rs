@@ -45,7 +45,8 @@ fn hostile(fake: &Fake) -> Exchange {
     exchange.head.recipe = Some(text());
     exchange.head.error = Some(text());
     exchange.head.key = Some(text());
-    exchange.head.answered_by = Some(AnsweredBy { name: text(), id: text(), provider: Provider::OpenAi });
+    exchange.head.answered_by =
+        Some(AnsweredBy { name: text(), id: text(), server: Some(text()), provider: Provider::OpenAi });
     exchange.head.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
         part.slot = text();
@@ -88,6 +89,7 @@ fn hostile_run(fake: &Fake) -> RunRecord {
         model: HOSTILE.to_owned(),
         session_id: None,
         turn_id: None,
+        request_id: None,
         tokens: RunTokens::default(),
         latency_ms: 5,
         success: false,

@@ -230,10 +230,12 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         branch: None,
         traceparent: None,
         wire: Wire::Chat,
+        route: None,
         model: "model-1".to_owned(),
         answered_by: Some(AnsweredBy {
             name: "main".to_owned(),
             id: "model-1".to_owned(),
+            server: None,
             provider: Provider::OpenAi,
         }),
         recipe: None,
@@ -248,6 +250,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
             deficit: 0,
             dry_run: false,
         }),
+        round_trips: None,
         tokens: Tokens {
             system: 100,
             tools: 60,
@@ -259,6 +262,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
             output: 1_000,
         },
         usage: Some(Usage { input: 1_450, cached_input: 1_000, cache_write: 0, output: 50, reasoning: 0 }),
+        usage_estimated: false,
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
         times: Times { total_us: 900_000, upstream_us: 898_000, policy_us: 1_500 },
         shape: Shape::default(),

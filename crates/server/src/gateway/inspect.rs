@@ -84,6 +84,7 @@ pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<E
         Wire::Responses => Format::Responses,
         Wire::Messages | Wire::CountTokens => Format::Messages,
         Wire::Embeddings => return Err("a request for vectors has no window to decide over".to_owned()),
+        Wire::Passed => return Err("a request that passes as it is has no window to decide over".to_owned()),
     };
     let current = app.current();
     let request =

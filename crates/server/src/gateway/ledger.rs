@@ -13,18 +13,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller, Held};
-use crate::exchange::{Bill, Exchange, Head, Outcome, Shape, Times, Tokens, Wire, cut_name};
+use crate::exchange::{Bill, Exchange, Head, Outcome, RoundTrips, Shape, Times, Tokens, Wire, cut_name};
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
 use crate::gateway::recorder::{Job, Spent, Work};
 use crate::gateway::taken::Taken;
-use crate::gateway::transcript::{Said, Transcript};
+use crate::gateway::transcript::{Said, Told, Transcript};
 use crate::limits::Room;
 use crate::telemetry::InFlight;
 use crate::wire::Known;
-
-/// Bytes of a reply that a transcript keeps.
-const MOST_SAID: usize = 1 << 20;
 
 /// The account of one request.
 pub struct Ledger {
@@ -52,6 +49,8 @@ pub struct Ledger {
     sent: bool,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
+    /// Replies that are asked for at once.
+    choices: u64,
     /// Tokens by which the prompt of the next round is longer than that of the first.
     longer: u64,
     after: Vec<Work>,
@@ -59,7 +58,7 @@ pub struct Ledger {
     /// What is to be kept of the request's messages, and for which conversation.
     transcript: Option<(String, Transcript)>,
     /// What was said to the client, for the transcript.
-    said: Vec<u8>,
+    told: Told,
     _in_flight: InFlight,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -89,11 +88,12 @@ impl Ledger {
             taken: Taken::default(),
             sent: false,
             ran: None,
+            choices: 1,
             longer: 0,
             after: Vec::new(),
             bytes: 0,
             transcript: None,
-            said: Vec::new(),
+            told: Told::default(),
             _in_flight: app.telemetry.begin(caller.store.user()),
             _place: app.places.take(),
         };
@@ -111,6 +111,11 @@ impl Ledger {
     /// Names the model that was asked for.
     pub fn model(&mut self, model: &str) {
         self.exchange.head.model = cut_name(model);
+    }
+
+    /// So many replies are asked for at once, each of which may be as long.
+    pub const fn choices(&mut self, choices: u64) {
+        self.choices = choices;
     }
 
     /// Sets aside what the request may come to. Blocks where the key has limits.
@@ -167,7 +172,7 @@ impl Ledger {
     fn most(&self) -> Usage {
         let tokens = &self.exchange.head.tokens;
         let input = tokens.after.saturating_add(self.longer);
-        Usage { input, output: tokens.output, ..Usage::default() }
+        Usage { input, output: tokens.output.saturating_mul(self.choices), ..Usage::default() }
     }
 
     fn price(&self, usage: &Usage) -> Usd {
@@ -247,6 +252,9 @@ impl Ledger {
         head.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
         if !status.is_success() {
             head.error = Some(format!("http_{}", status.as_u16()));
+            if status == StatusCode::BAD_REQUEST && head.round_trips == Some(RoundTrips::Restored) {
+                tracing::warn!(request = head.id, "restored_prompt_refused");
+            }
         }
     }
 
@@ -283,8 +291,8 @@ impl Ledger {
 
     /// Takes down more of the reply, as its client gets it.
     pub fn says(&mut self, bytes: &[u8]) {
-        if self.transcript.is_some() && self.said.len().saturating_add(bytes.len()) <= MOST_SAID {
-            self.said.extend_from_slice(bytes);
+        if self.transcript.is_some() {
+            self.told.add(bytes);
         }
     }
 
@@ -294,7 +302,9 @@ impl Ledger {
         head.times.total_us = micros(total);
         head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
         if self.ran.is_none() {
-            head.usage = self.taken.known(head.outcome != Outcome::Ok);
+            let early = head.outcome != Outcome::Ok;
+            head.usage = self.taken.known(early);
+            head.usage_estimated = self.taken.is_estimated(early);
             if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
                 head.bill = Some(bill::of(&usage, &head.tokens, pricing));
             }
@@ -335,8 +345,9 @@ impl Drop for Ledger {
         let used = self.used();
         // What nobody was sent is no part of the conversation.
         let said = self.transcript.take().filter(|_| self.sent).map(|(session, transcript)| {
-            self.bytes = self.bytes.saturating_add(transcript.size());
-            let reply = Some(std::mem::take(&mut self.said)).filter(|said| !said.is_empty());
+            let reply = std::mem::take(&mut self.told).close();
+            let told = reply.as_ref().map_or(0, Vec::len);
+            self.bytes = self.bytes.saturating_add(transcript.size()).saturating_add(told);
             Said { session, transcript, reply }
         });
         let nothing = Box::new(blank("", self.exchange.head.time, "", Wire::Chat));
@@ -384,6 +395,7 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         key: None,
         session: None,
         wire,
+        route: None,
         model: String::new(),
         answered_by: None,
         recipe: None,
@@ -393,8 +405,10 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         status: StatusCode::OK.as_u16(),
         error: None,
         decision: None,
+        round_trips: None,
         tokens: Tokens::default(),
         usage: None,
+        usage_estimated: false,
         bill: None,
         times: Times::default(),
         branch: None,

@@ -10,6 +10,7 @@ pub mod inspect;
 mod ledger;
 mod made;
 mod others;
+mod picture;
 mod prepare;
 mod recipes;
 pub mod recorder;

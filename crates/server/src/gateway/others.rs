@@ -14,12 +14,12 @@ use bytes::Bytes;
 use larder_core::hash::ContentHash;
 use larder_models::chat::Usage;
 use larder_models::table::Provider;
-use larder_models::upstream::Incoming;
+use larder_models::upstream::{Incoming, Target};
 use serde_json::{Value, json};
 
 use crate::app::{App, Snapshot};
 use crate::auth::Caller;
-use crate::exchange::{Outcome, Tokens, Wire};
+use crate::exchange::{Outcome, Tokens, Wire, cut_name};
 use crate::gateway::bill::Pricing;
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
@@ -31,6 +31,8 @@ use crate::wire::{Format, Known};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
+/// Bytes of a body that is looked at for the name of its model.
+const MAX_NAMING: usize = 64 << 10;
 /// Where models are listed, which are the same for all users.
 const MODELS: &str = "/v1/models";
 
@@ -79,7 +81,7 @@ pub async fn embeddings(
 
 /// An embedding request that may leave.
 struct Vectors {
-    target: Arc<larder_models::upstream::Target>,
+    target: Arc<Target>,
     body: Bytes,
 }
 
@@ -201,24 +203,74 @@ async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option
 }
 
 /// Everything else: to the server for all others, as it is. A key with a budget may only read so, since what the
-/// upstream would bill cannot be counted.
+/// upstream would bill cannot be counted. What only reads costs nothing and is not recorded.
 pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
-    match passed(&app, &caller, &current, provider, &parts, body).await {
-        Ok(response) => response,
-        Err(fault) => reply::error(format(provider), &fault),
+    let format = format(provider);
+    let target = match target(&caller, &current, provider, &parts) {
+        Ok(target) => target,
+        Err(fault) => return reply::error(format, &fault),
+    };
+    if reads(&parts.method) {
+        let response = read_through(&app, &current, &target, &parts, body).await;
+        return response.unwrap_or_else(|fault| reply::error(format, &fault));
+    }
+    app.recorder.has_room().await;
+    let mut ledger = match Ledger::open(&app, &caller, Wire::Passed, &parts.headers) {
+        Ok(ledger) => ledger,
+        Err(fault) => return reply::error(format, &fault),
+    };
+    let route = format!("{} {}", parts.method, parts.uri.path());
+    ledger.exchange.head.route = Some(cut_name(&route));
+    ledger.model(parts.uri.path());
+    let started = Instant::now();
+    let gateway = &current.gateway;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
+    ledger.waited(started.elapsed());
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return reply::refuse(ledger, format, error.into()),
+    };
+    if let Some(model) = model_of(&body) {
+        ledger.model(&model);
+    }
+    let sending = Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let sent = sending.send(&mut ledger).await;
+    // It is not sent again.
+    drop(sending);
+    ledger.room.shrink(0);
+    match sent {
+        Ok(incoming) => {
+            let ours = reply::ours(&ledger.exchange);
+            relay::pass(ledger, incoming, &ours)
+        }
+        Err(error) => reply::refuse(ledger, format, error.into()),
     }
 }
 
-async fn passed(
-    app: &App,
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// The model that a small body names, as those of most routes do.
+fn model_of(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= MAX_NAMING)?;
+    let document = spans::Document::parse_request(text).ok()?;
+    let model = document.root().given("model")?.text()?.into_owned();
+    Some(model).filter(|model| !model.is_empty())
+}
+
+/// Where a request goes that is not known here.
+///
+/// # Errors
+/// Why it goes nowhere.
+fn target(
     caller: &Caller,
     current: &Snapshot,
     provider: Provider,
     parts: &Parts,
-    body: Body,
-) -> Result<Response, Fault> {
+) -> Result<Arc<Target>, Fault> {
     let refused =
         |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
     let path = parts.uri.path();
@@ -227,8 +279,7 @@ async fn passed(
         let words = format!("no such route: {path}; write it without an empty part");
         return Err(Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
-    let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if !reads && !caller.limits.is_unlimited() {
+    if !reads(&parts.method) && !caller.limits.is_unlimited() {
         return refused(
             "this key has a budget, and what this route uses cannot be counted; use a key without limits",
         );
@@ -247,11 +298,22 @@ async fn passed(
              the provider's own, with Larder's in x-api-key or authorization",
         );
     }
+    Ok(target)
+}
+
+/// The answer to a request that only reads.
+async fn read_through(
+    app: &App,
+    current: &Snapshot,
+    target: &Target,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, Fault> {
     let place = app.places.take().ok_or_else(Fault::busy)?;
     let mut room = app.places.room();
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await?;
-    let incoming = target.send(&outgoing(&target, parts, body), patience(gateway)).await?;
+    let incoming = target.send(&outgoing(target, parts, body), patience(gateway)).await?;
     Ok(relay::forward(incoming, place))
 }
 

@@ -13,7 +13,7 @@ use larder_models::upstream::Target;
 use larder_store::{NewPointer, StoreError};
 
 use crate::app::Snapshot;
-use crate::exchange::Wire;
+use crate::exchange::{RoundTrips, Wire};
 use crate::gateway::RECIPE;
 use crate::gateway::bill::Pricing;
 use crate::gateway::fault::Fault;
@@ -65,10 +65,12 @@ pub fn prepare(
     }
     ledger.model(&model);
     ledger.exchange.head.stream = request.stream;
+    ledger.choices(request.choices);
     let session = sessions::of(&request, headers)?;
     ledger.exchange.head.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
-        return recipes::job(recipe, &request, session).map(|job| Way::Recipe(Box::new(job)));
+        let id = &ledger.exchange.head.id;
+        return recipes::job(recipe, &request, session, id).map(|job| Way::Recipe(Box::new(job)));
     }
     let wire = ledger.exchange.head.wire;
     let route = current.routes.find(wire, &model, current.shared())?;
@@ -99,8 +101,9 @@ impl Desk<'_> {
                 let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
                 let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
                 let whole = wire::read(request.format, text).map_err(|error| bug(&error))?;
-                // What the client knows anyway fits where the restored form does not.
                 let restored = self.window(&whole, body, &counter, &known);
+                self.tell_round_trips(restored.as_ref().err());
+                // What the client knows anyway fits where the restored form does not.
                 restored.or_else(|_| self.window(request, self.body, &counter, &known))
             }
             None => self.window(request, self.body, &counter, &known),
@@ -199,6 +202,16 @@ impl Desk<'_> {
         }
         let restored = json::apply(request.body, edits).map_err(|error| Fault::bug(&error.to_string()))?;
         Ok(Some(restored.into()))
+    }
+
+    /// Takes down what becomes of round trips that the client does not know of: a model that does not see them may ask the
+    /// same again, and its prompt is not the one that the provider has in its cache.
+    fn tell_round_trips(&mut self, fault: Option<&Fault>) {
+        let head = &mut self.ledger.exchange.head;
+        head.round_trips = Some(if fault.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
+        if let Some(fault) = fault {
+            tracing::warn!(request = head.id, error = fault.class, "round_trips_left_out");
+        }
     }
 
     /// Whether our tool can be offered: a provider that is not told of it refuses its calls.

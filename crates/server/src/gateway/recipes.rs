@@ -42,11 +42,11 @@ pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
     !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
 }
 
-/// What a request asks a recipe.
+/// What a request asks a recipe; `id` is the request's.
 ///
 /// # Errors
 /// When nobody asks anything.
-pub fn job(recipe: &str, request: &Request<'_>, session: String) -> Result<Job, Fault> {
+pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Result<Job, Fault> {
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
         return Err(Fault::invalid("a recipe needs a message of the user: its text is the query"));
@@ -56,6 +56,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String) -> Result<Job, 
         query: request.items.get(last).map(|item| item.text().to_owned()),
         history: before.map(message).collect(),
         session_id: Some(session),
+        request_id: Some(id.to_owned()),
         ..RunInput::default()
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
@@ -131,6 +132,7 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
         ledger.exchange.head.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
+            server: None,
             provider: found.spec.provider,
         });
     }

@@ -150,7 +150,12 @@ impl Routes {
         engine: &Engine,
     ) -> Route {
         Route {
-            model: AnsweredBy { name: name.to_owned(), id: spec.id.clone(), provider: spec.provider },
+            model: AnsweredBy {
+                name: name.to_owned(),
+                id: spec.id.clone(),
+                server: None,
+                provider: spec.provider,
+            },
             target,
             counter: engine.counter(spec),
             policy: self.policy(spec),
@@ -163,10 +168,10 @@ impl Routes {
         let profile =
             ModelProfile { window: self.window, max_output: Some(self.max_output), cache_price: None };
         Route {
-            // Only names of the table and of servers become labels of metrics.
             model: AnsweredBy {
-                name: target.name().to_owned(),
+                name: cut_name(model),
                 id: cut_name(model),
+                server: Some(target.name().to_owned()),
                 provider: target.provider(),
             },
             target,
@@ -181,7 +186,7 @@ impl Routes {
 /// Who speaks a format.
 pub const fn provider(wire: Wire) -> Provider {
     match wire {
-        Wire::Chat | Wire::Responses | Wire::Embeddings => Provider::OpenAi,
+        Wire::Chat | Wire::Responses | Wire::Embeddings | Wire::Passed => Provider::OpenAi,
         Wire::Messages | Wire::CountTokens => Provider::Anthropic,
     }
 }

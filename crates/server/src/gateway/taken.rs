@@ -33,10 +33,15 @@ impl Taken {
         }
     }
 
-    /// What all rounds took that anything is known of. `early`: the reply did not come to its end, so that what nobody
-    /// reported is estimated by what came.
+    /// What all rounds took that anything is known of. What nobody reported is estimated by what came; `early`: the reply
+    /// did not come to its end, so that even what is reported may not be all.
     pub fn known(&self, early: bool) -> Option<Usage> {
         sum(self.0.iter().filter_map(|round| round.took(early)))
+    }
+
+    /// Whether any of what is known is estimated.
+    pub fn is_estimated(&self, early: bool) -> bool {
+        self.0.iter().any(|round| round.took(early) != round.known.usage)
     }
 
     /// What was set aside for the rounds that nothing is known of. `unbilled`: the last of them was refused.
@@ -59,7 +64,8 @@ impl Round {
             // Until its end a provider reports the output of the beginning.
             Some(usage) if early && !ended => Some(Usage { output: usage.output.max(estimate), ..usage }),
             Some(usage) => Some(usage),
-            None if early && !ended && said > 0 => {
+            // The prompt as it was counted. What the model thought where nobody sees it is not known.
+            None if said > 0 || (ended && !early) => {
                 Some(Usage { input: self.most.input, output: estimate, ..Usage::default() })
             }
             None => None,
@@ -98,24 +104,28 @@ mod tests {
         assert_eq!(taken(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
         assert_eq!(taken(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
         assert_eq!(taken(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
+        assert!(taken(&[begun(1, 31)]).is_estimated(true) && !taken(&[begun(40, 31)]).is_estimated(true));
         assert_eq!(taken(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
         assert_eq!(taken(&[ended, begun(1, 30)]).unknown(true, false), None);
     }
 
     #[test]
-    fn what_nobody_reports_is_estimated_where_it_broke_off_and_unknown_where_nothing_came() {
+    fn what_nobody_reports_is_estimated_by_what_came_and_unknown_where_nothing_came() {
         let said = Known { usage: None, said: 30, ended: false };
-        assert_eq!(taken(&[said]).known(true), Some(usage(1_000, 10)));
-        assert_eq!(
-            (taken(&[said]).known(false), taken(&[said]).unknown(false, false)),
-            (None, Some(usage(1_000, 500)))
-        );
-        // Whoever leaves once all is said pays what is paid by who stays.
         let all_said = Known { ended: true, ..said };
-        assert_eq!(taken(&[all_said]).known(true), None);
-        assert_eq!(taken(&[all_said]).unknown(true, false), Some(usage(1_000, 500)));
+        let empty = Known { said: 0, ..all_said };
+        // Whoever leaves once all is said pays what is paid by who stays.
+        for early in [true, false] {
+            assert_eq!(taken(&[said]).known(early), Some(usage(1_000, 10)));
+            assert_eq!(taken(&[all_said]).known(early), Some(usage(1_000, 10)));
+            assert_eq!(taken(&[all_said]).unknown(early, false), None);
+            assert!(taken(&[all_said]).is_estimated(early));
+        }
+        assert_eq!(taken(&[empty]).known(false), Some(usage(1_000, 0)));
+        assert_eq!(taken(&[empty]).known(true), None, "an error is no reply");
         let (silent, ended) = (Known::default(), Known { usage: Some(usage(70, 9)), said: 0, ended: true });
         assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
+        assert!(!taken(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
         assert_eq!(taken(&[ended, silent]).unknown(true, false), Some(usage(1_000, 500)));
         assert_eq!(taken(&[ended, silent]).unknown(true, true), None, "a refusal is not billed");
         assert_eq!(

@@ -13,6 +13,9 @@ use crate::gateway::describe::role;
 use crate::json::{self, Edit};
 use crate::wire::Request;
 
+/// Bytes of a reply that a transcript keeps.
+const MOST_TOLD: usize = 1 << 20;
+
 /// One message, to be kept when the request has ended.
 struct Line {
     identity: ContentHash,
@@ -101,6 +104,35 @@ impl Said {
     }
 }
 
+/// A reply as its client gets it. Of a long one the beginning is kept, and a last line that says what is not.
+#[derive(Debug, Default)]
+pub struct Told {
+    kept: Vec<u8>,
+    missing: usize,
+}
+
+impl Told {
+    /// Takes down more of it.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let (kept, missing) = bytes.split_at(bytes.len().min(MOST_TOLD.saturating_sub(self.kept.len())));
+        self.kept.extend_from_slice(kept);
+        self.missing = self.missing.saturating_add(missing.len());
+    }
+
+    /// What is to be kept of it, if anything was said.
+    pub fn close(mut self) -> Option<Vec<u8>> {
+        if self.missing > 0 {
+            let note = format!(
+                "\n[larder: cut at {} bytes; {} more came and are not kept]\n",
+                self.kept.len(),
+                self.missing
+            );
+            self.kept.extend(note.into_bytes());
+        }
+        Some(self.kept).filter(|kept| !kept.is_empty())
+    }
+}
+
 fn line(request: &Request<'_>, at: usize) -> Line {
     let raw = request.message(at);
     // The message is a part of the body.
@@ -165,4 +197,24 @@ fn within(body: &str, stretch: &Range<usize>, edits: &[Edit]) -> String {
     });
     let raw = body.get(stretch.clone()).unwrap_or_default();
     json::apply(raw, shifted.collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_kept_whole_or_says_where_it_is_cut() {
+        let told = |pieces: &[usize]| {
+            let mut told = Told::default();
+            pieces.iter().for_each(|size| told.add(&vec![b'x'; *size]));
+            told.close()
+        };
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[MOST_TOLD - 1, 1]), Some(vec![b'x'; MOST_TOLD]));
+        // A piece that fits after one that did not would leave a hole.
+        let cut = told(&[MOST_TOLD - 10, 100, 5]).unwrap();
+        let note = format!("\n[larder: cut at {MOST_TOLD} bytes; 95 more came and are not kept]\n");
+        assert_eq!(cut, [vec![b'x'; MOST_TOLD], note.into_bytes()].concat());
+    }
 }

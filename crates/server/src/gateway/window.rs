@@ -199,10 +199,7 @@ impl Bench<'_> {
             .iter()
             .map(|opaque| match opaque.kind {
                 Kind::Image | Kind::Audio => attached::tokens(opaque.kind, opaque.raw, framing),
-                // Its pages are counted once.
-                Kind::File => self.remembered(ContentHash::of(opaque.raw.as_bytes()), || {
-                    attached::tokens(opaque.kind, opaque.raw, framing)
-                }),
+                Kind::File => attached::file(self.pages(opaque.raw), opaque.raw, framing),
                 Kind::Reasoning | Kind::Other => self.counter.count(opaque.raw),
             })
             .sum();
@@ -224,6 +221,13 @@ impl Bench<'_> {
             framing: framing.priming + rest,
             rehydrate_tool: ours + with_ours,
         }
+    }
+
+    /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
+    fn pages(&self, raw: &str) -> Option<usize> {
+        let key =
+            ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
+        Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {

@@ -32,12 +32,14 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
     request.stream = stream.is_some_and(Value::is_true);
     request.include_usage = options.and_then(|o| o.get("include_usage")).is_some_and(Value::is_true);
     request.max_output = max_new.or(max_old).and_then(Value::as_u64);
+    request.choices = n.map_or(1, choices);
     request.take_fixed("response_format", format);
     request.take_fixed("functions", functions);
     request.take_fixed("guided_json", schema);
     if functions.is_some() {
         request.unofferable = Some("the request uses functions in place of tools");
-    } else if n.and_then(Value::as_u64).is_some_and(|n| n > 1) {
+    } else if request.choices > 1 {
+        // A call of ours in one of them would keep the others waiting, and only one can be gone on with.
         request.unofferable = Some("the request asks for several choices");
     }
     request.read_tools(tools)?;
@@ -51,6 +53,11 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
         request.items.push(item);
     }
     Ok(())
+}
+
+/// How many replies are asked for: whatever is no number of them, the provider judges.
+fn choices(n: Value<'_, '_>) -> u64 {
+    n.raw().parse().map_or(1, |n: f64| n.ceil() as u64).max(1)
 }
 
 fn read_message<'b>(

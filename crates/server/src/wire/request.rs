@@ -36,6 +36,8 @@ pub struct Request<'b> {
     pub include_usage: bool,
     /// The most tokens that the reply may have, under whichever name.
     pub max_output: Option<u64>,
+    /// Replies that it asks for at once (chat completions), each of which may be as long.
+    pub choices: u64,
     /// What is said, in order; instructions first.
     pub items: Vec<Item<'b>>,
     /// Tools the client offers.
@@ -182,6 +184,7 @@ pub fn read_up_to(format: Format, body: &str, most_messages: usize) -> Result<Re
         stream: false,
         include_usage: false,
         max_output: None,
+        choices: 1,
         items: Vec::new(),
         tools: Vec::new(),
         fixed: Vec::new(),

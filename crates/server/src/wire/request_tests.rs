@@ -222,6 +222,15 @@ fn only_text_can_be_counted() {
 
 /// Requests as real clients sent them (`clients/` of the corpora): read, and not a byte changed.
 #[test]
+fn choices_are_read_however_they_are_written() {
+    for (n, choices) in [("1", 1), ("3", 3), ("2.0", 2), ("null", 1), ("0", 1), ("-1", 1), ("\"2\"", 1)] {
+        let body = format!(r#"{{"messages":[],"n":{n}}}"#);
+        let request = read(Format::Chat, &body).unwrap();
+        assert_eq!((request.choices, request.unofferable().is_some()), (choices, choices > 1), "{n}");
+    }
+}
+
+#[test]
 fn recorded_requests_of_clients_are_read_and_left_as_they_are() {
     let Some(corpora) = std::env::var_os("LARDER_CORPORA") else { return };
     let folder = std::path::Path::new(&corpora).join("clients");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use larder_server::auth::create_key;
-use larder_store::{DaySpend, KeyLimits, Store};
+use larder_store::{DaySpend, KeyLimits, Store, Timestamp};
 use larder_testkit::stub::{Answer, End, Seen, StubServer};
 use serde_json::{Value, json};
 
@@ -234,6 +234,26 @@ async fn a_question_sets_aside_the_money_that_its_tokens_may_cost() {
         (calls * REPLY, 0),
         "each call that was answered, and no more"
     );
+}
+
+#[tokio::test]
+async fn costs_hold_every_call_that_was_paid_for_once() {
+    let gateway = gateway(&[("judge", JUDGE), ("brief", "model_layer: VOICE\noutput_format: text\n")]).await;
+    let key = key(&gateway, dollars(1_000_000_000_000));
+    assert_eq!(run(&gateway, &key, "judge").await.0, 502, "it fails, and is paid for");
+    assert_eq!(run(&gateway, &key, "brief").await.0, 200);
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": "hi"}]});
+    gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send().await.unwrap();
+    let source = pointer(&gateway);
+    ask(&gateway, &key, &json!({"question": "What is it?", "sources": [source]})).await;
+    let calls = gateway.seen().len() as u64;
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let costs = store.user("ada").unwrap().costs(Timestamp::from_millis(0)).unwrap();
+    assert_eq!(costs.iter().map(|row| row.cost_picos).sum::<u64>(), calls * REPLY, "{costs:?}");
+    let recipes: Vec<_> = costs.iter().filter_map(|row| row.recipe.as_deref()).collect();
+    assert_eq!(recipes, ["answer", "talk/brief", "talk/judge"]);
+    assert!(costs.iter().all(|row| row.model == "mini"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod bills;
 mod budgets;
+mod choices;
 mod clock;
 mod faults;
 mod keys;

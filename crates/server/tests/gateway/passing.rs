@@ -1,6 +1,7 @@
 //! What passes: bodies, headers, errors, routes, untouched.
 
-use larder_server::exchange::Outcome;
+use larder_server::exchange::{Outcome, Wire};
+use larder_store::Timestamp;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -206,6 +207,11 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     let gateway = Gateway::with(provider, &settings).await;
     assert_eq!(gateway.chat(&body).await.status(), 200);
     assert_eq!(gateway.last_sent(), body);
+    let store = gateway.store();
+    let (records, _) = gateway.stop().await;
+    let model = records[0].head.answered_by.as_ref().unwrap();
+    assert_eq!((&*model.name, model.server.as_deref()), ("gpt-9", Some("openai")));
+    assert_eq!(store.costs(Timestamp::from_millis(0)).unwrap()[0].model, "gpt-9");
 }
 
 #[tokio::test]
@@ -238,6 +244,36 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     assert_eq!(counted.json::<Value>().await.unwrap()["input_tokens"], 14);
     assert_eq!(gateway.seen()[1].line, "POST /v1/messages/count_tokens");
     assert_eq!(gateway.last_sent()["model"], "claude-sonnet-4-5");
+}
+
+#[tokio::test]
+async fn what_passes_as_it_is_leaves_a_record_unless_it_only_reads() {
+    let answers = [
+        Answer::json(200, &json!({"id": "file-1"})),
+        Answer::json(200, &json!({"data": []})),
+        Answer::json(400, &json!({"error": {"message": "no such size"}})),
+    ];
+    let provider = StubServer::start(answers).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    let sent = gateway.post("/v1/files", "not json").send().await.unwrap();
+    assert_eq!(sent.headers()["x-larder-request"].len(), 36);
+    assert_eq!(gateway.get("/v1/files").send().await.unwrap().status(), 200);
+    let body = json!({"model": "gpt-image-1", "prompt": "a larder"}).to_string();
+    let sent = gateway.post("/v1/images/generations?x=secret", body.clone()).send().await.unwrap();
+    assert_eq!(sent.status(), 400);
+    assert_eq!(gateway.seen()[2].body, body.as_bytes());
+    let (records, _) = gateway.stop().await;
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| (record.head.route.as_deref().unwrap(), &*record.head.model, record.head.status))
+        .collect();
+    assert_eq!(
+        told,
+        [("POST /v1/files", "/v1/files", 200), ("POST /v1/images/generations", "gpt-image-1", 400)]
+    );
+    assert!(records.iter().all(|record| record.head.wire == Wire::Passed && record.head.bill.is_none()));
+    assert_eq!(records[1].head.outcome, Outcome::UpstreamError);
 }
 
 #[tokio::test]

@@ -189,6 +189,21 @@ async fn a_transcript_holds_each_message_as_it_came_and_as_it_was_sent() {
 }
 
 #[tokio::test]
+async fn a_long_reply_says_in_the_transcript_where_it_is_cut() {
+    let gateway = Gateway::new([said(&"x".repeat(2 << 20)), said("short")]).await;
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    let session = response.headers()["x-larder-session"].to_str().unwrap().to_owned();
+    assert!(response.bytes().await.unwrap().len() > 2 << 20);
+    let store = gateway.store();
+    gateway.stop().await;
+    let lines = store.transcript(&session).unwrap();
+    let kept = String::from_utf8(store.blob(lines[1].raw.hash).unwrap()).unwrap();
+    assert!(kept.starts_with("{") && kept.ends_with("more came and are not kept]\n"));
+    assert!(kept.contains("x\n[larder: cut at 1048576 bytes; "));
+}
+
+#[tokio::test]
 async fn what_reports_a_failure_stands_whole_though_its_format_has_no_word_for_it() {
     let gateway = Gateway::new([said("ok"), said("ok")]).await;
     let lines = |first: &str| {

@@ -1,5 +1,6 @@
 //! Our own tool: offered, answered, hidden, remembered, within limits.
 
+use larder_server::exchange::RoundTrips;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -221,6 +222,40 @@ async fn calls_beside_the_clients_own_are_answered_and_put_back_into_its_next_re
     let answered =
         sent["messages"].as_array().unwrap().iter().find(|m| m["tool_call_id"] == "ours_1").unwrap();
     assert!(answered["content"].as_str().unwrap().contains("ERROR request 321"));
+}
+
+/// What is recorded of the request behind one in which the model called with so many words, and its status. The provider
+/// may refuse what it said before.
+async fn after_words(words: usize, refuses: bool) -> (Option<RoundTrips>, u16) {
+    let provider = StubServer::responding(move |seen| {
+        let messages = seen.json()["messages"].as_array().unwrap().clone();
+        if refuses && messages.len() == 8 {
+            return Answer::json(400, &json!({"error": {"message": "no such call"}}));
+        }
+        if messages.len() > 4 {
+            return said("Line 321.");
+        }
+        let id = first_pointer(messages[3]["content"].as_str().unwrap());
+        let arguments = json!({"id": id, "pattern": "ERROR", "why": "word ".repeat(words)});
+        Answer::json(200, &completion(our_call("ours_1", &arguments), "tool_calls"))
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let body = after_tool(&long_log());
+    let reply: Value = gateway.chat(&body).await.json().await.unwrap();
+    let mut next = asked_on(&body, &reply);
+    next["messages"][5]["content"] = json!("word ".repeat(5_000));
+    let status = gateway.chat(&next).await.status().as_u16();
+    let (records, _) = gateway.stop().await;
+    assert_eq!((records[0].head.round_trips, records[1].head.status), (None, status));
+    (records[1].head.round_trips, status)
+}
+
+#[tokio::test]
+async fn what_became_of_round_trips_is_recorded() {
+    assert_eq!(after_words(1, false).await, (Some(RoundTrips::Restored), 200));
+    assert_eq!(after_words(1, true).await, (Some(RoundTrips::Restored), 400));
+    assert_eq!(after_words(12_000, false).await, (Some(RoundTrips::LeftOut), 200), "they do not fit");
 }
 
 #[tokio::test]

@@ -217,8 +217,8 @@ async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
 }
 
 #[tokio::test]
-async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_was_set_aside() {
-    let events = chat_events(&[json!({"role": "assistant", "content": "one"})], "stop");
+async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_came() {
+    let events = chat_events(&[json!({"role": "assistant", "content": "x".repeat(30)})], "stop");
     let clock = SetClock::at("2026-11-21T12:00:00Z");
     let provider = StubServer::start([Answer::events(events.clone())]).await;
     let gateway = Gateway::with_store(provider, "", clock.store()).await;
@@ -233,8 +233,13 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_was_set
     gateway.stop().await;
     let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
     let head: Head = serde_json::from_str(&records[0]).unwrap();
-    assert_eq!((head.outcome, head.usage, head.bill), (Outcome::Ok, None, None), "nothing is made up");
+    let usage = head.usage.unwrap();
+    assert_eq!(
+        (usage.input, usage.output),
+        (head.tokens.after, 10),
+        "the prompt as counted, and what was said"
+    );
+    assert!(head.outcome == Outcome::Ok && head.usage_estimated, "and it is said that nobody reported it");
     let day = store.key_day(&record.id).unwrap();
-    // The model may have reasoned where nobody sees it.
-    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 1_000, 0));
+    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 10, 0));
 }

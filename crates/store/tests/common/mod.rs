@@ -77,6 +77,7 @@ pub fn facts(recipe: &str) -> RunFacts {
         model: "scripted".to_owned(),
         session_id: Some("abc123".to_owned()),
         turn_id: Some("turn_000042".to_owned()),
+        request_id: None,
         tokens: RunTokens { prompt: 1_520, input: 1_850, output: 1_200 },
         latency_ms: 812,
         success: true,

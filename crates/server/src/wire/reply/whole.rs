@@ -88,6 +88,9 @@ impl Whole {
         }
         let text =
             |value: Option<Value<'_, '_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
+        // All that was said, with its marks: only where nothing is reported does anybody ask.
+        let said = ["choices", "content", "output"].iter().find_map(|name| root.given(name));
+        round.said = said.map_or(0, |said| said.raw().len());
         let list = match format {
             Format::Chat => {
                 let Some(choice) = choice(root) else { return round };

@@ -3,7 +3,7 @@
 //! A call's name may come in pieces, and several calls in one chunk, so chunks are looked at twice: first to learn whose
 //! each call is, then, when that is known, to take ours out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value as Json};
 
@@ -14,6 +14,8 @@ use crate::json::{self, Document, Edit, Kind, Value};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
 const MAX_CALLS: usize = 1_024;
+/// Choices of one reply whose ends are looked for.
+const MAX_CHOICES: usize = 1_024;
 
 /// What is known of a reply.
 #[derive(Debug, Default)]
@@ -31,6 +33,8 @@ pub(super) struct State {
     /// The text so far ends in white space.
     text_apart: bool,
     thoughts: Map<String, Json>,
+    /// Whether each choice that has begun has ended, by its index.
+    choices: BTreeMap<u64, bool>,
 }
 
 /// A call under way.
@@ -141,17 +145,33 @@ impl State {
         let Some(choice) = choice(chunk) else {
             return Action::Pass(edits);
         };
+        let all_ended = self.choices_end(chunk, cx);
         let finish = choice.given("finish_reason").and_then(Value::text);
         let shows = match choice.given("delta") {
             Some(delta) => self.delta(delta, cx, &mut edits),
             None => true,
         };
-        if let Some(finish) = finish {
+        if let Some(finish) = finish.filter(|_| all_ended) {
             cx.round.stop = Some(finish.into_owned());
             (cx.round.complete, cx.round.ended) = (true, true);
             return if cx.is_spliced() { Action::End(edits) } else { Action::Pass(edits) };
         }
         if shows || chunk.given("usage").is_some() { Action::Pass(edits) } else { Action::Drop }
+    }
+
+    /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether none that has begun
+    /// goes on.
+    fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> bool {
+        for (at, choice) in chunk.given("choices").into_iter().flat_map(Value::items).enumerate() {
+            let index = choice.given("index").and_then(Value::as_u64).unwrap_or_default();
+            if self.choices.len() < MAX_CHOICES || self.choices.contains_key(&index) {
+                *self.choices.entry(index).or_default() |= choice.given("finish_reason").is_some();
+            }
+            if at > 0 {
+                cx.round.said += choice.given("delta").map_or(0, |delta| delta.raw().len());
+            }
+        }
+        self.choices.values().all(|ended| *ended)
     }
 
     /// All chunks of a message have the same id and time.
@@ -272,6 +292,7 @@ impl State {
             round.members += &format!(",{}:{value}", json::encoded(&name));
         }
         self.fragments.clear();
+        self.choices.clear();
         self.shown = 0;
         self.text_in_round = false;
     }

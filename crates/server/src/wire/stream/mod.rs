@@ -194,8 +194,9 @@ impl Stream {
         let event = match piece {
             Piece::Event(event) => event,
             Piece::Raw(bytes) => {
-                // Not looked at, but it keeps its place, and may be the end.
+                // Not looked at, but it keeps its place, and may be the end. What it says counts as text.
                 self.round.ended = true;
+                self.round.said = self.round.said.saturating_add(bytes.len());
                 self.settle(out);
                 return self.pass(bytes, out);
             }

@@ -306,6 +306,29 @@ fn what_is_known_of_a_round_grows_with_it() {
 }
 
 #[test]
+fn a_reply_of_several_choices_ends_with_the_last_of_them() {
+    let event = |index: u64, text: &str, finish: Json| {
+        let choice = json!({"index": index, "delta": {"content": text}, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"choices": [choice]}))
+    };
+    let mut stream = Stream::new(Format::Chat, false);
+    let (mut out, mut all) = (Vec::new(), String::new());
+    let events = [
+        (event(0, "one", Json::Null), 3, false),
+        (event(1, "two", Json::Null), 6, false),
+        (event(0, "", json!("stop")), 6, false),
+        (event(1, "three", Json::Null), 11, false),
+        (event(1, "", json!("stop")), 11, true),
+    ];
+    for (event, said, ended) in events {
+        stream.push(event.as_bytes(), &mut out);
+        all += &event;
+        assert_eq!((stream.known().said, stream.known().ended), (said, ended));
+    }
+    assert_eq!(String::from_utf8(out).unwrap(), all);
+}
+
+#[test]
 fn an_error_of_the_providers_own_is_noticed() {
     let errors = [
         r#"{"error":{"message":"overloaded"}}"#,

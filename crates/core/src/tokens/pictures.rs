@@ -1,0 +1,134 @@
+//! What a picture costs a model of OpenAI's, by the guide "Images and vision" of its documentation. Knows sizes and
+//! names of models; knows no picture.
+
+/// Tokens of pictures for a family of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pictures {
+    /// At most so many, whatever the size.
+    AtMost(usize),
+    /// A base, and so many for each tile of 512 pixels, after the picture was made to fit a square of 2,048 pixels and
+    /// then its shorter side 768: never more than eight tiles. At low detail it is the base alone.
+    Tiles {
+        /// For any picture.
+        base: usize,
+        /// For each tile.
+        tile: usize,
+    },
+}
+
+/// Pixels of a square that a picture is made to fit.
+const SQUARE: u64 = 2_048;
+/// Pixels that its shorter side has then.
+const SHORTER: u64 = 768;
+/// Pixels of a tile.
+const TILE: u64 = 512;
+/// Tiles of the largest picture.
+const MOST_TILES: usize = 8;
+/// Patches of 32 pixels that the largest picture is made to fit.
+const MOST_PATCHES: usize = 1_536;
+
+/// Beginnings of the ids of small models, and what they charge; the rest of the name may be a date. Models that count
+/// patches charge more than one token for each, by a factor in hundredths.
+const SMALL: [(&str, Pictures); 6] = [
+    ("gpt-4o-mini", Pictures::Tiles { base: 2_833, tile: 5_667 }),
+    ("gpt-4.1-mini", patches(162)),
+    ("gpt-4.1-nano", patches(246)),
+    ("gpt-5-mini", patches(162)),
+    ("gpt-5-nano", patches(246)),
+    ("o4-mini", patches(172)),
+];
+
+const fn patches(hundredths: usize) -> Pictures {
+    Pictures::AtMost((MOST_PATCHES * hundredths).div_ceil(100))
+}
+
+impl Pictures {
+    /// What the large models charge: 85 and 170 for each tile (GPT-4o, 4.1, 4.5); no other one that counts tiles takes
+    /// more.
+    pub const OPENAI: Self = Self::Tiles { base: 85, tile: 170 };
+
+    /// What a model of OpenAI's charges, by its id without prefixes. A small one that is not in the guide is charged as the
+    /// dearest that counts patches.
+    pub(super) fn of_openai(id: &str) -> Self {
+        let known = SMALL.iter().find(|(model, _)| id.starts_with(model));
+        let is_small = ["-mini", "-nano"].iter().any(|size| id.contains(size));
+        known.map_or(if is_small { patches(246) } else { Self::OPENAI }, |(_, pictures)| *pictures)
+    }
+
+    /// Tokens of a picture of which nothing is known.
+    pub const fn most(self) -> usize {
+        match self {
+            Self::AtMost(most) => most,
+            Self::Tiles { base, tile } => base + MOST_TILES * tile,
+        }
+    }
+
+    /// Tokens of a picture at low detail.
+    pub const fn low(self) -> usize {
+        match self {
+            Self::AtMost(most) => most,
+            Self::Tiles { base, .. } => base,
+        }
+    }
+
+    /// Tokens of a picture of so many pixels.
+    pub fn sized(self, width: u32, height: u32) -> usize {
+        let Self::Tiles { base, tile } = self else { return self.most() };
+        let (shorter, longer) = (u64::from(width.min(height)), u64::from(width.max(height)));
+        // Pictures are made smaller, never larger. Divided late and rounded up, so that no tile is missed.
+        let scale = |pixels: u64| {
+            let fits = if longer > SQUARE { (SQUARE, longer) } else { (1, 1) };
+            let is_tall = shorter * fits.0 > SHORTER * fits.1;
+            let (by, of) = if is_tall { (SHORTER, shorter) } else { fits };
+            (pixels * by).div_ceil(of)
+        };
+        let tiles = scale(shorter).div_ceil(TILE) * scale(longer).div_ceil(TILE);
+        base + usize::try_from(tiles).map_or(MOST_TILES, |tiles| tiles.clamp(1, MOST_TILES)) * tile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_models_charge_what_the_guide_says() {
+        for (model, most) in [
+            ("gpt-4o", 1_445),
+            ("gpt-4o-2024-08-06", 1_445),
+            ("gpt-4o-mini", 48_169),
+            ("gpt-4o-mini-2024-07-18", 48_169),
+            ("gpt-4.1-mini-2025-04-14", 2_489),
+            ("gpt-4.1-nano", 3_779),
+            ("gpt-5", 1_445),
+            ("gpt-5-mini", 2_489),
+            ("gpt-5-nano-2025-08-07", 3_779),
+            ("o4-mini", 2_642),
+            ("gpt-7-mini", 3_779),
+        ] {
+            assert_eq!(Pictures::of_openai(model).most(), most, "{model}");
+        }
+    }
+
+    #[test]
+    fn tiles_are_counted_after_a_picture_was_made_smaller() {
+        for ((width, height), tiles) in [
+            ((150, 150), 1),
+            ((512, 512), 1),
+            ((513, 512), 2),
+            ((1_024, 1_024), 4),
+            ((2_048, 4_096), 6),
+            ((1_080, 1_920), 6),
+            ((768, 2_048), 8),
+            ((6_000, 300), 4),
+            ((u32::MAX, u32::MAX), 4),
+            ((u32::MAX, 1), 4),
+            ((0, 0), 1),
+        ] {
+            let tokens = Pictures::OPENAI.sized(width, height);
+            assert_eq!(tokens, 85 + 170 * tiles, "{width} x {height}");
+            assert!(tokens <= Pictures::OPENAI.most());
+        }
+        assert_eq!(Pictures::AtMost(2_048).sized(1, 1), 2_048);
+    }
+}
