@@ -305,7 +305,7 @@ fn target(
 async fn read_through(
     app: &App,
     current: &Snapshot,
-    target: &Target,
+    target: &Arc<Target>,
     parts: &Parts,
     body: Body,
 ) -> Result<Response, Fault> {
