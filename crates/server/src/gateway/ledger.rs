@@ -305,8 +305,9 @@ impl Ledger {
             let early = head.outcome != Outcome::Ok;
             head.usage = self.taken.known(early);
             head.usage_estimated = self.taken.is_estimated(early);
-            if let (Some(usage), Some(pricing)) = (head.usage, &self.pricing) {
-                head.bill = Some(bill::of(&usage, &head.tokens, pricing));
+            let at_once = self.taken.at_once(early);
+            if let (Some(usage), Some(at_once), Some(pricing)) = (head.usage, at_once, &self.pricing) {
+                head.bill = Some(bill::of(&usage, &at_once, &head.tokens, pricing));
             }
         }
         self.seal();

@@ -39,6 +39,13 @@ impl Taken {
         sum(self.0.iter().filter_map(|round| round.took(early)))
     }
 
+    /// What is known of the same reply had the model had everything before it: its first prompt, and its last words.
+    pub fn at_once(&self, early: bool) -> Option<Usage> {
+        let mut rounds = self.0.iter().filter_map(|round| round.took(early));
+        let first = rounds.next()?;
+        Some(Usage { output: rounds.last().unwrap_or(first).output, ..first })
+    }
+
     /// Whether any of what is known is estimated.
     pub fn is_estimated(&self, early: bool) -> bool {
         self.0.iter().any(|round| round.took(early) != round.known.usage)
@@ -107,6 +114,14 @@ mod tests {
         assert!(taken(&[begun(1, 31)]).is_estimated(true) && !taken(&[begun(40, 31)]).is_estimated(true));
         assert_eq!(taken(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
         assert_eq!(taken(&[ended, begun(1, 30)]).unknown(true, false), None);
+    }
+
+    #[test]
+    fn a_reply_at_once_has_the_first_prompt_and_the_last_words() {
+        let round = |input, output| Known { usage: Some(usage(input, output)), said: 0, ended: true };
+        assert_eq!(taken(&[round(70, 9)]).at_once(false), Some(usage(70, 9)));
+        assert_eq!(taken(&[round(70, 9), round(90, 8), round(120, 30)]).at_once(false), Some(usage(70, 30)));
+        assert_eq!(taken(&[]).at_once(false), None);
     }
 
     #[test]
