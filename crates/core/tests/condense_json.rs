@@ -223,7 +223,10 @@ fn it_says_how_many_rows_that_stand_out_are_marked_where_not_all_are() {
     let row = |n: usize| {
         let remark = match n % 50 {
             49 => {
-                format!(", \"remark\": \"the parcel was weighed twice and found to be {} grams too light\"", n * 3)
+                format!(
+                    ", \"remark\": \"the parcel was weighed twice and found to be {} grams too light\"",
+                    n * 3
+                )
             }
             _ => String::new(),
         };
