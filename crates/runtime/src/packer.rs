@@ -65,7 +65,7 @@ pub(crate) fn relieved(
 
 #[cfg(test)]
 mod tests {
-    use larder_core::pack::{Budget, Framing, Part};
+    use larder_core::pack::{Budget, Cap, Framing, Part};
 
     use super::*;
 
@@ -133,6 +133,7 @@ mod tests {
     fn a_conversation_whose_decisions_stay_is_left_alone() {
         let mut request = request(9_800, AVAILABLE);
         request.slots[0].form = Form::Messages;
+        request.slots[0].cap = Cap::Tokens(20_000);
         request.slots[0].shrink_to = Some(0.8);
         assert!(is_whole(&made(&request, &Policy::default())));
     }
