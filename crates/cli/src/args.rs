@@ -1,5 +1,6 @@
 //! What can be typed. Knows nothing of what will run.
 
+mod policy;
 mod turns;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_models::price::Usd;
 use larder_store::LOCAL_USER;
 
+pub use self::policy::{PolicyArgs, WireArg};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
@@ -44,6 +46,7 @@ pub struct Global {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
+    #[value(alias = "text")]
     Plain,
     /// One JSON value.
     Json,
@@ -188,6 +191,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Show every setting, its value, where it comes from and what it means
     Config,
+    /// Show what a prompt may take under each model, or what the gateway would do with a request; nothing is sent
+    #[command(after_help = policy::EXAMPLES)]
+    Policy(PolicyArgs),
     /// Check that every pointer, blob and run of the store is whole
     Verify,
     /// Show what a running gateway is doing, in the terminal; with --format json as data
@@ -421,7 +427,7 @@ pub struct SelectArgs {
     #[arg(long, value_name = "A:B")]
     pub bytes: Option<String>,
     /// Lines that match a regular expression
-    #[arg(long, value_name = "RE")]
+    #[arg(long, value_name = "RE", alias = "pattern")]
     pub grep: Option<String>,
     /// The value at a JSONPath or JSON pointer
     #[arg(long, value_name = "JSONPATH")]

@@ -69,7 +69,7 @@ impl Context {
     pub fn project(&self) -> Result<Project, CliError> {
         let counter = Counter::cl100k();
         match project_dir(&self.global).filter(|dir| dir.join("recipes").is_dir()) {
-            Some(dir) => Ok(Project::open(&dir, &counter)?),
+            Some(dir) => Ok(Project::open_with(&dir, &counter, self.config.default_context_budget())?),
             None => Ok(Project::builtin(&counter)),
         }
     }

@@ -219,6 +219,32 @@ fn every_row_keeps_its_name_and_rare_values_stand_out() {
 }
 
 #[test]
+fn it_says_how_many_rows_that_stand_out_are_marked_where_not_all_are() {
+    let row = |n: usize| {
+        let remark = match n % 50 {
+            49 => {
+                format!(
+                    ", \"remark\": \"the parcel was weighed twice and found to be {} grams too light\"",
+                    n * 3
+                )
+            }
+            _ => String::new(),
+        };
+        let payload = format!("{} words {} and more", n * 7_919 % 9_973, n * 104_729 % 9_967).repeat(3);
+        format!("{{\"id\": {n}, \"payload\": \"{payload}\"{remark}}}")
+    };
+    let text = format!("[{}]", (0..1_200).map(row).collect::<Vec<_>>().join(",\n"));
+    let told = " of 24 rows that stand out are marked {}";
+    let some = json(&text, 300).text;
+    let (head, _) = some.split_once(told).expect(&some);
+    let marked: usize = head.rsplit('\n').next().unwrap().parse().unwrap();
+    assert!((1..24).contains(&marked), "{some}");
+    assert_eq!(some.matches("remark=").count(), marked, "{some}");
+    let all = json(&text, 6_000).text;
+    assert!(!all.contains("that stand out"), "nothing is said where all are: {all}");
+}
+
+#[test]
 fn rows_that_answer_the_query_are_shown_in_full() {
     let text = orders(400).replacen("person 11", "Zebedee", 1);
     assert!(text.contains("Zebedee"));

@@ -24,6 +24,7 @@ pub use self::recipes::{COMPRESSION_RECIPES, MissingRecipe};
 use crate::engine::Engine;
 use crate::executor::{CondensingTally, Observer, RunError, RunOutcome};
 use crate::inputs::RunInput;
+use crate::packer;
 
 /// Calls that all condensing of one run may make: 100,000 tokens in chunks of 500 (R0-11.11). A longer text is left to
 /// the deterministic condensers.
@@ -157,7 +158,9 @@ impl Engine {
         let mut packing = Packing::new(request, counter, self.store.key())?;
         loop {
             match packing.step() {
-                Step::Done(pack) => return Ok(Ok(pack)),
+                Step::Done(pack) => {
+                    return packer::relieved(pack, request, counter, self.store.key(), &self.policy).map(Ok);
+                }
                 Step::Refused(receipt) => return Ok(Err(receipt)),
                 Step::Need(wanted) => {
                     let made = wanted.iter().map(|rendition| {

@@ -23,7 +23,10 @@ pub use self::gateway::Gateway;
 use self::known::{Known, known, nearest};
 use self::places::Places;
 use crate::ask::{Limits, Planner};
-use crate::engine::{DEFAULT_SUMMARIZER_TIMEOUT, Policy};
+use crate::engine::{
+    DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, Policy,
+};
+use crate::project::DEFAULT_CONTEXT_BUDGET;
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
@@ -253,7 +256,18 @@ impl Config {
             summarizer_timeout: self
                 .seconds("policy.summarizer_timeout_s")
                 .unwrap_or(DEFAULT_SUMMARIZER_TIMEOUT),
+            compression_threshold: self
+                .number("policy.compression_threshold")
+                .unwrap_or(DEFAULT_COMPRESSION_THRESHOLD),
+            min_compression_savings: self
+                .number("policy.min_compression_savings")
+                .unwrap_or(DEFAULT_COMPRESSION_SAVINGS),
         }
+    }
+
+    /// `token_budget.total` of recipes that name none.
+    pub fn default_context_budget(&self) -> usize {
+        self.number("policy.default_context_budget").unwrap_or(DEFAULT_CONTEXT_BUDGET)
     }
 
     /// How long condensed forms are cached.

@@ -1,8 +1,12 @@
 //! Drives the packing machine to its end. The machine decides; this only supplies what it asks for.
 
-use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, Step};
+use larder_core::pack::{
+    Form, Pack, PackError, PackRequest, Packing, Reason, Receipt, Rendition, Slot, Step,
+};
 use larder_core::pointer::PointerKey;
 use larder_core::tokens::Counter;
+
+use crate::engine::Policy;
 
 /// Packs by rule alone: `request.by_model` is off. `Err` inside is the receipt of a refusal.
 pub(crate) fn pack(
@@ -19,5 +23,118 @@ pub(crate) fn pack(
                 wanted.into_iter().for_each(|rendition| packing.supply(rendition.key, None))
             }
         }
+    }
+}
+
+/// A prompt that stands whole and takes more than the threshold, condensed to it by rule, where that leaves nothing out
+/// and saves enough; any other as it is (C19, C25).
+pub(crate) fn relieved(
+    whole: Box<Pack>,
+    request: &PackRequest,
+    counter: &Counter,
+    key: &PointerKey,
+    policy: &Policy,
+) -> Result<Box<Pack>, PackError> {
+    let available = request.budget.available();
+    let threshold = (available as f64 * policy.compression_threshold) as usize;
+    let enough = |tokens: usize| {
+        let total = whole.receipt.total;
+        total > threshold && total.saturating_sub(tokens) >= policy.min_compression_savings
+    };
+    let stands = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
+    // What was decided for a message must not change with what stands beside the conversation.
+    let decides_once = |slot: &Slot| slot.form == Form::Messages && slot.shrink_to.is_some();
+    let may = policy.compression_enabled && !request.slots.iter().any(decides_once);
+    if !may || !enough(threshold) || !stands(&whole) {
+        return Ok(whole);
+    }
+    let mut smaller = PackRequest { by_model: false, ..request.clone() };
+    smaller.budget.response_reserve += available.saturating_sub(threshold);
+    smaller.slots.iter_mut().for_each(|slot| slot.overflow.drop = false);
+    let Ok(mut made) = pack(&smaller, counter, key)? else { return Ok(whole) };
+    let receipt = &mut made.receipt;
+    if receipt.parts.iter().any(|part| part.rendition == Rendition::Absent) || !enough(receipt.total) {
+        return Ok(whole);
+    }
+    receipt.budget.limits = request.budget;
+    receipt.budget.available = available;
+    let over = receipt.parts.iter_mut().filter(|part| part.reason == Reason::CallOverBudget);
+    over.for_each(|part| part.reason = Reason::OverThreshold);
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_core::pack::{Budget, Cap, Framing, Part};
+
+    use super::*;
+
+    const AVAILABLE: usize = 10_000;
+
+    /// A prompt of about so many tokens in one part.
+    fn request(tokens: usize, available: usize) -> PackRequest {
+        let counter = Counter::cl100k();
+        let lines: String = (0..tokens).map(|n| format!("parcel {n} was weighed and sent on\n")).collect();
+        let text = counter.prefix(&lines, tokens).to_owned();
+        PackRequest {
+            slots: vec![Slot::new("documents")],
+            parts: vec![Part::new("notes", "documents", text)],
+            budget: Budget {
+                total: available,
+                window: usize::MAX,
+                output: 0,
+                response_reserve: 0,
+                emergency_floor: 0,
+            },
+            framing: Framing::default(),
+            query: None,
+            by_model: false,
+        }
+    }
+
+    fn made(request: &PackRequest, policy: &Policy) -> Pack {
+        let (counter, key) = (Counter::cl100k(), PointerKey::new([7; 32]));
+        let whole = pack(request, &counter, &key).unwrap().unwrap();
+        *relieved(whole, request, &counter, &key, policy).unwrap()
+    }
+
+    fn is_whole(pack: &Pack) -> bool {
+        pack.receipt.parts[0].rendition == Rendition::Whole
+    }
+
+    #[test]
+    fn a_prompt_over_the_threshold_is_condensed_to_it_where_that_saves_enough() {
+        let usual = Policy::default();
+        let whole = |tokens, available, policy: &Policy| is_whole(&made(&request(tokens, available), policy));
+        assert!(whole(8_900, AVAILABLE, &usual), "below the threshold");
+        assert!(whole(9_300, AVAILABLE, &usual), "it would save too little");
+        assert!(whole(3_900, 4_000, &usual), "so would all of a small budget");
+        let relieved = made(&request(9_800, AVAILABLE), &usual);
+        assert!(!is_whole(&relieved) && relieved.receipt.total <= 9_000, "{}", relieved.receipt.total);
+        assert_eq!(relieved.receipt.parts[0].reason, Reason::OverThreshold);
+        assert_eq!(relieved.receipt.budget.available, AVAILABLE, "the budget is what it was");
+        assert!(relieved.receipt.parts[0].pointer.is_some());
+        // What does not fit may have all of the budget.
+        let over = made(&request(10_800, AVAILABLE), &usual);
+        assert_eq!(over.receipt.parts[0].reason, Reason::CallOverBudget);
+
+        for policy in [
+            Policy { compression_threshold: 1.0, ..usual },
+            Policy { min_compression_savings: 2_000, ..usual },
+            Policy { compression_enabled: false, ..usual },
+        ] {
+            assert!(whole(9_800, AVAILABLE, &policy), "{policy:?}");
+        }
+        let lower = Policy { compression_threshold: 0.5, min_compression_savings: 0, ..usual };
+        assert!(made(&request(6_000, AVAILABLE), &lower).receipt.total <= 5_000);
+    }
+
+    #[test]
+    fn a_conversation_whose_decisions_stay_is_left_alone() {
+        let mut request = request(9_800, AVAILABLE);
+        request.slots[0].form = Form::Messages;
+        request.slots[0].cap = Cap::Tokens(20_000);
+        request.slots[0].shrink_to = Some(0.8);
+        assert!(is_whole(&made(&request, &Policy::default())));
     }
 }

@@ -13,6 +13,9 @@ use larder_core::tokens::Counter;
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 
+/// `token_budget.total` of a recipe that names none, when the settings do not say (R0-30.1).
+pub const DEFAULT_CONTEXT_BUDGET: usize = 12_000;
+
 /// A project, read and checked.
 #[derive(Debug)]
 pub struct Project {
@@ -58,8 +61,16 @@ impl Project {
     /// # Errors
     /// When the folder itself cannot be read.
     pub fn open(dir: &Path, counter: &Counter) -> Result<Self, ProjectError> {
+        Self::open_with(dir, counter, DEFAULT_CONTEXT_BUDGET)
+    }
+
+    /// The same, with the total of budgets that name none.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(dir: &Path, counter: &Counter, total: usize) -> Result<Self, ProjectError> {
         let folder::Contents { files, problems } = folder::read(dir)?;
-        let mut report = recipe::check(&files, counter);
+        let mut report = recipe::check_with(&files, counter, Some(total));
         for problem in problems {
             report.add(problem);
         }

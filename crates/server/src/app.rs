@@ -222,19 +222,8 @@ impl Desk for App {
 
     fn budgets(&self) -> Vec<ModelBudget> {
         let current = self.current();
-        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
-            let policy = current.routes.policy(spec);
-            ModelBudget {
-                name: name.to_owned(),
-                id: spec.id.clone(),
-                window: number(spec.window),
-                budget: number(policy.prompt_budget(None)),
-                reserve: number(policy.response_reserve(None)),
-                floor: number(policy.emergency_floor()),
-                trace_threshold: number(policy.trace_threshold()),
-                output: spec.max_output.into(),
-            }
+            ModelBudget::of(name, spec, &current.routes.policy(spec))
         };
         let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
         current.routes.models().filter(chats).map(budget).collect()

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use larder::config::Setting;
 use larder::project::Project;
 use larder::turn::Turns;
+use larder_core::policy::ContextBudgetPolicy;
+use larder_models::table::ModelSpec;
 use larder_store::{StoreError, UserDocuments, UserStore};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
@@ -76,6 +78,23 @@ pub struct ModelBudget {
     pub trace_threshold: u64,
     /// The reply, at most.
     pub output: u64,
+}
+
+impl ModelBudget {
+    /// What a policy leaves a model of the table.
+    pub fn of(name: &str, spec: &ModelSpec, policy: &ContextBudgetPolicy) -> Self {
+        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        Self {
+            name: name.to_owned(),
+            id: spec.id.clone(),
+            window: number(spec.window),
+            budget: number(policy.prompt_budget(None)),
+            reserve: number(policy.response_reserve(None)),
+            floor: number(policy.emergency_floor()),
+            trace_threshold: number(policy.trace_threshold()),
+            output: spec.max_output.into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! records are kept.
 
 mod answered;
+mod decision;
 
 use larder_core::pack::Rendition;
 use larder_core::pointer::Pointer;
@@ -12,7 +13,8 @@ use larder_store::{NewExchange, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use answered::AnsweredBy;
+pub use self::answered::AnsweredBy;
+pub use self::decision::{Decision, DecisionStatus, Largest};
 
 /// Names that clients choose are kept to so many bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -188,45 +190,6 @@ impl Outcome {
     /// Whether the prompt left for the upstream.
     pub const fn sent(self) -> bool {
         !matches!(self, Self::Refused | Self::Invalid)
-    }
-}
-
-/// What the policy decided (R3-4.4).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Decision {
-    /// What is to be done.
-    pub status: DecisionStatus,
-    /// Why, in words.
-    pub reason: String,
-    /// Tokens that are missing; 0 when it fits.
-    pub deficit: u64,
-    /// Whether it was only reported and not enforced (R3-5.1).
-    pub dry_run: bool,
-}
-
-/// What is to be done with a request (R3-4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DecisionStatus {
-    /// It fits as it is.
-    Ok,
-    /// It fits once something is condensed or pointed at.
-    NeedsSummary,
-    /// It cannot be made to fit.
-    Reject,
-}
-
-impl DecisionStatus {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Ok, Self::NeedsSummary, Self::Reject];
-
-    /// The word in records, metrics and pages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::NeedsSummary => "needs_summary",
-            Self::Reject => "reject",
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use larder_core::pack::Rendition;
 use larder_store::Timestamp;
 
-use crate::exchange::{Compaction, Exchange, Head, Outcome};
+use crate::exchange::{Compaction, Decision, Exchange, Head, Outcome};
 use crate::live::{self, Live};
 use crate::metrics::{self, Metrics};
 use crate::otel::Otel;
@@ -75,9 +75,18 @@ fn log_decision(head: &Head) {
         prompt_tokens = head.tokens.after,
         prompt_budget = head.tokens.budget,
         response_reserve = head.tokens.reserve,
+        emergency_floor = decision.emergency_floor,
+        largest = largest(decision),
         dry_run = decision.dry_run,
         "context_budget_decision"
     );
+}
+
+/// The largest parts with their tokens, the largest first; nothing of a request that fits.
+fn largest(decision: &Decision) -> String {
+    let parts: Vec<String> =
+        decision.largest.iter().map(|largest| format!("{} {}", largest.part, largest.tokens)).collect();
+    parts.join(", ")
 }
 
 /// What became of a request that failed, whoever failed it. Names that clients chose stay out.
@@ -124,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::desk::fake;
-    use crate::exchange::Outcome;
+    use crate::exchange::{Largest, Outcome};
 
     #[test]
     fn decisions_and_summaries_are_logged_without_a_word_of_the_clients() {
@@ -143,6 +152,9 @@ mod tests {
         telemetry.record(&exchange);
         // Nothing is condensed that is not sent, or where the policy runs dry; and vectors need no decision.
         exchange.head.outcome = Outcome::Refused;
+        let large = |part: &str, tokens| Largest { part: part.to_owned(), tokens };
+        exchange.head.decision.as_mut().unwrap().largest =
+            vec![large("message 4 (tool)", 9_000), large("system prompt", 200)];
         telemetry.record(&exchange);
         exchange.head.outcome = Outcome::Ok;
         exchange.head.decision.as_mut().unwrap().dry_run = true;
@@ -164,9 +176,12 @@ mod tests {
             ("prompt_tokens", "1440"),
             ("prompt_budget", "2000"),
             ("response_reserve", "200"),
+            ("emergency_floor", "100"),
+            ("largest", ""),
         ] {
             assert_eq!(decision[field], value, "{field}");
         }
+        assert_eq!(decided[1]["largest"], "message 4 (tool) 9000, system prompt 200");
         let condensed = events.named("smart_summarization");
         let [summary] = condensed.as_slice() else { panic!("one summary: {condensed:?}") };
         for (field, value) in [

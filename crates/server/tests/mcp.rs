@@ -127,7 +127,7 @@ async fn what_a_caller_can_mend_is_a_result_that_says_how() {
         ("rehydrate", json!({"id": pointer, "lines": "1-2"}), "first:last"),
         ("rehydrate", json!({"id": pointer, "lines": "999:2000"}), "ask for lines within 1:1000"),
         ("rehydrate", json!({"id": pointer, "pattern": "("}), "pattern: "),
-        ("rehydrate", json!({"id": pointer, "path": "$.a"}), "use lines, bytes or grep instead"),
+        ("rehydrate", json!({"id": pointer, "path": "$.a"}), "use lines, bytes or pattern instead"),
         ("rehydrate", json!({}), "missing field `id`"),
         ("rehydrate", json!({"id": pointer, "line": "1:2"}), "unknown field `line`"),
         ("search", json!({}), "either `pattern` or `query`"),

@@ -137,6 +137,24 @@ impl UserStore {
         })
     }
 
+    /// What [`session_calibration`](Self::session_calibration) would give now; asking keeps nothing for the session.
+    pub fn calibration_of(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
+        user::check_name("session id", session)?;
+        self.index().read(|tx| {
+            if let Some(kept) = self.kept_calibration(tx, session, model)? {
+                return Ok(kept);
+            }
+            let none = || Calibration {
+                model: model.to_owned(),
+                version: 0,
+                factor_ppm: ONE_PPM,
+                samples: 0,
+                created: Timestamp::from_millis(0),
+            };
+            Ok(self.newest_calibration(tx, model)?.unwrap_or_else(none))
+        })
+    }
+
     fn kept_calibration(
         &self,
         tx: &Transaction<'_>,

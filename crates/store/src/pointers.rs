@@ -43,7 +43,7 @@ pub struct StoredPointer {
 fn instructions(id: &PointerId) -> String {
     format!(
         "To read the original, call larder_rehydrate with id {id}, or run `larder rehydrate {id}`; \
-         lines, bytes, grep or path narrow it to a part."
+         lines, bytes, pattern or path narrow it to a part."
     )
 }
 

@@ -53,7 +53,9 @@ fn content_comes_back_byte_for_byte(open: Factory) {
         assert_eq!(open(&home).resolve(&stored.pointer_id).unwrap(), content);
         assert_eq!(open(&home).blob(stored.content).unwrap(), content);
         assert_eq!(open(&home).pointer(&stored.pointer_id).unwrap(), stored);
-        assert!(stored.rehydrate_instructions.contains(stored.pointer_id.id.as_str()));
+        let told = &stored.rehydrate_instructions;
+        assert!(told.contains(stored.pointer_id.id.as_str()) && told.contains("larder_rehydrate"), "{told}");
+        assert!(told.contains("lines, bytes, pattern or path"), "as the tool calls them: {told}");
     }
     let items: Vec<_> =
         contents.iter().map(|content| NewPointer { content, kind: "k", display_text: "again" }).collect();

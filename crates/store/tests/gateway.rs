@@ -511,6 +511,10 @@ fn factors_are_learned_and_kept_by_sessions(open: Factory) {
         "a session keeps what it began with"
     );
     assert_eq!(open(&home).session_calibration("early", "m").unwrap(), early);
+    let asked = |session: &str| open(&home).calibration_of(session, "m").unwrap();
+    assert_eq!((asked("s"), asked("early")), (first, early));
+    assert_eq!(asked("new"), *moved.last().unwrap());
+    assert_eq!(open(&home).calibration_of("new", "other").unwrap().version, 0);
     assert_eq!(open(&home).session_calibration("new", "m").unwrap(), *moved.last().unwrap());
     assert_eq!(open(&home).session_calibration("s", "other").unwrap().version, 0);
     let versions: Vec<_> = open(&home).calibrations().unwrap().into_iter().map(|one| one.version).collect();

@@ -20,7 +20,11 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         global.project = dir;
     }
     let project = match &global.project {
-        Some(dir) => Project::open(dir, &Counter::cl100k())?,
+        Some(dir) => {
+            // What is wrong with the settings is told with the rest.
+            let config = Config::load(Some(dir), None, &|_| None).unwrap_or_else(|_| Config::builtin());
+            Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?
+        }
         None => Context { config: Config::builtin(), global: global.clone() }.project()?,
     };
     // Without a project of one's own, the recipes that ship are checked, and what they might do better is not news.

@@ -14,6 +14,7 @@ mod interventions;
 mod keys;
 mod mcp;
 mod models;
+mod policy;
 mod rehydrate;
 mod reindex;
 mod run;
@@ -64,6 +65,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Models { command } => models::run(&Context::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&Context::new(global)?)?,
+        Command::Policy(args) => return policy::run(&Context::new(global)?, &args),
         Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
         Command::Verify => return verify::run(&Context::new(global)?),
     }

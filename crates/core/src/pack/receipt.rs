@@ -117,6 +117,8 @@ pub enum Reason {
     SlotOverCap,
     /// The whole call is over its budget.
     CallOverBudget,
+    /// The call fits, and takes more than it should.
+    OverThreshold,
     /// Its pins do not fit into a smaller rendition.
     PinsTooLarge,
     /// The call or result it belongs with could not stay.
@@ -135,6 +137,7 @@ impl Reason {
             Self::OverEntryCap => "over entry cap",
             Self::SlotOverCap => "slot over cap",
             Self::CallOverBudget => "call over budget",
+            Self::OverThreshold => "call over threshold",
             Self::PinsTooLarge => "pins too large",
             Self::GroupDropped => "group dropped",
             Self::StandsAbove => "stands above",

@@ -114,7 +114,7 @@ impl ContextBudgetPolicy {
     /// Tokens of a prompt above which older tool results are compacted when that pays. It does not depend on what a
     /// request allows its answer: the same history must be decided the same way.
     pub fn trace_threshold(&self) -> usize {
-        let usual = self.prompt_budget(None) / 100 * THRESHOLD;
+        let usual = self.prompt_budget(None).saturating_mul(THRESHOLD) / 100;
         self.settings.trace_threshold_tokens.unwrap_or(usual)
     }
 

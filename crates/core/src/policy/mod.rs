@@ -6,6 +6,8 @@
 //! wire format, no store and no clock.
 
 mod budget;
+#[cfg(test)]
+mod budget_tests;
 mod conversation;
 mod decide;
 mod settings;

@@ -50,13 +50,18 @@ impl CheckReport {
 /// Checks every recipe and prompt of a project (R0-18.3, C64). `counter` measures whether prompts fit their
 /// allotments.
 pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
+    check_with(files, counter, None)
+}
+
+/// The same where a recipe may leave out `token_budget.total`, which is then `total` (C17).
+pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>) -> CheckReport {
     let mut diagnostics = Vec::new();
     let texts = read_texts(files, &mut diagnostics);
     let mut sinks: BTreeMap<&str, Sink<'_>> =
         texts.iter().map(|(path, text)| (*path, Sink::new(path, text))).collect();
     let prompts = prompts::check(files, &texts, &mut sinks);
     let mut recipes = Catalog::default();
-    let mut parsed = parse_recipes(files, &mut sinks, &mut recipes);
+    let mut parsed = parse_recipes(files, total, &mut sinks, &mut recipes);
     check_names(&parsed, &mut sinks);
     check_modes(&parsed, &mut sinks);
     parsed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -155,6 +160,7 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
 
 fn parse_recipes(
     files: &ProjectFiles,
+    total: Option<usize>,
     sinks: &mut BTreeMap<&str, Sink<'_>>,
     recipes: &mut Catalog,
 ) -> Vec<RecipeFile> {
@@ -176,7 +182,8 @@ fn parse_recipes(
             }
             continue;
         };
-        let file = sinks.get_mut(path.as_str()).and_then(|sink| file::parse(path, category, stem, sink));
+        let file =
+            sinks.get_mut(path.as_str()).and_then(|sink| file::parse(path, (category, stem), total, sink));
         match file {
             Some(file) => {
                 if let Some(sink) = sinks.get_mut(path.as_str()) {

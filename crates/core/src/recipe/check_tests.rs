@@ -105,6 +105,21 @@ fn prompts_render_with_variables_and_includes() {
 }
 
 #[test]
+fn a_total_may_be_left_out_where_there_is_one_for_all() {
+    let files = project(&with_variant_slot().replace("{total: 5750, ", "{"), PROMPT);
+    let total = |report: &CheckReport| report.recipes.find("planner_chat").map(|recipe| recipe.budget.total);
+    let report = check(&files, &Counter::o200k());
+    assert!(report.has_errors() && total(&report).is_err());
+    assert_eq!(total(&check_with(&files, &Counter::o200k(), Some(12_000))).unwrap(), 12_000);
+    // It is held to the same sums.
+    assert!(check_with(&files, &Counter::o200k(), Some(5_000)).has_errors());
+    assert_eq!(
+        total(&check_with(&project(&with_variant_slot(), PROMPT), &Counter::o200k(), Some(9))).unwrap(),
+        5_750
+    );
+}
+
+#[test]
 fn the_version_changes_with_every_byte_that_reaches_the_model() {
     let version = |prompt: &str, style: &str| {
         let mut files = project(&with_variant_slot(), prompt);

@@ -110,8 +110,13 @@ impl RecipeFile {
 }
 
 /// Reads the recipe at `recipes/{category}/{stem}.yaml`, reporting everything that is wrong in it; `None` when it
-/// is not a mapping at all.
-pub(super) fn parse(path: &str, category: &str, stem: &str, sink: &mut Sink<'_>) -> Option<RecipeFile> {
+/// is not a mapping at all. `total` is that of a budget that names none, where that is legal.
+pub(super) fn parse(
+    path: &str,
+    (category, stem): (&str, &str),
+    total: Option<usize>,
+    sink: &mut Sink<'_>,
+) -> Option<RecipeFile> {
     let root = yaml::parse(sink)?;
     if !fields::check_keys(&root, "", &KEYS, sink) {
         return None;
@@ -135,7 +140,7 @@ pub(super) fn parse(path: &str, category: &str, stem: &str, sink: &mut Sink<'_>)
         risk: reading.choice("risk_level", &RISKS, sink).unwrap_or_default(),
         layer: reading.choice("model_layer", &Layer::ALL, sink),
         mode: mode(&root, sink),
-        budget: root.get("token_budget").and_then(|node| budget(node, sink)),
+        budget: root.get("token_budget").and_then(|node| budget(node, total, sink)),
         prompts: prompts(&root, &start, sink),
         input_docs: inputs::docs(root.get("input_docs"), &variants, sink),
         input_sections: inputs::sections(root.get("input_sections"), sink),
@@ -178,7 +183,7 @@ fn mode(root: &Node<'_>, sink: &mut Sink<'_>) -> Option<Spanned<Mode>> {
     Some(Spanned { value, span: node.span.clone() })
 }
 
-fn budget(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Budget> {
+fn budget(node: &Node<'_>, usual: Option<usize>, sink: &mut Sink<'_>) -> Option<Budget> {
     const PARTS: [&str; 5] = ["total", "prompt", "input", "output", "response_reserve"];
     if !fields::check_keys(node, "token_budget", &PARTS, sink) {
         return None;
@@ -190,6 +195,7 @@ fn budget(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Budget> {
                 fields::whole(node, &what, least..=MAX_TOKENS, sink).and_then(|n| usize::try_from(n).ok())
             }
             None if key == "response_reserve" => Some(0),
+            None if key == "total" && usual.is_some() => usual,
             None => {
                 missing(&what, &node.span, sink);
                 None

@@ -21,7 +21,7 @@ mod template;
 mod yaml;
 
 pub use catalog::{Catalog, RecipeError};
-pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check};
+pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
 pub use code::Code;
 pub use diagnostic::{Diagnostic, End, Severity, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};

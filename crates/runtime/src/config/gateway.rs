@@ -88,7 +88,8 @@ impl Config {
         let number = |key: &str| self.number(key).unwrap_or_default();
         let share = |key: &str| self.number(key).unwrap_or_default();
         policy::Settings {
-            enabled: self.is_on("policy.enabled"),
+            // Either switch turns condensing off (C50).
+            enabled: self.is_on("policy.enabled") && self.is_on("policy.compression_enabled"),
             dry_run: self.is_on("policy.dry_run"),
             prompt_budget_override: self.number("policy.prompt_budget_override"),
             response_reserve: number("policy.response_reserve"),
@@ -190,5 +191,19 @@ mod tests {
             words.starts_with("$LARDER_ENTRY_CAP is \"10\", which policy.entry_cap cannot be"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn either_switch_turns_condensing_off_and_no_floor_is_a_floor() {
+        let policy = |text: &str| resolve(text, &|_| None).unwrap().context_policy();
+        assert!(policy("").enabled);
+        assert!(!policy("[policy]\nenabled = false\n").enabled);
+        assert!(!policy("[policy]\ncompression_enabled = false\n").enabled);
+        let off = |name: &str| (name == "COMPRESSION_ENABLED").then(|| "false".to_owned());
+        assert!(!resolve("", &off).unwrap().context_policy().enabled);
+
+        assert_eq!(policy("").emergency_floor, None, "a share of each window");
+        assert_eq!(policy("[policy]\nemergency_floor = 0\n").emergency_floor, Some(0));
+        assert!(resolve("[policy]\nemergency_floor = -1\n", &|_| None).is_err());
     }
 }

@@ -1,9 +1,8 @@
 //! The one settings schema (C86): every key with its environment names, help, default and what it may be. Knows no file.
 
+mod policy;
 mod tools;
 mod turns;
-
-use larder_core::policy::Offer;
 
 use crate::ask::Planner;
 
@@ -68,6 +67,10 @@ fn optional(text: &str) -> bool {
     text.is_empty() || positive(text)
 }
 
+fn optional_whole(text: &str) -> bool {
+    text.is_empty() || whole(text)
+}
+
 fn share(text: &str) -> bool {
     text.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number))
 }
@@ -102,147 +105,10 @@ pub(super) fn list(text: &str) -> Option<Vec<String>> {
 
 /// Every setting outside `[models]` whose name is fixed.
 pub(super) fn known() -> impl Iterator<Item = &'static Known> + Clone {
-    KNOWN.iter().chain(tools::TOOLS).chain(turns::TURNS)
+    policy::POLICY.iter().chain(KNOWN).chain(tools::TOOLS).chain(turns::TURNS)
 }
 
 const KNOWN: &[Known] = &[
-    Known::new(
-        "policy.compression_enabled",
-        &["LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED"],
-        "true",
-        boolean,
-        // R0-30.4, C50
-        "condense what does not fit; when false, prompts that do not fit are refused",
-    ),
-    Known::new(
-        "policy.use_llm_summarizer",
-        &["LARDER_USE_LLM_SUMMARIZER"],
-        "false",
-        boolean,
-        // R3-4.20
-        "let the model of layer NERVES write condensed renditions in recipes",
-    ),
-    Known::new(
-        "policy.summarizer_timeout_s",
-        &["LARDER_SUMMARIZER_TIMEOUT"],
-        "120",
-        whole,
-        "seconds that a model may condense for one run; what is not done then is condensed by rule",
-    ),
-    Known::new(
-        "policy.compression_cache_ttl_s",
-        &["LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL"],
-        "300",
-        whole,
-        // R0-30.5
-        "seconds that condensed forms are cached",
-    ),
-    Known::new(
-        "policy.enabled",
-        &["LARDER_CONTEXT_POLICY_ENABLED"],
-        "true",
-        boolean,
-        // R3-4.7, C50
-        "let the gateway make conversations fit; when false it still counts, and refuses what cannot fit",
-    )
-    .also(&["ai.context_policy.enabled", "context_policy.enabled"]),
-    Known::new(
-        "policy.dry_run",
-        &["LARDER_CONTEXT_POLICY_DRY_RUN"],
-        "false",
-        boolean,
-        // R3-5.1
-        "decide and report, and send requests as they came",
-    )
-    .also(&["ai.context_policy.dry_run", "context_policy.dry_run"]),
-    Known::new(
-        "policy.prompt_budget_override",
-        &["LARDER_PROMPT_BUDGET_OVERRIDE"],
-        "",
-        optional,
-        // R3-4.8
-        "tokens that a prompt through the gateway may have, where that is less than its model's window leaves",
-    )
-    .also(&["ai.context_policy.prompt_budget_override", "context_policy.prompt_budget_override"]),
-    Known::new(
-        "policy.response_reserve",
-        &["LARDER_RESPONSE_RESERVE", "RESPONSE_TOKEN_RESERVE"],
-        "2000",
-        whole,
-        // R3-4.9, R0-30.2
-        "tokens kept free for the reply where a request does not say how many it may have",
-    )
-    .also(&["ai.context_policy.response_reserve", "context_policy.response_reserve"]),
-    Known::new(
-        "policy.emergency_floor",
-        &["LARDER_EMERGENCY_FLOOR"],
-        "",
-        optional,
-        // R3-4.1
-        "tokens that a prompt must leave free in any case; unset: a twentieth of the window",
-    )
-    .also(&["ai.context_policy.emergency_floor", "context_policy.emergency_floor"]),
-    Known::new(
-        "policy.trace_threshold_tokens",
-        &["LARDER_TRACE_THRESHOLD_TOKENS"],
-        "",
-        optional,
-        // R3-4.32
-        "tokens of a conversation from which its oldest tool results are compacted; unset: four fifths of the budget",
-    )
-    .also(&["ai.context_policy.trace_threshold_tokens", "context_policy.trace_threshold_tokens"]),
-    Known::new(
-        "policy.low_watermark",
-        &["LARDER_LOW_WATERMARK"],
-        "0.5",
-        share,
-        "the share of that threshold which a compaction comes down to",
-    ),
-    Known::new(
-        "policy.entry_cap",
-        &["LARDER_ENTRY_CAP"],
-        "144",
-        positive,
-        "tokens that a tool result may have when it enters; more is condensed, with a pointer to all of it",
-    ),
-    Known::new(
-        "policy.protect_last",
-        &["LARDER_PROTECT_LAST"],
-        "4",
-        whole,
-        "newest messages that a compaction leaves as they are",
-    ),
-    Known::new(
-        "policy.offer_tool",
-        &["LARDER_OFFER_TOOL"],
-        "when_needed",
-        |text| Offer::named(text).is_some(),
-        "when the model is offered the tool that reads originals back: when_needed (only where pointers stand) or \
-         with_tools (in every request that has tools, which keeps the provider's cached prefix in place)",
-    ),
-    Known::new(
-        "policy.cache_price",
-        &["LARDER_CACHE_PRICE"],
-        "0.1",
-        share,
-        "what a cached token of a prompt costs beside one that is not, for models whose prices are not known",
-    ),
-    Known::new(
-        "policy.expected_turns",
-        &["LARDER_EXPECTED_TURNS"],
-        "",
-        optional,
-        "calls of the model that a conversation is expected to have yet; unset: as many as it had",
-    ),
-    Known::new(
-        "policy.opt_out_tools",
-        &["LARDER_OPT_OUT_TOOLS"],
-        "document_edit,document_apply_patch,search_replace,validat*",
-        names,
-        // R3-4.28, R3-5.10
-        "tools whose results are never condensed",
-    )
-    .also(&["ai.context_policy.opt_out_tools", "context_policy.opt_out_tools"]),
     Known::new(
         "ask.planner",
         &["LARDER_ASK_PLANNER"],

@@ -51,7 +51,13 @@ impl Engine {
         let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
-        let packed = packer::pack(&prepared.request, &counter, self.store.key())?;
+        let packed = match packer::pack(&prepared.request, &counter, self.store.key())? {
+            Ok(pack) => {
+                let key = self.store.key();
+                Ok(packer::relieved(pack, &prepared.request, &counter, key, &self.policy)?)
+            }
+            refused => refused,
+        };
         let receipt =
             self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt));
         Ok((receipt, packed.ok()))

@@ -23,6 +23,7 @@ pub struct Part {
     /// Bytes `start:end`, from 0, the end excluded.
     pub bytes: Option<String>,
     /// Lines in which this regular expression matches.
+    #[serde(alias = "pattern")]
     pub grep: Option<String>,
     /// The value at this JSONPath or JSON pointer.
     pub path: Option<String>,

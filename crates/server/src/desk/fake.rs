@@ -248,6 +248,8 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
             status: DecisionStatus::NeedsSummary,
             reason: "a tool result is over its cap".to_owned(),
             deficit: 0,
+            emergency_floor: 100,
+            largest: Vec::new(),
             dry_run: false,
         }),
         round_trips: None,

@@ -5,7 +5,9 @@ use larder_core::message::Role;
 use larder_core::pack::Rendition;
 use larder_core::policy::{Conversation, Decided, Item, Replaced, Stands, Status, Verdict, Window};
 
-use crate::exchange::{Compaction, Decision, DecisionStatus, Exchange, Tokens, WindowPart, cut_name};
+use crate::exchange::{
+    Compaction, Decision, DecisionStatus, Exchange, Largest, Tokens, WindowPart, cut_name,
+};
 use crate::wire::Request;
 
 /// Parts that are told one by one; in longer windows, neighbours that stand whole are told as one.
@@ -56,6 +58,12 @@ pub fn describe(
         },
         reason: decision.reason.clone(),
         deficit: number(decision.deficit),
+        emergency_floor: number(decision.emergency_floor),
+        largest: decision
+            .largest
+            .iter()
+            .map(|(part, tokens)| Largest { part: part.clone(), tokens: number(*tokens) })
+            .collect(),
         dry_run: decision.dry_run,
     });
     exchange.window.clear();

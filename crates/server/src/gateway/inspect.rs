@@ -1,20 +1,26 @@
 //! What would become of a request: decided as if it had come in, but neither sent, stored nor recorded.
 
+use axum::http::HeaderMap;
 use bytes::Bytes;
+use larder::config::{Config, Gateway};
+use larder::engine::Engine;
 use larder_core::pointer::PointerKey;
 use larder_core::policy::{ContextBudgetPolicy, Memo};
-use larder_core::tokens::Counter;
-use larder_store::{Timestamp, UserStore};
+use larder_core::tokens::{Counter, Label};
+use larder_store::{Store, Timestamp, UserStore};
 
 use crate::app::App;
+use crate::desk::ModelBudget;
 use crate::exchange::{Exchange, Outcome, Wire};
 use crate::gateway::cache::Cache;
 use crate::gateway::describe::Forms;
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger;
-use crate::gateway::shelf::Counts;
+use crate::gateway::route::{Route, Routes};
+use crate::gateway::shelf::{Counts, Shelf};
 use crate::gateway::window::Bench;
-use crate::wire::{self, Format};
+use crate::sessions;
+use crate::wire::{self, Format, Request};
 
 /// Counts that [`leaving`] keeps for the one request it is given.
 const COUNTS: usize = 1 << 10;
@@ -79,43 +85,111 @@ pub fn leaving(
 /// # Errors
 /// Why it cannot be understood, in words.
 pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
-    let format = match wire {
-        Wire::Chat => Format::Chat,
-        Wire::Responses => Format::Responses,
-        Wire::Messages | Wire::CountTokens => Format::Messages,
-        Wire::Embeddings => return Err("a request for vectors has no window to decide over".to_owned()),
-        Wire::Passed => return Err("a request that passes as it is has no window to decide over".to_owned()),
-    };
     let current = app.current();
-    let request =
-        wire::read_up_to(format, body, current.gateway.max_messages).map_err(|error| error.to_string())?;
-    let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
-    let route = current.routes.find(wire, &model, current.shared()).map_err(|fault| fault.message)?;
-    let id = app.store.new_run_id().map_err(|error| error.to_string())?;
-    let mut exchange = ledger::blank(id.as_str(), app.store.now(), store.user(), wire);
-    exchange.head.model = crate::exchange::cut_name(&model);
-    exchange.head.stream = request.stream;
-    exchange.head.answered_by = Some(route.model.clone());
-    let bench = Bench {
-        memo: &app.shelf.memo,
-        counts: app.shelf.counts(&route.counter),
-        policy: &route.policy,
-        counter: &route.counter,
-        key: store.key(),
-        last: &Forms::default(),
-        rehydrates: current.gateway.rehydrate_rounds > 0,
-        body: &Bytes::new(),
-        counts_only: false,
-        transcribes: false,
-        is_stored: &|_| true,
-    };
-    match bench.prepare(&request, None, &mut exchange) {
-        Ok(_) => exchange.head.outcome = Outcome::Ok,
-        Err(fault) => {
-            exchange.head.outcome = fault.outcome;
-            exchange.head.status = fault.status.as_u16();
-            exchange.head.error = Some(fault.class.to_owned());
+    let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
+    let rules = Rules { routes, gateway, engine, shelf: &app.shelf };
+    rules.decide(&app.store, store, Asked { wire, model: None, body })
+}
+
+/// The same without a gateway, by its settings. `model` takes the place of the one that the body names.
+///
+/// # Errors
+/// As [`inspect`], and where the settings cannot be served.
+pub fn inspect_by(
+    config: &Config,
+    engine: &Engine,
+    store: &Store,
+    asked: Asked<'_>,
+) -> Result<Exchange, String> {
+    let gateway = config.gateway();
+    let routes = Routes::new(config, &gateway, engine)?;
+    let rules = Rules { routes: &routes, gateway: &gateway, engine, shelf: &Shelf::default() };
+    rules.decide(store, &engine.store, asked)
+}
+
+/// What each model of the table that answers may take, whether or not its server can be reached.
+///
+/// # Errors
+/// Where the settings cannot be served.
+pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, String> {
+    let routes = Routes::new(config, &config.gateway(), engine)?;
+    let models = engine.models.table().models().filter(|(_, spec)| spec.max_output > 0);
+    Ok(models.map(|(name, spec)| ModelBudget::of(name, spec, &routes.policy(spec))).collect())
+}
+
+/// The body of a request to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What it speaks.
+    pub wire: Wire,
+    /// The model, instead of the one that it names.
+    pub model: Option<&'a str>,
+    /// It.
+    pub body: &'a str,
+}
+
+/// By what a request is decided.
+struct Rules<'a> {
+    routes: &'a Routes,
+    gateway: &'a Gateway,
+    engine: &'a Engine,
+    shelf: &'a Shelf,
+}
+
+impl Rules<'_> {
+    fn decide(&self, all: &Store, store: &UserStore, asked: Asked<'_>) -> Result<Exchange, String> {
+        let Asked { wire, model, body } = asked;
+        let format = match wire {
+            Wire::Chat => Format::Chat,
+            Wire::Responses => Format::Responses,
+            Wire::Messages | Wire::CountTokens => Format::Messages,
+            Wire::Embeddings => return Err("a request for vectors has no window to decide over".to_owned()),
+            Wire::Passed => {
+                return Err("a request that passes as it is has no window to decide over".to_owned());
+            }
+        };
+        let request =
+            wire::read_up_to(format, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
+        let named = || request.model.as_ref().map(wire::Text::text).unwrap_or_default().into_owned();
+        let model = model.map_or_else(named, str::to_owned);
+        let route = self.routes.find(wire, &model, self.engine).map_err(|fault| fault.message)?;
+        let id = all.new_run_id().map_err(|error| error.to_string())?;
+        let mut exchange = ledger::blank(id.as_str(), all.now(), store.user(), wire);
+        exchange.head.model = crate::exchange::cut_name(&model);
+        exchange.head.stream = request.stream;
+        exchange.head.answered_by = Some(route.model.clone());
+        let counter = counter(store, &route, &request)?;
+        let bench = Bench {
+            memo: &self.shelf.memo,
+            counts: self.shelf.counts(&counter),
+            policy: &route.policy,
+            counter: &counter,
+            key: store.key(),
+            last: &Forms::default(),
+            rehydrates: self.gateway.rehydrate_rounds > 0,
+            body: &Bytes::new(),
+            counts_only: false,
+            transcribes: false,
+            is_stored: &|_| true,
+        };
+        match bench.prepare(&request, None, &mut exchange) {
+            Ok(_) => exchange.head.outcome = Outcome::Ok,
+            Err(fault) => {
+                exchange.head.outcome = fault.outcome;
+                exchange.head.status = fault.status.as_u16();
+                exchange.head.error = Some(fault.class.to_owned());
+            }
         }
+        Ok(ledger::sealed(exchange))
     }
-    Ok(ledger::sealed(exchange))
+}
+
+/// The model's counter, corrected as it would be if the request came in; its conversation keeps nothing by it.
+fn counter(store: &UserStore, route: &Route, request: &Request<'_>) -> Result<Counter, String> {
+    if route.counter.label() != Label::Estimated {
+        return Ok(route.counter.clone());
+    }
+    let session = sessions::of(request, &HeaderMap::new()).map_err(|fault| fault.message)?;
+    let known = store.calibration_of(&session, &route.model.id).map_err(|error| error.to_string())?;
+    Ok(route.counter.corrected(known.factor_ppm))
 }

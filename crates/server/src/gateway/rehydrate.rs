@@ -40,6 +40,7 @@ struct Wanted {
     id: String,
     lines: Option<String>,
     bytes: Option<String>,
+    #[serde(alias = "grep")]
     pattern: Option<String>,
     path: Option<String>,
 }

@@ -138,16 +138,19 @@ async fn a_dry_run_refuses_nothing_either() {
 
 #[tokio::test]
 async fn switched_off_it_still_counts_and_refuses() {
-    let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\nenabled = false\n").await;
-    let response = gateway.chat(&after_tool(&long_log())).await;
-    assert_eq!(response.status(), 200);
-    assert_eq!(result(&gateway.last_sent(), 3), long_log());
-    let response = gateway.chat(&after_tool(&long_log().repeat(4))).await;
-    assert_eq!(response.status(), 400);
-    let error: Value = response.json().await.unwrap();
-    let words = error["error"]["message"].as_str().unwrap();
-    assert!(words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"), "{words}");
-    assert_eq!(gateway.seen().len(), 1);
+    for switch in ["enabled", "compression_enabled"] {
+        let settings = format!("[policy]\n{switch} = false\n");
+        let gateway = Gateway::with(StubServer::start([said("ok")]).await, &settings).await;
+        let response = gateway.chat(&after_tool(&long_log())).await;
+        assert_eq!(response.status(), 200, "{switch}");
+        assert_eq!(result(&gateway.last_sent(), 3), long_log(), "{switch}");
+        let response = gateway.chat(&after_tool(&long_log().repeat(4))).await;
+        assert_eq!(response.status(), 400, "{switch}");
+        let error: Value = response.json().await.unwrap();
+        let words = error["error"]["message"].as_str().unwrap();
+        assert!(words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"), "{words}");
+        assert_eq!(gateway.seen().len(), 1, "{switch}");
+    }
 }
 
 #[tokio::test]
@@ -238,6 +241,44 @@ async fn teaches(content: Value) -> bool {
     let store = gateway.store();
     gateway.stop().await;
     !store.calibrations().unwrap().is_empty()
+}
+
+#[tokio::test]
+async fn the_inspector_counts_as_the_gateway_does() {
+    let reported = Arc::new(AtomicU64::new(0));
+    let reports = Arc::clone(&reported);
+    let provider = StubServer::responding(move |_| {
+        let mut reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+        reply["usage"]["input_tokens"] = json!(reports.load(Ordering::SeqCst));
+        Answer::json(200, &reply)
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let asking = |words: &str| {
+        let message = json!({"role": "user", "content": words.repeat(50)});
+        json!({"model": "claude", "max_tokens": 10, "messages": [message]})
+    };
+    let sent = async |body: &Value| {
+        let response = gateway.messages(body).await;
+        response.headers()["x-larder-tokens-after"].to_str().unwrap().parse::<u64>().unwrap()
+    };
+    let inspected = async |body: &Value| {
+        let response = gateway.post("/api/v1/policy/inspect?wire=messages", body.to_string()).send().await;
+        let exchange: Value = response.unwrap().json().await.unwrap();
+        exchange["tokens"]["after"].as_u64().unwrap()
+    };
+    let (early, late) =
+        (asking("Which request failed, and why? "), asking("Which request passed, and how? "));
+    assert_eq!(inspected(&early).await, sent(&early).await);
+    while gateway.store().calibrations().unwrap().is_empty() {
+        let counted = sent(&early).await;
+        reported.store(counted / 2, Ordering::SeqCst);
+    }
+    assert_eq!(inspected(&early).await, sent(&early).await, "it keeps the factor that it began with");
+    let corrected = inspected(&late).await;
+    assert_eq!(corrected, sent(&late).await, "a new one begins with the newest");
+    assert!(corrected * 4 < inspected(&early).await * 3, "{corrected}");
+    gateway.stop().await;
 }
 
 #[tokio::test]

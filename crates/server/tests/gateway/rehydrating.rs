@@ -58,6 +58,15 @@ async fn the_model_gets_what_it_asks_back_and_the_client_sees_one_reply() {
 }
 
 #[tokio::test]
+async fn a_pattern_may_be_called_grep() {
+    let gateway = Gateway::with(asking(json!({"grep": "ERROR"})).await, "").await;
+    let reply: Value = gateway.chat(&after_tool(&long_log())).await.json().await.unwrap();
+    let error = "2026-11-22 10:05:21 ERROR request 321 took 16 ms\n";
+    assert_eq!(reply["choices"][0]["message"]["content"], format!("it said: {error}"));
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_hides_the_round_trip_as_well() {
     let provider = StubServer::responding(|seen| {
         let messages = seen.json()["messages"].as_array().unwrap().clone();

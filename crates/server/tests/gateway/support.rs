@@ -188,7 +188,8 @@ fn load(folder: &Path, store: &Store) -> Result<Loaded, String> {
     let config = Config::load(Some(folder), None, &none).map_err(|error| error.to_string())?;
     let counter = Counter::cl100k();
     let project = match folder.join("recipes").is_dir() {
-        true => Project::open(folder, &counter).map_err(|error| error.to_string())?,
+        true => Project::open_with(folder, &counter, config.default_context_budget())
+            .map_err(|error| error.to_string())?,
         false => Project::builtin(&counter),
     };
     let errors: Vec<_> =

@@ -67,7 +67,7 @@ pub enum SelectError {
         reason: String,
     },
     /// A path leads into JSON, and the content is something else.
-    #[error("the content cannot be read as JSON ({reason}); use lines, bytes or grep instead of path")]
+    #[error("the content cannot be read as JSON ({reason}); use lines, bytes or pattern instead of path")]
     NotJson {
         /// What is wrong with it, and where.
         reason: String,

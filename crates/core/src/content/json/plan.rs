@@ -140,13 +140,16 @@ impl Planner<'_> {
         }
         left += reserve;
         columns.sort_unstable();
-        self.outliers(&columns, &mut notes, &mut left, NOTE);
+        let some = self.outliers(&columns, &mut notes, &mut left, NOTE);
         self.samples(&columns, &mut notes, &mut left);
         notes.sort_unstable();
         let hidden: Vec<usize> = (0..self.columns().len()).filter(|place| !columns.contains(place)).collect();
         let hidden =
             if common { hidden } else { hidden[..hidden.len().min(self.budget / HEAD / 6)].to_vec() };
-        let head = self.head(&columns, common, &hidden);
+        let mut head = self.head(&columns, common, &hidden);
+        if some {
+            head.push_str(&self.some_marked(&columns, &notes));
+        }
         let mut listed = vec![true; self.rows()];
         if columns.is_empty() {
             // Without names only rows that say something have a line.
@@ -157,7 +160,7 @@ impl Planner<'_> {
     }
 
     /// Names of the first rows, the last ones and those that answer the query.
-    fn some_names(&self, id: &[usize], head: String, named: bool, left: usize) -> Option<Plan> {
+    fn some_names(&self, id: &[usize], mut head: String, named: bool, left: usize) -> Option<Plan> {
         let rows = self.rows();
         // A row amid others that are not listed needs two marks of its own.
         let alone = 2 * (self.view.mark + 8);
@@ -165,8 +168,11 @@ impl Planner<'_> {
         let left = left - share;
         let mut notes: Vec<(usize, String)> = Vec::new();
         self.answers(&mut notes, &mut share, alone);
-        self.outliers(id, &mut notes, &mut share, alone);
+        let some = self.outliers(id, &mut notes, &mut share, alone);
         notes.sort_unstable();
+        if some {
+            head.push_str(&self.some_marked(id, &notes));
+        }
         let bytes = id.iter().map(|&id| self.columns()[id].bytes).sum::<usize>();
         let each = self.view.estimate(bytes / rows.max(1) + 2) + 1;
         let fit = ((left + share).checked_sub(alone)? / each).min(rows);
@@ -281,12 +287,19 @@ impl Planner<'_> {
         true
     }
 
-    /// Cells that stand out and are not shown, the heaviest rows first.
-    fn outliers(&self, columns: &[usize], notes: &mut Vec<(usize, String)>, left: &mut usize, each: usize) {
+    /// Notes cells that stand out and are not shown, the heaviest rows first; true where there is no room for all of
+    /// them, but for the line that says so.
+    fn outliers(
+        &self,
+        columns: &[usize],
+        notes: &mut Vec<(usize, String)>,
+        left: &mut usize,
+        each: usize,
+    ) -> bool {
         let mut rows: Vec<(f32, usize, String)> = Vec::new();
         let noted: HashSet<usize> = notes.iter().map(|&(row, _)| row).collect();
         for &(row, place, weight) in &self.grid.outliers {
-            if columns.contains(&place) || self.is_common(place) || noted.contains(&row) {
+            if self.is_told(place, columns) || noted.contains(&row) {
                 continue;
             }
             let mut text = format!("{}=", self.columns()[place].name);
@@ -302,13 +315,39 @@ impl Planner<'_> {
             }
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        for (_, row, text) in rows {
-            let Some(cost) = self.view.count_up_to(&text, *left).map(|cost| cost + each) else { continue };
-            if cost <= *left {
-                *left -= cost;
-                notes.push((row, text));
+        let fit = |mut left: usize| {
+            let mut fitting = Vec::new();
+            for (_, row, text) in &rows {
+                let Some(cost) = self.view.count_up_to(text, left).map(|cost| cost + each) else { continue };
+                if cost <= left {
+                    left -= cost;
+                    fitting.push((*row, text.clone()));
+                }
             }
+            (fitting, left)
+        };
+        let (mut fitting, mut rest) = fit(*left);
+        let line = || self.view.count(&some_marked(rows.len(), rows.len()));
+        let room = if fitting.len() < rows.len() { left.checked_sub(line()) } else { None };
+        if let Some(room) = room {
+            (fitting, rest) = fit(room);
         }
+        *left = rest;
+        notes.extend(fitting);
+        room.is_some()
+    }
+
+    /// Whether the cells of a column are told of every row.
+    fn is_told(&self, place: usize, shown: &[usize]) -> bool {
+        shown.contains(&place) || self.is_common(place)
+    }
+
+    /// How many of the rows with a cell that stands out and is not shown have a note; nothing where all have.
+    fn some_marked(&self, shown: &[usize], notes: &[(usize, String)]) -> String {
+        let hidden = self.grid.outliers.iter().filter(|&&(_, place, _)| !self.is_told(place, shown));
+        let rows: HashSet<usize> = hidden.map(|&(row, ..)| row).collect();
+        let marked = notes.iter().filter(|(row, _)| rows.contains(row)).count();
+        if marked < rows.len() { some_marked(marked, rows.len()) } else { String::new() }
     }
 
     /// What stands above the rows.
@@ -374,4 +413,9 @@ impl Planner<'_> {
             _ => column.name.clone(),
         }
     }
+}
+
+/// The line of a head that says how many of the rows that stand out have a note.
+fn some_marked(marked: usize, all: usize) -> String {
+    format!("\n{marked} of {all} rows that stand out are marked {{}}")
 }

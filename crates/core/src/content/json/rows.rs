@@ -6,6 +6,7 @@
 //! rows 0-199: order_id|user_id|status
 //! in every row: address.country=USA, url=https://example.org/{order_id}
 //! not listed: items[].name, items[].price 12.5 to 998.1; a mark is the rows above it in full
+//! 12 of 48 rows that stand out are marked {}
 //! #W2611340|james_li_5688|processed
 //! #W4817420|ava_moore_2033|pending {status=pending}
 //! [… B1-1520]

@@ -1,0 +1,31 @@
+//! What can be typed to look at the gateway's policy.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+pub const EXAMPLES: &str = "Examples:\n  larder policy\n  larder policy --model claude --format json\n  \
+                            larder policy request.json\n  larder policy - --wire anthropic < request.json";
+
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// The body of a request, or - for standard input; without one, what prompts may take is shown
+    #[arg(value_name = "REQUEST.json")]
+    pub request: Option<PathBuf>,
+    /// What the request speaks
+    #[arg(long, value_enum, default_value_t = WireArg::OpenaiChat)]
+    pub wire: WireArg,
+    /// Show only this model; with a request, decide as if it named this one
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum WireArg {
+    /// Chat completions
+    OpenaiChat,
+    /// Responses
+    OpenaiResponses,
+    /// Messages
+    Anthropic,
+}

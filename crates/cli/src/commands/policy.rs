@@ -1,0 +1,193 @@
+//! `larder policy`: what prompts may take through the gateway, and what would become of a request.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use larder_core::policy::Settings;
+use larder_server::desk::ModelBudget;
+use larder_server::exchange::{DecisionStatus, Exchange, Wire};
+use larder_server::gateway::inspect::{self, Asked};
+use serde::Serialize;
+
+use crate::args::{Format, PolicyArgs, WireArg};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::{files, output};
+
+/// Parts that are named as the largest.
+const LARGEST: usize = 3;
+
+/// A number of tokens and what it follows from.
+#[derive(Serialize)]
+struct Figure {
+    tokens: u64,
+    source: String,
+}
+
+/// What prompts to one model may take.
+#[derive(Serialize)]
+struct Budget {
+    name: String,
+    id: String,
+    window: Figure,
+    response_reserve: Figure,
+    emergency_floor: Figure,
+    prompt_budget: Figure,
+    trace_threshold: Figure,
+}
+
+pub fn run(context: &Context, args: &PolicyArgs) -> Result<ExitCode, CliError> {
+    match &args.request {
+        Some(request) => decide(context, args, request),
+        None => budgets(context, args.model.as_deref()),
+    }
+}
+
+fn budgets(context: &Context, only: Option<&str>) -> Result<ExitCode, CliError> {
+    let all = inspect::budgets(&context.config, &context.engine()?).map_err(CliError::Fixable)?;
+    let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);
+    let shown: Vec<Budget> =
+        all.iter().filter(|model| wanted(model)).map(|model| explained(context, model)).collect();
+    if let Some(only) = only.filter(|_| shown.is_empty()) {
+        let names: Vec<&str> = all.iter().map(|model| model.name.as_str()).collect();
+        return Err(CliError::Fixable(format!(
+            "there is no model {only}; the table has {}",
+            names.join(", ")
+        )));
+    }
+    if context.global.format == Format::Json {
+        output::json(&shown)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for Budget { name, id, window, response_reserve, emergency_floor, prompt_budget, trace_threshold } in
+        &shown
+    {
+        output::text(&if name == id { name.clone() } else { format!("{name} ({id})") })?;
+        for (what, figure) in [
+            ("window", window),
+            ("response reserve", response_reserve),
+            ("emergency floor", emergency_floor),
+            ("prompt budget", prompt_budget),
+            ("trace threshold", trace_threshold),
+        ] {
+            output::line(&format!("  {what:<17} {:>9}  {}", figure.tokens, figure.source))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each figure with the setting that it comes from, or the rule that stands in for one.
+fn explained(context: &Context, model: &ModelBudget) -> Budget {
+    let settings: Settings = context.config.context_policy();
+    let all = context.config.settings();
+    let from = |key: &str| {
+        let origin = all.iter().find(|setting| setting.key == key).map(|setting| setting.origin.to_string());
+        format!("{key} ({})", origin.unwrap_or_default())
+    };
+    let of = |set: bool, key: &str, rule: &str| if set { from(key) } else { rule.to_owned() };
+    let left = model.window.saturating_sub(model.reserve).saturating_sub(model.floor);
+    let reserved = u64::try_from(settings.response_reserve).is_ok_and(|reserve| reserve == model.reserve);
+    let figure = |tokens, source| Figure { tokens, source };
+    Budget {
+        name: model.name.clone(),
+        id: model.id.clone(),
+        window: figure(model.window, "the table of models".to_owned()),
+        response_reserve: figure(
+            model.reserve,
+            of(reserved, "policy.response_reserve", "the longest reply of the model"),
+        ),
+        emergency_floor: figure(
+            model.floor,
+            of(settings.emergency_floor.is_some(), "policy.emergency_floor", "a twentieth of the window"),
+        ),
+        prompt_budget: figure(
+            model.budget,
+            of(
+                model.budget < left,
+                "policy.prompt_budget_override",
+                "what reserve and floor leave of the window",
+            ),
+        ),
+        trace_threshold: figure(
+            model.trace_threshold,
+            of(
+                settings.trace_threshold_tokens.is_some(),
+                "policy.trace_threshold_tokens",
+                "four fifths of the prompt budget",
+            ),
+        ),
+    }
+}
+
+fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
+    let body = files::read_text(request)?;
+    let wire = match args.wire {
+        WireArg::OpenaiChat => Wire::Chat,
+        WireArg::OpenaiResponses => Wire::Responses,
+        WireArg::Anthropic => Wire::Messages,
+    };
+    let store = context.whole_store()?;
+    let asked = Asked { wire, model: args.model.as_deref(), body: &body };
+    let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
+        .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
+    let refused = exchange.head.decision.as_ref().is_some_and(|made| made.status == DecisionStatus::Reject);
+    match context.global.format {
+        Format::Json => output::json(&exchange)?,
+        Format::Plain => output::text(&told(&exchange))?,
+    }
+    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The decision, the largest parts, and every part of the window.
+fn told(exchange: &Exchange) -> String {
+    let head = &exchange.head;
+    let mut lines = Vec::new();
+    if let Some(decision) = &head.decision {
+        let dry = if decision.dry_run { "; dry run: sent as it came" } else { "" };
+        lines.push(format!("{}: {}{dry}", decision.status.as_str(), decision.reason));
+        let name = head.answered_by.as_ref().map_or(head.model.as_str(), |model| model.name.as_str());
+        let tokens = &head.tokens;
+        lines.push(format!(
+            "model {name}: {} tokens, {} as it came; budget {}, reply {}, emergency floor {}, deficit {}",
+            tokens.after,
+            tokens.before,
+            tokens.budget,
+            tokens.output,
+            decision.emergency_floor,
+            decision.deficit
+        ));
+        lines.push(format!("largest: {}", largest(exchange).join(", ")));
+    }
+    lines.push(format!("{:<24} {:<9} {:>9} {:>9}  {}", "part", "form", "tokens", "whole", "why"));
+    for part in &exchange.window {
+        let label = if part.label.is_empty() { &part.slot } else { &part.label };
+        let name = match part.message {
+            Some(message) => format!("{} {} {label}", message + 1, part.role),
+            None => label.clone(),
+        };
+        let pointer = part.pointer.as_ref().map(|pointer| format!("  {pointer}")).unwrap_or_default();
+        let form = part.rendition.as_str();
+        let (tokens, whole) = (part.tokens, part.original_tokens);
+        lines.push(format!("{name:<24} {form:<9} {tokens:>9} {whole:>9}  {}{pointer}", part.reason));
+    }
+    lines.join("\n")
+}
+
+/// The largest parts as they came, the largest first.
+fn largest(exchange: &Exchange) -> Vec<String> {
+    let named =
+        exchange.head.decision.as_ref().map(|decision| decision.largest.as_slice()).unwrap_or_default();
+    if !named.is_empty() {
+        return named.iter().map(|part| format!("{} {}", part.part, part.tokens)).collect();
+    }
+    let mut parts: Vec<_> = exchange.window.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.original_tokens));
+    let name = |message: Option<u64>, slot: &str, role: &str| match message {
+        Some(message) => format!("message {} ({role})", message + 1),
+        None => slot.to_owned(),
+    };
+    let told = |part: &&larder_server::exchange::WindowPart| {
+        format!("{} {}", name(part.message, &part.slot, &part.role), part.original_tokens)
+    };
+    parts.iter().take(LARGEST).map(told).collect()
+}

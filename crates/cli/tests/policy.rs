@@ -1,0 +1,84 @@
+//! `larder policy` from outside: budgets with what they come from, and what would become of a request.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Shop;
+
+/// Of each figure of the model `stub` the tokens and what they come from.
+fn figures(shop: &Shop) -> Vec<(u64, String)> {
+    let shown = shop.json(&["policy", "--model", "stub"]);
+    let model = &shown[0];
+    assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+    let names = ["window", "response_reserve", "emergency_floor", "prompt_budget", "trace_threshold"];
+    let figure = |name: &str| {
+        let figure = &model[name];
+        (figure["tokens"].as_u64().unwrap(), figure["source"].as_str().unwrap().to_owned())
+    };
+    names.map(figure).into()
+}
+
+#[test]
+fn budgets_say_what_they_come_from() {
+    let shop = Shop::with_models([]);
+    let (tokens, sources): (Vec<_>, Vec<_>) = figures(&shop).into_iter().unzip();
+    assert_eq!(tokens, [8_000, 1_000, 400, 6_600, 5_280]);
+    assert_eq!(sources[1], "the longest reply of the model");
+    assert_eq!(sources[2], "a twentieth of the window");
+
+    shop.configure("", "[policy]\nemergency_floor = 0\nprompt_budget_override = 5000\n");
+    let (tokens, sources): (Vec<_>, Vec<_>) = figures(&shop).into_iter().unzip();
+    assert_eq!(tokens, [8_000, 1_000, 0, 5_000, 4_000]);
+    for (source, key) in
+        [(&sources[2], "policy.emergency_floor"), (&sources[3], "policy.prompt_budget_override")]
+    {
+        assert!(source.starts_with(key) && source.contains("larder.toml:"), "{source}");
+    }
+    let told = shop.ok(&["policy", "--format", "text"]).out;
+    assert!(
+        told.contains("stub (gpt-4o-mini)\n") && told.contains("  emergency floor           0  "),
+        "{told}"
+    );
+    let ran = shop.fails(1, &["policy", "--model", "nobody"]);
+    assert!(ran.err.contains("nobody") && ran.err.contains("stub"), "{}", ran.err);
+}
+
+fn after_tool(output: &str) -> Value {
+    let call =
+        json!({"id": "call_1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}});
+    json!({"model": "stub", "messages": [
+        {"role": "user", "content": "Which lamp is the dearest?"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": output},
+    ], "tools": [{"type": "function", "function": {"name": "read_log", "parameters": {"type": "object"}}}]})
+}
+
+#[test]
+fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
+    let shop = Shop::with_models([]);
+    let log: String =
+        (1..=400).map(|n| format!("lamp {n} stands in row {} and costs {} euros\n", n % 7, n * 7)).collect();
+    shop.write("request.json", after_tool(&log).to_string());
+    let looked = shop.json(&["policy", "request.json"]);
+    assert_eq!(looked["decision"]["status"], "needs_summary", "{looked}");
+    assert!(looked["tokens"]["after"].as_u64() < looked["tokens"]["before"].as_u64(), "{looked}");
+    let told = shop.ok(&["policy", "request.json"]).out;
+    assert!(told.starts_with("needs_summary: ") && told.contains("\nlargest: message 3 (tool) "), "{told}");
+    assert!(told.contains("condensed") && told.contains("lp1-"), "{told}");
+
+    let flood =
+        json!({"model": "stub", "messages": [{"role": "user", "content": "all of it, ".repeat(9_000)}]});
+    shop.write("flood.json", flood.to_string());
+    let refused = shop.fails(1, &["policy", "flood.json"]).out;
+    assert!(refused.starts_with("reject: ") && refused.contains("largest: message 1 (user) "), "{refused}");
+
+    let short = json!({"model": "elsewhere", "input": "hi"}).to_string();
+    let args = ["policy", "-", "--wire", "openai-responses", "--model", "stub"];
+    let ran = shop.run_with(&args, short.as_bytes());
+    assert!(ran.code == 0 && ran.out.starts_with("ok: it fits\nmodel stub: "), "{ran:?}");
+
+    shop.write("nonsense.json", "nonsense");
+    assert!(shop.fails(1, &["policy", "nonsense.json"]).err.contains("nonsense.json: "));
+    assert!(shop.seen().is_empty());
+}
