@@ -15,3 +15,4 @@ mod reload;
 mod storage;
 mod streams;
 mod support;
+mod transcripts;
