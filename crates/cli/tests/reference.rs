@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{Ran, Shop};
 
 /// The end of what is written by hand.
-const HEAD: &str = "|---|---|---|---|\n";
+const HEAD: &str = "|---|---|---|---|---|\n";
 
 /// A cell with code in it; nothing where there is nothing.
 fn code(text: &str) -> String {
@@ -30,11 +30,15 @@ fn the_page_of_settings_has_every_setting() {
     for setting in &settings {
         assert_eq!(setting["origin"], "default", "{setting}");
         let text = |key: &str| setting[key].as_str().unwrap();
-        let names: Vec<String> =
-            setting["env"].as_array().unwrap().iter().map(|name| code(name.as_str().unwrap())).collect();
-        let (key, default, names) = (code(text("key")), code(text("value")), names.join(", "));
+        let names = |key: &str| -> Vec<String> {
+            setting[key].as_array().unwrap().iter().map(|name| code(name.as_str().unwrap())).collect()
+        };
+        let (env, aliases) = (names("env"), names("aliases"));
+        let (name, older) = env.split_at(env.len().min(1));
+        let (name, older) = (name.concat(), [older, &aliases].concat().join(", "));
+        let (key, default) = (code(text("key")), code(text("value")));
         let help = text("help").replace('|', "\\|");
-        writeln!(expected, "| {key} | {default} | {names} | {help} |").unwrap();
+        writeln!(expected, "| {key} | {default} | {name} | {older} | {help} |").unwrap();
     }
     if std::env::var_os("LARDER_BLESS").is_some() {
         std::fs::write(&path, format!("{head}{HEAD}{expected}")).unwrap();
