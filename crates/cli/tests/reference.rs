@@ -72,3 +72,16 @@ fn the_page_of_commands_has_every_command_with_its_options() {
         }
     }
 }
+
+#[test]
+fn the_page_of_migration_names_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/guide/migration.md")).unwrap();
+    let code = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_whitespace().next());
+    let places = ["crates/", "docs/", "evals/", "tests/"];
+    let named: Vec<&str> = code.filter(|name| places.iter().any(|place| name.starts_with(place))).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for name in named {
+        assert!(root.join(name).exists(), "{name}");
+    }
+}
