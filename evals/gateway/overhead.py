@@ -9,8 +9,10 @@ by /proc, over N requests after 200 to warm up. Prompts of 100 bytes come as fas
 at most 400 a second. Every request is the same, so its counts are known after the first.
 
 `--long N` sends N more requests of the small kind to Larder and reports its memory on the way. `--tools N` sends it N
-new tool results of 1 MB and N of 5 MB (JSON), each of which is condensed, and reports what that adds to a request, by
-its own records, and what a second request with the same result costs. PYTHON is an interpreter with `tensorzero` and
+new tool results each of JSON of 1 MB and 5 MB and of a unified diff of 1 MB, every one of which is condensed. By its own
+records it reports what that adds to a request, what a second request with the same result costs, and the tokens of a
+result: as it came (diff_tokens for diffs, json_tokens for JSON), as it was sent (pointer_tokens), and the difference
+(tokens_saved). PYTHON is an interpreter with `tensorzero` and
 `litellm[proxy]` installed; without it only nginx and Larder are measured.
 """
 import argparse
@@ -267,6 +269,26 @@ def records(about, size):
     return json.dumps(rows)
 
 
+def diff(about, size):
+    """A tool result of a unified diff, of about so many bytes."""
+    text, length, n = [], 0, 0
+    while length < size:
+        path = f"src/module_{n % 89}/file_{n}.rs"
+        text.append(f"diff --git a/{path} b/{path}\nindex {n * 7919 + 4096:07x}..{n * 104729 + 65536:07x} 100644\n--- a/{path}\n+++ b/{path}\n")
+        for at in range(10):
+            line = 10 + 40 * at
+            text.append(f"@@ -{line},4 +{line + at},5 @@ fn lift_{n}_{at}(gate: u32) -> Crate {{\n"
+                        f"     let crate_{at} = barge.take({n * 17 % 10007});\n"
+                        f"-    gate.lower(crate_{at}, {line % 97});\n"
+                        f"+    // {about}: crates of barge {n % 13} are weighed first.\n"
+                        f"+    let weight = scales.weigh(&crate_{at}, {n * 31 % 1000});\n"
+                        f"     log.note(\"gate {line % 97} lifted crate {n * line % 10007}\");\n"
+                        "     Ok(())\n")
+        length += sum(map(len, text[-11:]))
+        n += 1
+    return "".join(text)
+
+
 def post(gateway, path, body=None):
     host = re.match(r"http://([^/]+)", gateway.url)[1]
     connection = http.client.HTTPConnection(host, timeout=60)
@@ -281,15 +303,15 @@ def post(gateway, path, body=None):
 
 
 def tools(gateway, count):
-    """What condensing a tool result adds to the request that brings it, and to the next one."""
-    for megabytes, limit in ((1, 5), (5, 25)):
+    """What condensing a tool result adds to the request that brings it, and to the next one, and what it saves."""
+    for kind, make, megabytes, limit in (("JSON", records, 1, 5), ("JSON", records, 5, 25), ("diff", diff, 1, None)):
         first, again = [], []
         for number in range(count):
-            about = f"{megabytes}-{number}"
+            about = f"{kind}-{megabytes}-{number}"
             call = {"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}}
             messages = [{"role": "user", "content": f"Which crates did the crane at gate 12 lift? {about}"},
                         {"role": "assistant", "content": None, "tool_calls": [call]},
-                        {"role": "tool", "tool_call_id": "call_0", "content": records(about, megabytes * 1_000_000)}]
+                        {"role": "tool", "tool_call_id": "call_0", "content": make(about, megabytes * 1_000_000)}]
             definition = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
             for at in range(2):
                 body = json.dumps({"model": gateway.model, "messages": messages, "tools": [definition]}).encode()
@@ -298,7 +320,7 @@ def tools(gateway, count):
         for _ in range(40):
             time.sleep(0.25)
             found = post(gateway, f"/api/v1/exchanges?limit={2 * count}")["exchanges"]
-            if len(found) == 2 * count and all(one["shape"]["parts"]["condensed"] for one in found):
+            if len(found) == 2 * count and all(one["shape"]["parts"]["condensed"] + one["shape"]["parts"]["pointer"] for one in found):
                 break
         else:
             sys.exit(f"not every tool result was condensed: {[one['shape'] for one in found][:2]}")
@@ -308,8 +330,21 @@ def tools(gateway, count):
             (first if at % 2 else again).append((times["policy_us"] / 1000, (times["total_us"] - times["upstream_us"]) / 1000))
         for name, group in (("new", first), ("seen before", again)):
             policy, added = (statistics.median(values) for values in zip(*group))
-            goal = f", to be below {limit} ms" if name == "new" else ""
-            print(f"  tool result of {megabytes} MB, {name}: policy and compaction {policy:.2f} ms{goal}; all that was added {added:.2f} ms", flush=True)
+            goal = f", to be below {limit} ms" if limit and name == "new" else ""
+            print(f"  {kind} of {megabytes} MB, {name}: policy and compaction {policy:.2f} ms{goal}; all that was added {added:.2f} ms", flush=True)
+        report_tokens(gateway, kind, found)
+
+
+def report_tokens(gateway, kind, found):
+    """The tokens of a result, as it came and as it was sent, by the windows of the requests."""
+    came, sent = [], []
+    for one in found:
+        window = post(gateway, f"/api/v1/exchanges/{one['id']}")["window"]
+        part = next(part for part in window if part["role"] == "tool")
+        came.append(part["original_tokens"])
+        sent.append(part["tokens"])
+    came, sent = statistics.median(came), statistics.median(sent)
+    print(f"    {kind.lower()}_tokens={came:.0f} pointer_tokens={sent:.0f} tokens_saved={came - sent:.0f}", flush=True)
 
 
 def main():

@@ -435,6 +435,44 @@ check("the compaction map of a session", () =>
     yes(true, "a column leads to its request");
   }));
 
+check("the transcript of a session", () =>
+  withPage({}, async (page) => {
+    const history = say.nightlyImport.at(-1).body.messages;
+    await open(page, `/sessions/${say.SESSION}`);
+    await page.getByRole("link", { name: "Its transcript" }).click();
+    await page.waitForURL("**/transcript");
+    const found = await rows(page, "Messages");
+    is(found.map((row) => Number(row[1])), [...history.map((_, at) => at + 1), history.length], "every message in its order, and the reply");
+    const said = history.findIndex((message) => message.role === "user");
+    is(found[said][3], history[said].content, "what the user said");
+    const log = page.locator("tr", { hasText: /tool\s*read_log/ }).filter({ hasText: "shortened" }).locator("details.badge").first();
+    is(await log.locator("pre").count(), 0, "closed it has loaded nothing");
+    await log.locator("summary").click();
+    await badgeShows(page, log, say.LOG);
+    const link = log.getByRole("link", { name: "The whole message as it came" });
+    const came = await (await fetch(GATEWAY + (await link.getAttribute("href")))).json();
+    is(came, history.find((message) => message.role === "tool"), "the message as the client sent it");
+  }));
+
+check("a book becomes a pointer, and its badge opens to it", () =>
+  withPage({}, async (page) => {
+    const { id, before, after } = await expect(200, say.book);
+    yes(before > 100_000 && after < 3_000, `of ${before} tokens ${after} were sent`);
+    await eventually("the request is recorded", async () => (await fetch(`${GATEWAY}/api/v1/exchanges/${id}`)).ok);
+    await open(page, `/requests/${id}`);
+    const badge = page.locator("tr", { hasText: /read_file\s*tool/ }).locator("details.badge").first();
+    yes(/condensed|pointer/.test(await badge.locator("summary").textContent()), "the badge says how it stands");
+    await badge.locator("summary").click();
+    const pre = badge.locator('pre[aria-label="The original"]');
+    await pre.waitFor();
+    // A character may be cut where the page ends.
+    const begins = (await pre.evaluate((each) => each.textContent)).replace(/\ufffd$/, "");
+    yes(begins.length > 50_000 && say.BOOK.startsWith(begins), "it opens to the book's beginning");
+    const link = badge.getByRole("link", { name: "The whole original" });
+    const bytes = Buffer.from(await (await fetch(GATEWAY + (await link.getAttribute("href")))).arrayBuffer());
+    yes(bytes.equals(Buffer.from(say.BOOK)), "all of the book is a link away");
+  }));
+
 check("runs", () =>
   withPage({}, async (page) => {
     await open(page, "/runs");
@@ -752,6 +790,7 @@ const pages = () => [
   [`/pointers/${shown.pointer}`, "pointer"],
   ["/sessions", "sessions"],
   [`/sessions/${say.SESSION}`, "session"],
+  [`/sessions/${say.SESSION}/transcript`, "transcript"],
   ["/runs", "runs"],
   [`/runs/${shown.run}`, "run"],
   ["/documents", "documents"],
@@ -869,6 +908,12 @@ const PROOFS = [
   ["the compaction map of a session", PAGE, /<line class="epoch"/, "<line"],
   ["the compaction map of a session", PAGE, "whole</span> → ", "pointer</span> → "],
   ["the compaction map of a session", /pointers/, "ERROR", "WARN"],
+  ["the transcript of a session", PAGE, "Its transcript</a>", "Its past</a>"],
+  ["the transcript of a session", PAGE, /<tr id="line-2">.*?<\/tr>/s, ""],
+  ["the transcript of a session", PAGE, ">shortened<", ">whole<"],
+  ["the transcript of a session", /transcript\/\d/, /ERROR/g, "WARN"],
+  ["a book becomes a pointer, and its badge opens to it", /parts/, /aria-label="The original" dir="auto">\n/, "$&x"],
+  ["a book becomes a pointer, and its badge opens to it", /parts/, /\/content"/g, '/content?lines=1:1"'],
   ["runs", PAGE, /intervention<\/span>/g, "completed</span>"],
   ["runs", PAGE, "captured twice", "captured once"],
   ["a turn, from the list to the bytes of a claim", PAGE, "<mark>", "<mark>x"],

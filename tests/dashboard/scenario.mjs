@@ -1,6 +1,9 @@
 // What the client of the dashboard's checks says: an agent that looks into a failed import over the wire of OpenAI's
 // chat completions, one that writes release notes over Anthropic's messages, single questions, recipes, and requests
-// that go wrong. Everything is made by rule, so that each run has the same bytes.
+// that go wrong. Everything is made by rule, so that each run has the same bytes; only the book is another one where the
+// corpora have it.
+import { existsSync, readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
 
 const CITIES = ["Oslo", "Lyon", "Graz", "Porto", "Gdańsk", "Bergen", "Turin", "Malmö"];
 const clock = (second) => {
@@ -98,6 +101,12 @@ export const AWKWARD = `\r\n\tcarton\tplace\tnote\r\n${Array.from(
   { length: 160 },
   (_, at) => `${at}\t"row ${at % 9}"\t<b>&amp; 📦 ${at % 3 ? "ok" : "تالف"} </b>  `,
 ).join("\r\n")}\r\n\n`;
+
+// A whole book, as a tool that reads files gives it.
+const corpus = `${process.env.LARDER_CORPORA ?? ""}/text/war_and_peace.txt.gz`;
+export const BOOK = existsSync(corpus)
+  ? gunzipSync(readFileSync(corpus)).toString("utf8")
+  : lines(16_000, (at) => `${at % 40 ? "" : `\nChapter ${1 + at / 40}\n\n`}On day ${at} the barge from ${CITIES[(at * 7) % 8]} brought ${(at * 31) % 97} crates, and the miller wrote it down.`);
 
 const tool = (name, description, key) => ({
   name,
@@ -197,6 +206,7 @@ export const awkward = {
   ...chat([user("Which cartons are damaged?"), calls("read_file", "cartons.tsv", AWKWARD)]),
   session: "cartons",
 };
+export const book = { ...chat([user("Who is the book about?"), calls("read_file", "War and Peace.txt", BOOK)]), session: "book" };
 export const smallTalk = [
   "Which carrier serves Gdańsk on Sundays?",
   "Put the returns of last week into one sentence.",

@@ -163,6 +163,21 @@ pub enum Command {
         #[arg(long, default_value_t = 20)]
         limit: u64,
     },
+    /// Print what was said in a conversation through the gateway, as it came and as it was sent; without a name list
+    /// conversations
+    #[command(
+        after_help = "Examples:\n  larder transcript\n  larder transcript s-0c1f7a9b23d4e5f60718\n  larder transcript s-0c1f7a9b23d4e5f60718 --all --format json > audit.json"
+    )]
+    Transcript {
+        /// The conversation, as x-larder-session names it
+        session: Option<String>,
+        /// The history of this branch [default: the newest]
+        #[arg(long, value_name = "N", requires = "session", conflicts_with = "all")]
+        branch: Option<u32>,
+        /// Every line in the order written: earlier forms, all branches and all replies too
+        #[arg(long, requires = "session")]
+        all: bool,
+    },
     /// List, show and settle requests for a human
     Interventions {
         #[command(subcommand)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{Ran, Shop};
 
 /// The end of what is written by hand.
-const HEAD: &str = "|---|---|---|---|\n";
+const HEAD: &str = "|---|---|---|---|---|\n";
 
 /// A cell with code in it; nothing where there is nothing.
 fn code(text: &str) -> String {
@@ -30,11 +30,15 @@ fn the_page_of_settings_has_every_setting() {
     for setting in &settings {
         assert_eq!(setting["origin"], "default", "{setting}");
         let text = |key: &str| setting[key].as_str().unwrap();
-        let names: Vec<String> =
-            setting["env"].as_array().unwrap().iter().map(|name| code(name.as_str().unwrap())).collect();
-        let (key, default, names) = (code(text("key")), code(text("value")), names.join(", "));
+        let names = |key: &str| -> Vec<String> {
+            setting[key].as_array().unwrap().iter().map(|name| code(name.as_str().unwrap())).collect()
+        };
+        let (env, aliases) = (names("env"), names("aliases"));
+        let (name, older) = env.split_at(env.len().min(1));
+        let (name, older) = (name.concat(), [older, &aliases].concat().join(", "));
+        let (key, default) = (code(text("key")), code(text("value")));
         let help = text("help").replace('|', "\\|");
-        writeln!(expected, "| {key} | {default} | {names} | {help} |").unwrap();
+        writeln!(expected, "| {key} | {default} | {name} | {older} | {help} |").unwrap();
     }
     if std::env::var_os("LARDER_BLESS").is_some() {
         std::fs::write(&path, format!("{head}{HEAD}{expected}")).unwrap();
@@ -66,5 +70,18 @@ fn the_page_of_commands_has_every_command_with_its_options() {
         for flag in flags.filter(|flag| !shared.contains(flag)) {
             assert!(section.contains(flag), "larder {name} {flag}");
         }
+    }
+}
+
+#[test]
+fn the_page_of_migration_names_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/guide/migration.md")).unwrap();
+    let code = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_whitespace().next());
+    let places = ["crates/", "docs/", "evals/", "tests/"];
+    let named: Vec<&str> = code.filter(|name| places.iter().any(|place| name.starts_with(place))).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for name in named {
+        assert!(root.join(name).exists(), "{name}");
     }
 }

@@ -141,6 +141,30 @@ fn what_keeps_it_from_starting_is_said_whole() {
 }
 
 #[test]
+fn what_was_said_is_printed_and_exported_when_the_gateway_is_gone() {
+    let shop = Shop::with_provider([reply_text("Line 600.")]);
+    let served = Served::start(&shop, &[]);
+    assert_eq!(served.post("/v1/chat/completions", &flood()).0, 200);
+    served.signal("TERM");
+    assert_eq!(served.end().0, Some(0));
+    let listed = shop.json(&["transcript"]);
+    let session = listed[0]["session"].as_str().unwrap();
+    assert!(shop.ok(&["transcript"]).out.contains(session));
+    let told = shop.ok(&["transcript", session]).out;
+    for words in
+        ["--- 1 user, whole\nWhat is slow?", "calls logs {}", "--- 3 tool logs, shortened lp1-", "Line 600."]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let exported = shop.json(&["transcript", session]);
+    let original: Value =
+        serde_json::from_str(exported["messages"][2]["original"].as_str().unwrap()).unwrap();
+    assert_eq!(original, flood()["messages"][2]);
+    let error = shop.fails(1, &["transcript", session, "--user", "eve"]).err;
+    assert!(error.contains("no transcript is kept"), "{error}");
+}
+
+#[test]
 fn a_killed_gateway_leaves_no_pointer_that_leads_nowhere() {
     let shop = Shop::with_provider(vec![reply_text("ok"); 4]);
     let served = Served::start(&shop, &[]);

@@ -80,6 +80,8 @@ pub struct Setting {
     pub origin: Origin,
     /// Environment variables that set it; the first is its name, the others are older ones.
     pub env: &'static [&'static str],
+    /// Older names of its key that the file may use.
+    pub aliases: &'static [&'static str],
     /// What it does.
     pub help: &'static str,
 }
@@ -217,7 +219,14 @@ impl Config {
             (None, Some(home)) => (home, Origin::Environment { name: HOME_ENV.into() }),
             (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), Origin::Default),
         };
-        let home = Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], help: HOME_HELP };
+        let home = Setting {
+            key: "home".to_owned(),
+            value,
+            origin,
+            env: &[HOME_ENV],
+            aliases: &[],
+            help: HOME_HELP,
+        };
         let config = Self { home, settings, models, path: path.to_owned(), places };
         config.check_embedding()?;
         config.check_policy()?;
@@ -306,7 +315,14 @@ impl Config {
                 Some(resolved) => (resolved.name, self.origin_of(&key)),
                 None => (UNBOUND, Origin::Default),
             };
-            all.push(Setting { key, value: value.to_owned(), origin, env: &[], help: LAYER_HELP });
+            all.push(Setting {
+                key,
+                value: value.to_owned(),
+                origin,
+                env: &[],
+                aliases: &[],
+                help: LAYER_HELP,
+            });
         }
         all
     }
@@ -357,7 +373,8 @@ const HOME_ENV: &str = "LARDER_HOME";
 const HOME_HELP: &str = "where originals, runs and interventions are kept";
 
 fn setting(known: &Known, value: &str, origin: Origin) -> Setting {
-    Setting { key: known.key.to_owned(), value: value.to_owned(), origin, env: known.env, help: known.help }
+    let Known { env, aliases, help, .. } = *known;
+    Setting { key: known.key.to_owned(), value: value.to_owned(), origin, env, aliases, help }
 }
 
 fn resolve_one(

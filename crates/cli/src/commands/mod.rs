@@ -21,6 +21,7 @@ mod run;
 mod runs;
 mod serve;
 mod top;
+mod transcript;
 mod turn;
 mod verify;
 
@@ -59,6 +60,9 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {
             runs::run(&Context::new(global)?, command, recipe, limit)?
+        }
+        Command::Transcript { session, branch, all } => {
+            transcript::run(&Context::new(global)?, session.as_deref(), branch, all)?
         }
         Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
         Command::Keys { command } => keys::run(&Context::new(global)?, command)?,

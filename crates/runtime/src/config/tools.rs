@@ -87,7 +87,7 @@ pub(super) fn settings(stated: &[Stated], path: &str) -> Vec<Setting> {
         let (_, help) =
             KEYS.into_iter().find(|(key, _)| split(full).is_some_and(|(_, found)| found == *key))?;
         let origin = Origin::File { path: path.to_owned(), line: *line };
-        Some(Setting { key: full.clone(), value: value.clone(), origin, env: &[], help })
+        Some(Setting { key: full.clone(), value: value.clone(), origin, env: &[], aliases: &[], help })
     };
     stated.iter().filter_map(setting).collect()
 }

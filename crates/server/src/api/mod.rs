@@ -13,6 +13,7 @@ mod problem;
 mod recipes;
 mod runs;
 mod schemas;
+mod transcripts;
 mod turns;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use pointers::{Part, parse, read};
 pub use policy::look;
 pub use problem::Problem;
 pub use runs::Run;
+pub use transcripts::{Message, SentAs, Transcript, Which as WhichMessages, no_transcript};
 pub use turns::{Listed, Turn, Unfinished, Which as WhichTurns};
 
 use crate::desk::{Desk, Shared};
@@ -70,6 +72,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Shared>)> {
         ("/api/v1/exchanges/{id}", get(exchanges::one)),
         ("/api/v1/sessions", get(exchanges::sessions)),
         ("/api/v1/sessions/{session}", get(exchanges::session)),
+        ("/api/v1/sessions/{session}/transcript", get(transcripts::show)),
+        ("/api/v1/sessions/{session}/transcript/{line}/{form}", get(transcripts::payload)),
         ("/api/v1/costs", get(exchanges::costs)),
         ("/api/v1/live", get(live::show)),
         ("/api/v1/live/events", get(live::events)),
@@ -110,6 +114,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Shared>)> {
         exchanges::one,
         exchanges::sessions,
         exchanges::session,
+        transcripts::show,
+        transcripts::payload,
         exchanges::costs,
         live::show,
         live::events,

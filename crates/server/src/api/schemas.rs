@@ -122,6 +122,8 @@ pub struct Setting {
     origin: (),
     /// Environment variables that set it; the first is its name, the others are older ones.
     env: Vec<String>,
+    /// Older names of its key that the file may use.
+    aliases: Vec<String>,
     /// What it does.
     help: String,
 }

@@ -17,6 +17,7 @@ mod requests;
 mod runs;
 mod sessions;
 mod sign_in;
+mod transcript;
 mod turn;
 mod vault;
 
@@ -64,6 +65,8 @@ pub fn router(desk: Arc<dyn Desk>) -> Router {
         .route("/pointers/{id}", get(pointers::one))
         .route("/sessions", get(sessions::list))
         .route("/sessions/{session}", get(sessions::one))
+        .route("/sessions/{session}/transcript", get(transcript::show))
+        .route("/sessions/{session}/transcript/{line}", get(transcript::one))
         .route("/runs", get(runs::list))
         .route("/runs/{id}", get(runs::one))
         .route("/documents", get(documents::list))

@@ -87,7 +87,10 @@ pub async fn one(
                 h1 { "Session " (name(&map.session)) }
                 p { (map.requests.len()) " requests, " (map.compactions.len()) " compactions" }
             }
-            div.tools { a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" } }
+            div.tools {
+                a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
+                a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" }
+            }
         }
         section.panel aria-labelledby="map" {
             h2 #map { "Compaction map" }

@@ -117,6 +117,14 @@ async fn hostile_pages() -> Vec<(String, String)> {
     let mut intervention = NewIntervention::missing_recipe(HOSTILE);
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").raise(&intervention).unwrap();
+    let said = TranscriptMessage {
+        identity: ContentHash::of(b"1"),
+        role: HOSTILE,
+        raw: HOSTILE.as_bytes(),
+        sent: None,
+        pointers: &[],
+    };
+    fake.user("a").append_transcript(HOSTILE, &[said], None).unwrap();
     let id = &exchange.head.id;
     let session = figures::segment(HOSTILE);
     let pointer = exchange.window[0].pointer.as_ref().unwrap();
@@ -144,6 +152,9 @@ async fn hostile_pages() -> Vec<(String, String)> {
         format!("/pointers/{pointer}?piece=true"),
         "/sessions".to_owned(),
         format!("/sessions/{session}"),
+        format!("/sessions/{session}/transcript"),
+        format!("/sessions/{session}/transcript/1"),
+        format!("/sessions/{session}/transcript/1?piece=true"),
         "/runs".to_owned(),
         format!("/runs/{}", run.run_id),
         "/costs?days=100000".to_owned(),

@@ -46,6 +46,7 @@ pub mod stream;
 #[cfg(test)]
 mod testing;
 mod tool;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,7 @@ pub use self::reply::{Known, OurCall, Rounds, Whole};
 pub use self::request::{Call, Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
 pub use self::stream::Stream;
 pub use self::tool::rehydrate_tool_json;
+pub use self::words::{Called, Words};
 pub use larder_core::policy::REHYDRATE;
 
 /// What a body is written in.

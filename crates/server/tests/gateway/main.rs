@@ -16,3 +16,4 @@ mod reload;
 mod storage;
 mod streams;
 mod support;
+mod transcripts;
