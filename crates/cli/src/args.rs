@@ -1,15 +1,16 @@
 //! What can be typed. Knows nothing of what will run.
 
 mod policy;
+mod serving;
 mod turns;
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use larder_models::price::Usd;
 use larder_store::LOCAL_USER;
 
 pub use self::policy::{PolicyArgs, WireArg};
+pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
@@ -379,56 +380,11 @@ pub struct AskArgs {
     pub yes: bool,
 }
 
-#[derive(Debug, ClapArgs)]
-pub struct ServeArgs {
-    /// Where to listen [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<String>,
-    /// Where requests in OpenAI's formats go whose model is not in larder.toml
-    #[arg(long, value_name = "URL")]
-    pub openai: Option<String>,
-    /// Where requests in Anthropic's format go whose model is not in larder.toml
-    #[arg(long, value_name = "URL")]
-    pub anthropic: Option<String>,
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum PlannerArg {
     Auto,
     Rules,
     Model,
-}
-
-/// How clients are told to start the server.
-const MCP_EXAMPLES: &str = r#"An agent starts the command itself, often in a folder of its own, so name folders by their whole paths.
-
-Claude Desktop (claude_desktop_config.json), Claude Code (.mcp.json), Cursor (.cursor/mcp.json) and most others:
-  {
-    "mcpServers": {
-      "larder": {
-        "command": "larder",
-        "args": ["mcp", "--project", "/home/me/project", "--root", "/home/me/project/src", "--root", "/home/me/logs"]
-      }
-    }
-  }
-
-The same from the command line of Claude Code:
-  claude mcp add larder -- larder mcp --project /home/me/project
-
-VS Code (.vscode/mcp.json):
-  {"servers": {"larder": {"type": "stdio", "command": "larder", "args": ["mcp", "--project", "${workspaceFolder}"]}}}
-
-Where the gateway runs, it serves the same at /mcp, with pointers only: the gateway opens no files. With a key:
-  claude mcp add --transport http larder http://127.0.0.1:8787/mcp --header "Authorization: Bearer lk-…"
-
-Without a project or --home, originals are kept in .larder in the folder that the agent starts in."#;
-
-#[derive(Debug, ClapArgs)]
-pub struct McpArgs {
-    /// A folder or file that tools may read; may be given several times. What is hidden in it stays closed
-    /// [default: the project folder, or this folder]
-    #[arg(long = "root", value_name = "PATH")]
-    pub roots: Vec<PathBuf>,
 }
 
 /// Which part of an original.
@@ -471,27 +427,6 @@ pub enum InterventionsCommand {
         id: u64,
         /// What was decided
         resolution: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum KeysCommand {
-    /// Make a key for the user that --user names; it is shown this one time
-    Create {
-        /// What it is for
-        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-        label: String,
-        /// Tokens it may take a day (UTC), prompts and replies
-        #[arg(long, value_name = "N")]
-        tokens_per_day: Option<u64>,
-        /// US dollars it may spend a day (UTC), such as 2.50
-        #[arg(long, value_name = "X")]
-        usd_per_day: Option<Usd>,
-    },
-    /// Revoke a key, at once and for every process
-    Revoke {
-        /// Its id
-        id: String,
     },
 }
 

@@ -28,9 +28,8 @@ pub fn of(usage: &Usage, at_once: &Usage, tokens: &Tokens, pricing: &Pricing) ->
     }
     let scaled = |ours: u64| match tokens.after {
         0 => ours,
-        after => {
-            u64::try_from(u128::from(ours) * u128::from(at_once.input) / u128::from(after)).unwrap_or(u64::MAX)
-        }
+        after => u64::try_from(u128::from(ours) * u128::from(at_once.input) / u128::from(after))
+            .unwrap_or(u64::MAX),
     };
     let caches = at_once.cached_input > 0 || at_once.cache_write > 0;
     let input = scaled(tokens.before);
@@ -71,6 +70,9 @@ mod tests {
         assert_eq!((bill.cost.to_string(), bill.without.to_string()), ("0.009".into(), "0.01".into()));
         let untouched = Tokens { after: 10_000, ..tokens };
         let bill = of(&usage(1_000), &usage(1_000), &untouched, &Pricing { prices, before: 9_000 });
-        assert_eq!(bill.without, bill.cost, "what was sent as it came saves nothing, whatever was in the cache");
+        assert_eq!(
+            bill.without, bill.cost,
+            "what was sent as it came saves nothing, whatever was in the cache"
+        );
     }
 }

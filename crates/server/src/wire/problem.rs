@@ -104,7 +104,8 @@ impl Problem {
     /// The refusal of a prompt, with how many tokens are too many and its largest parts (R3-4.40). It begins with the
     /// words by which clients of the format recognise it and make their own history shorter.
     pub fn too_long(format: Format, decision: &BudgetDecision) -> Self {
-        let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } = decision;
+        let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } =
+            decision;
         let opening = match format {
             Format::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
             Format::Chat | Format::Responses => format!(

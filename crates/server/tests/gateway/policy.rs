@@ -148,7 +148,10 @@ async fn switched_off_it_still_counts_and_refuses() {
         assert_eq!(response.status(), 400, "{switch}");
         let error: Value = response.json().await.unwrap();
         let words = error["error"]["message"].as_str().unwrap();
-        assert!(words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"), "{words}");
+        assert!(
+            words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"),
+            "{words}"
+        );
         assert_eq!(gateway.seen().len(), 1, "{switch}");
     }
 }
