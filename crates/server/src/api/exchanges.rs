@@ -206,7 +206,9 @@ impl CompactionMap {
         let mut map = Self { session: session.to_owned(), requests: Vec::new(), compactions: Vec::new() };
         for Exchange { head, compactions, .. } in records {
             let entry = |compaction| MapEntry { request: head.id.clone(), compaction };
-            map.compactions.extend(compactions.into_iter().map(entry));
+            if head.took_effect() {
+                map.compactions.extend(compactions.into_iter().map(entry));
+            }
             map.requests.push(head);
         }
         Ok((!map.requests.is_empty()).then_some(map))

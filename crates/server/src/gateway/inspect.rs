@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use larder_core::pointer::PointerKey;
-use larder_core::policy::{ContextBudgetPolicy, Memo};
+use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
 use larder_core::tokens::Counter;
 use larder_store::{Timestamp, UserStore};
 
@@ -65,6 +65,8 @@ pub fn leaving(
     };
     let prepared = bench.prepare(&request, None, &mut exchange)?;
     exchange.head.outcome = Outcome::Ok;
+    let prompt = exchange.head.tokens.after;
+    ledger::record_usage(policy, &mut Usage::default(), &mut exchange.head, prompt);
     let body = String::from_utf8(prepared.body.into()).map_err(|error| Fault::bug(&error.to_string()))?;
     Ok(Leaving {
         body,
