@@ -448,6 +448,7 @@ impl Exchange {
             tokens_after: tokens.after,
             cost_picos: head.bill.map(|bill| bill.cost.picos()),
             without_picos: head.bill.map(|bill| bill.without.picos()),
+            compactions: head.shape.compactions,
             json,
         }
     }
