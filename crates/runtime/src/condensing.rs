@@ -138,13 +138,16 @@ impl Engine {
         name: &str,
         observer: &dyn Observer,
     ) -> Result<(Condensed, CondensingTally), RunError> {
+        let began = std::time::Instant::now();
         self.store.put(request.text.as_bytes(), "document", name)?;
         let allowance = Allowance::new(self, &RunInput::default(), observer);
         // By rule first: it refuses what no rendition can meet, before anything is spent.
         let by_rule = content::condense(request)?;
         let unneeded = by_rule.text == request.text;
         let written = if unneeded { None } else { self.by_model(request, &[], name, &allowance).await };
-        Ok((written.unwrap_or(by_rule), allowance.tally().unwrap_or_default()))
+        let condensed = written.unwrap_or(by_rule);
+        self.condensed(&condensed, began.elapsed());
+        Ok((condensed, allowance.tally().unwrap_or_default()))
     }
 
     /// Packs, with renditions by a model where the request asks for them. `Err` inside is the receipt of a refusal.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use larder_core::content::Condensed;
 use larder_core::output::Schemas;
+use larder_core::pack::Rendition;
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_core::tokens::{Counter, Label, Registry};
 use larder_models::connect::Models;
@@ -12,6 +14,7 @@ use larder_models::table::ModelSpec;
 use larder_store::UserStore;
 
 use crate::condensing::{self, MissingRecipe};
+use crate::executor::{Deaf, Listener, Shrunk};
 use crate::project::Project;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
@@ -32,6 +35,8 @@ pub struct Engine {
     /// The recipes that ship, for what a project does not bring itself.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
+    /// Told of every run, whoever starts it.
+    pub(crate) listener: Arc<dyn Listener>,
 }
 
 /// Counters by name, found once.
@@ -98,6 +103,7 @@ impl Engine {
             schemas: Arc::default(),
             cookbook: Arc::default(),
             tokenizers: Arc::new(tokenizers),
+            listener: Arc::new(Deaf),
         };
         if engine.policy.use_llm_summarizer {
             condensing::check(|name| engine.own_or_shipped(name))?;
@@ -109,6 +115,20 @@ impl Engine {
     #[must_use]
     pub fn for_user(&self, store: UserStore) -> Self {
         Self { store, ..self.clone() }
+    }
+
+    /// The same, with all that it does told to `listener`.
+    #[must_use]
+    pub fn heard_by(self, listener: Arc<dyn Listener>) -> Self {
+        Self { listener, ..self }
+    }
+
+    /// Tells the listener of a text that was condensed without a run.
+    pub fn condensed(&self, condensed: &Condensed, took: Duration) {
+        if condensed.tokens < condensed.original_tokens {
+            let (before, after) = (condensed.original_tokens, condensed.tokens);
+            self.listener.condensed(Shrunk { to: Rendition::Condensed, before, after }, took);
+        }
     }
 
     /// A recipe of the project, or of the cookbook where the project has none of that name.

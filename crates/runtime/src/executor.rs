@@ -12,9 +12,10 @@ mod meter;
 mod outcome;
 mod reach;
 mod record;
+mod report;
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
@@ -35,6 +36,7 @@ pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome,
 pub use self::reach::Reach;
 pub(crate) use self::reach::call_of;
 use self::record::Originals;
+pub use self::report::{Deaf, Listener, RunReport, Shrunk};
 use crate::condensing::Allowance;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
@@ -83,6 +85,8 @@ struct Progress<'a> {
     cost: Option<Usd>,
     calls: u32,
     receipt: Option<RunReceipt>,
+    /// How long packing took so far.
+    packing: Duration,
     originals: Originals,
     answer: Option<String>,
     gates: GateResult,
@@ -163,6 +167,7 @@ impl Engine {
             cost: None,
             calls: 0,
             receipt: None,
+            packing: Duration::ZERO,
             originals: Originals::default(),
             answer: None,
             gates: GateResult::default(),
@@ -184,7 +189,9 @@ impl Engine {
 
     /// A run that cannot begin for want of its recipe asks for a human (R0-18.2).
     pub(crate) fn missing(&self, name: &str, source: RecipeError) -> RunError {
-        tracing::info!(recipe = name, "recipe not found or broken");
+        // A name that no recipe has may be any text of a client's (C104).
+        let known = !matches!(source, RecipeError::NotFound { .. });
+        tracing::info!(recipe = known.then_some(name), "recipe not found or broken");
         match self.store.raise(&NewIntervention::missing_recipe(name)) {
             Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
             Err(error) => error.into(),
@@ -349,7 +356,9 @@ impl Engine {
             && self.policy.compression_enabled
             && recipe.compression.enabled
             && progress.purpose == Purpose::Answer;
+        let began = Instant::now();
         let packed = self.pack_by_model(recipe, &prepared.request, &counter, &progress.allowance).await?;
+        progress.packing += began.elapsed();
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
         let mut receipt = self.receipt(recipe, candidate, &counter, packed_ref);
         receipt.condensing = progress.allowance.tally();

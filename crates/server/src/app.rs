@@ -69,6 +69,11 @@ impl Snapshot {
         self.engine.for_user(store.clone())
     }
 
+    /// The same, with every run told to what counts.
+    fn heard_by(self, telemetry: &Telemetry) -> Self {
+        Self { engine: self.engine.heard_by(telemetry.metrics.clone()), ..self }
+    }
+
     /// Recipes and models, whoever asks.
     pub const fn shared(&self) -> &Engine {
         &self.engine
@@ -131,18 +136,19 @@ impl App {
         let snapshot = Snapshot::new(loaded).map_err(StartError::Load)?;
         let gateway = &snapshot.gateway;
         let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
+        let telemetry = Telemetry::new(store.now(), otel);
         let stop = CancellationToken::new();
         Ok(Arc::new(Self {
             documents: Documents::open(&store, &snapshot.config.document_place())?,
             courses: Arc::new(Courses::new(stop.clone())),
             auth: Auth::new(store.clone())?,
-            telemetry: Telemetry::new(store.now(), otel),
             stop,
             shelf: Shelf::default(),
             recorder: Recorder::start(store.clone())?,
             places: Places::new(gateway.max_requests, gateway.max_body_bytes),
-            current: RwLock::new(Arc::new(snapshot)),
+            current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
             keys: RwLock::new(keys),
+            telemetry,
             refused: RwLock::default(),
             load,
             store,
@@ -158,7 +164,8 @@ impl App {
     pub fn reload(&self) {
         let refused = match self.read() {
             Ok(snapshot) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+                    Arc::new(snapshot.heard_by(&self.telemetry));
                 tracing::warn!("settings and recipes were read again and hold from now on");
                 None
             }

@@ -90,6 +90,9 @@ pub struct Head {
     pub usage_estimated: bool,
     /// What it cost; `None` if the model has no price or nothing is known of what was used.
     pub bill: Option<Bill>,
+    /// Rounds that were sent over the budget, which never happens (R3-2.2).
+    #[serde(default)]
+    pub violations: u64,
     /// How long it took.
     pub times: Times,
     /// What the lists of the record come to; filled in by [`Exchange::new`].
@@ -260,6 +263,18 @@ pub struct WindowPart {
     pub message: Option<u64>,
     /// The epoch in which its form was decided, from 0.
     pub epoch: u64,
+    /// How many neighbours that stand whole are told as this one part; not there when it is one.
+    #[serde(skip_serializing_if = "is_one", default = "one")]
+    pub items: u64,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_one(items: &u64) -> bool {
+    *items == 1
 }
 
 /// A part whose form changed: an entry of the compaction map (R3-4.33).
@@ -355,8 +370,11 @@ pub struct Shape {
     pub tokens: ByForm,
     /// Pointers that the model sees.
     pub pointers: u64,
-    /// Parts whose form changed.
+    /// Parts whose form changed; none in a dry run, and none where nothing left.
     pub compactions: u64,
+    /// Of these, parts that came to stand condensed.
+    #[serde(default)]
+    pub summaries: u64,
     /// Originals that the model asked back.
     pub rehydrations: u64,
     /// The newest epoch of the window.
@@ -371,8 +389,11 @@ impl Exchange {
         compactions: Vec<Compaction>,
         rehydrations: Vec<Rehydration>,
     ) -> Self {
+        let changed = if head.took_effect() { compactions.as_slice() } else { &[] };
+        let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
         let mut shape = Shape {
-            compactions: compactions.len() as u64,
+            compactions: changed.len() as u64,
+            summaries: changed.iter().filter(is_summary).count() as u64,
             rehydrations: rehydrations.len() as u64,
             ..Shape::default()
         };
@@ -404,17 +425,16 @@ impl Exchange {
             tokens_after: tokens.after,
             cost_picos: head.bill.map(|bill| bill.cost.picos()),
             without_picos: head.bill.map(|bill| bill.without.picos()),
+            compactions: head.shape.compactions,
             json,
         }
     }
 }
 
 impl Head {
-    /// Whether a prompt left that was over its budget, which never happens (R3-2.2). A dry run enforces nothing and
-    /// so breaks nothing: its decisions say what would have been refused.
-    pub fn violates(&self) -> bool {
-        let enforced = self.decision.as_ref().is_some_and(|decision| !decision.dry_run);
-        enforced && self.outcome.sent() && self.tokens.budget > 0 && self.tokens.after > self.tokens.budget
+    /// Whether what was decided is what left: nothing changes in a dry run, nor where nothing is sent.
+    pub fn took_effect(&self) -> bool {
+        self.outcome.sent() && !self.decision.as_ref().is_some_and(|decision| decision.dry_run)
     }
 }
 
@@ -468,17 +488,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_left_over_an_enforced_budget_violates() {
-        let mut head = fake::exchange("a", 1).head;
-        assert!(!head.violates());
-        head.tokens.after = head.tokens.budget + 1;
-        assert!(head.violates());
-        head.outcome = Outcome::Refused;
-        assert!(!head.violates(), "it was not sent");
-        head.outcome = Outcome::ClientGone;
-        assert!(head.violates());
-        head.decision.as_mut().unwrap().dry_run = true;
-        assert!(!head.violates(), "a dry run enforces nothing");
+    fn what_is_not_sent_or_runs_dry_changes_no_form() {
+        let compactions = |outcome: Outcome, dry_run: bool| {
+            let Exchange { mut head, window, compactions, rehydrations } = fake::exchange("a", 1);
+            head.outcome = outcome;
+            head.decision.as_mut().unwrap().dry_run = dry_run;
+            let exchange = Exchange::new(head, window, compactions, rehydrations);
+            assert_eq!(exchange.compactions.len(), 1, "the record still says what would have been done");
+            exchange.head.shape.compactions
+        };
+        assert_eq!((compactions(Outcome::Ok, false), compactions(Outcome::ClientGone, false)), (1, 1));
+        assert_eq!((compactions(Outcome::Refused, false), compactions(Outcome::Ok, true)), (0, 0));
     }
 
     #[test]

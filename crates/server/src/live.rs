@@ -49,8 +49,11 @@ pub struct Totals {
     pub input_tokens: u64,
     /// Reply tokens, likewise.
     pub output_tokens: u64,
-    /// Parts whose form changed.
+    /// Parts whose form changed in a prompt that left.
     pub compactions: u64,
+    /// Of these, parts that came to stand condensed (R3-6.6).
+    #[serde(default)]
+    pub summaries: u64,
     /// Originals that models asked back.
     pub refetches: u64,
     /// Decisions by status.
@@ -190,6 +193,7 @@ impl UserLive {
             input_tokens: 0,
             output_tokens: 0,
             compactions: 0,
+            summaries: 0,
             refetches: 0,
             decisions: Decisions::default(),
             violations: 0,
@@ -270,8 +274,9 @@ impl Totals {
             add(&mut self.output_tokens, usage.output);
         }
         add(&mut self.compactions, head.shape.compactions);
+        add(&mut self.summaries, head.shape.summaries);
         add(&mut self.refetches, head.shape.rehydrations);
-        add(&mut self.violations, u64::from(head.violates()));
+        add(&mut self.violations, head.violations);
         if let Some(bill) = head.bill {
             self.cost = self.cost + bill.cost;
             self.cost_without = self.cost_without + bill.without;

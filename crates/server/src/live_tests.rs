@@ -5,6 +5,11 @@ use std::time::Duration;
 use super::*;
 use crate::desk::fake::{NOW, exchange};
 
+fn sealed(exchange: Exchange) -> Exchange {
+    let Exchange { head, window, compactions, rehydrations } = exchange;
+    Exchange::new(head, window, compactions, rehydrations)
+}
+
 fn live() -> Live {
     Live::with_pace(NOW, Duration::ZERO)
 }
@@ -19,12 +24,17 @@ fn totals_are_the_sums_of_what_was_recorded() {
     refused.head.usage = None;
     refused.head.bill = None;
     refused.head.decision.as_mut().unwrap().status = DecisionStatus::Reject;
+    let refused = sealed(refused);
     live.record(&refused);
+    let mut dry = exchange("b", 1);
+    dry.head.decision.as_mut().unwrap().dry_run = true;
+    live.record(&sealed(dry));
+    assert_eq!(live.user("b").news(0).totals.compactions, 0, "a dry run changes no form");
     let totals = live.user("a").news(0).totals;
     assert_eq!((totals.requests, totals.refused, totals.failed, totals.sessions), (3, 1, 0, 1));
     assert_eq!((totals.tokens_before, totals.prompt_tokens, totals.tokens_saved), (4_680, 2_880, 1_800));
     assert_eq!((totals.input_tokens, totals.cached_tokens, totals.output_tokens), (2_900, 2_000, 100));
-    assert_eq!((totals.compactions, totals.refetches, totals.violations), (3, 3, 0));
+    assert_eq!((totals.compactions, totals.refetches, totals.violations), (2, 3, 0));
     assert_eq!(totals.decisions, Decisions { ok: 0, needs_summary: 2, reject: 1 });
     assert_eq!((totals.cost.to_string(), totals.saved), ("0.004".to_owned(), "0.003".to_owned()));
     assert_eq!(totals.last.unwrap().id, refused.head.id);

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use larder::executor::{Listener, RunReport, Shrunk};
 use larder_core::pack::Rendition;
 use larder_models::price::Usd;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -142,14 +144,14 @@ impl Default for Metrics {
             compression_invocations: to.counter("compression_invocations", "Times something was condensed"),
             compression_latency_ms: to.histogram(
                 "compression_latency_ms",
-                "Time to decide and condense, in milliseconds, of requests in which something changed form",
+                "Time to decide and condense, in milliseconds, where something changed form",
                 &MILLISECONDS,
             ),
             tokens_saved: to.histogram("tokens_saved", "Tokens saved by one compaction", &TOKENS),
             summary_count: to.counter("summary_count", "Parts that came to stand condensed"),
             pointer_count: to.counter("pointer_count", "Parts of which only a pointer came to stand"),
             pointer_refetch_count: to.counter("pointer_refetch_count", "Originals that models asked back"),
-            compactions: to.counter("compactions", "Parts whose form changed"),
+            compactions: to.counter("compactions", "Parts of conversations whose form changed"),
             sessions: to.counter("sessions", "Sessions seen"),
             compactions_per_session: to.add(
                 "compactions_per_session",
@@ -223,11 +225,12 @@ impl Metrics {
         self.decide(head);
         self.sessions.inc_by(u64::from(new_session));
         self.pointer_refetch_count.inc_by(head.shape.rehydrations);
-        if !exchange.compactions.is_empty() {
+        if head.took_effect() && !exchange.compactions.is_empty() {
             self.compression_latency_ms.observe(head.times.policy_us as f64 / 1e3);
-        }
-        for compaction in &exchange.compactions {
-            self.compact(compaction);
+            for Compaction { to, before, after, .. } in &exchange.compactions {
+                self.compactions.inc();
+                self.shrink(*to, *before, *after);
+            }
         }
         if head.outcome.sent() {
             self.spend(head, &model);
@@ -235,17 +238,21 @@ impl Metrics {
     }
 
     fn decide(&self, head: &Head) {
-        self.budget_violation.inc_by(u64::from(head.violates()));
-        let Some(decision) = &head.decision else { return };
-        let dry_run = if decision.dry_run { "true" } else { "false" };
-        self.budget_decision.get_or_create(&Decided { status: decision.status.as_str(), dry_run }).inc();
-        self.overflow_warnings.inc_by(u64::from(decision.status == DecisionStatus::Reject));
+        self.budget_violation.inc_by(head.violations);
+        if let Some(decision) = &head.decision {
+            self.decided(decision.status.as_str(), decision.dry_run);
+        }
     }
 
-    fn compact(&self, compaction: &Compaction) {
-        self.compactions.inc();
-        self.tokens_saved.observe(compaction.before.saturating_sub(compaction.after) as f64);
-        match compaction.to {
+    fn decided(&self, status: &'static str, dry_run: bool) {
+        let dry_run = if dry_run { "true" } else { "false" };
+        self.budget_decision.get_or_create(&Decided { status, dry_run }).inc();
+        self.overflow_warnings.inc_by(u64::from(status == DecisionStatus::Reject.as_str()));
+    }
+
+    fn shrink(&self, to: Rendition, before: u64, after: u64) {
+        self.tokens_saved.observe(before.saturating_sub(after) as f64);
+        match to {
             Rendition::Condensed => {
                 self.compression_invocations.inc();
                 self.summary_count.inc();
@@ -309,6 +316,28 @@ fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, most: usize) -> bool {
         return names.insert(name.to_owned());
     }
     is_known
+}
+
+/// What the engine does, whoever asked for it: recipes as models, turns, tools over MCP. Requests are not runs, so nothing
+/// is counted twice.
+impl Listener for Metrics {
+    fn ran(&self, report: &RunReport) {
+        if let Some(status) = report.status {
+            self.decided(status.as_str(), false);
+        }
+        self.budget_violation.inc_by(u64::from(report.violates));
+        if !report.shrunk.is_empty() {
+            self.compression_latency_ms.observe(report.packing.as_secs_f64() * 1e3);
+        }
+        for Shrunk { to, before, after } in &report.shrunk {
+            self.shrink(*to, *before as u64, *after as u64);
+        }
+    }
+
+    fn condensed(&self, Shrunk { to, before, after }: Shrunk, took: Duration) {
+        self.compression_latency_ms.observe(took.as_secs_f64() * 1e3);
+        self.shrink(to, before as u64, after as u64);
+    }
 }
 
 #[cfg(test)]

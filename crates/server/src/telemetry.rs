@@ -1,6 +1,8 @@
 //! What is told of each request that ended: live totals, metrics, traces and the log, fed by one call. Knows nothing of
 //! how requests are served; what it is told must hold no payload.
 
+use std::sync::Arc;
+
 use larder_core::pack::Rendition;
 use larder_store::Timestamp;
 
@@ -14,8 +16,8 @@ use crate::otel::Otel;
 pub struct Telemetry {
     /// What is going on right now.
     pub live: Live,
-    /// Counters and histograms.
-    pub metrics: Metrics,
+    /// Counters and histograms; what runs come to is told to them directly.
+    pub metrics: Arc<Metrics>,
     otel: Option<Otel>,
 }
 
@@ -29,7 +31,7 @@ pub struct InFlight {
 impl Telemetry {
     /// Nothing recorded yet. `now` is when the gateway started; without `otel` no traces are made.
     pub fn new(now: Timestamp, otel: Option<Otel>) -> Self {
-        Self { live: Live::new(now), metrics: Metrics::default(), otel }
+        Self { live: Live::new(now), metrics: Arc::default(), otel }
     }
 
     /// A request of `user` has come in.
@@ -89,6 +91,38 @@ fn largest(decision: &Decision) -> String {
     parts.join(", ")
 }
 
+/// A model is called for a request for the first time (R4-8.3); `input_tokens` as we counted them.
+pub fn log_call(head: &Head, input_tokens: u64) {
+    tracing::info!(
+        request = head.id,
+        operation = head.wire.as_str(),
+        model = head.told_model(),
+        input_tokens,
+        "call_started"
+    );
+}
+
+/// The end of all calls of a request for which a model was called (R4-8.4, R4-8.5).
+pub fn log_called(head: &Head) {
+    let duration_ms = head.times.upstream_us / 1_000;
+    let (request, operation, model) = (&head.id, head.wire.as_str(), head.told_model());
+    if head.outcome != Outcome::Ok {
+        let error = head.error.as_deref().unwrap_or(head.outcome.as_str());
+        tracing::info!(request, operation, model, duration_ms, error, "call_failed");
+        return;
+    }
+    tracing::info!(
+        request,
+        operation,
+        model,
+        input_tokens = head.usage.map(|usage| usage.input),
+        output_tokens = head.usage.map(|usage| usage.output),
+        duration_ms,
+        cost_usd = head.bill.map(|bill| bill.cost.to_string()),
+        "call_completed"
+    );
+}
+
 /// What became of a request that failed, whoever failed it. Names that clients chose stay out.
 fn log_failure(head: &Head) {
     if head.outcome != Outcome::Ok {
@@ -107,12 +141,8 @@ fn log_failure(head: &Head) {
 /// it came, was not condensed.
 fn log_summaries(exchange: &Exchange) {
     let head = &exchange.head;
-    let dry_run = head.decision.as_ref().is_some_and(|decision| decision.dry_run);
     let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
-    for compaction in exchange.compactions.iter().filter(is_summary) {
-        if dry_run || !head.outcome.sent() {
-            return;
-        }
+    for compaction in exchange.compactions.iter().filter(is_summary).filter(|_| head.took_effect()) {
         let Compaction { before, after, content_type, .. } = compaction;
         tracing::info!(
             event = "compressed",
@@ -134,6 +164,56 @@ mod tests {
     use super::*;
     use crate::desk::fake;
     use crate::exchange::{Largest, Outcome};
+
+    /// Fields of an event that the reference does not name, in the column of requests.
+    fn unnamed(events: &Events, event: &str) -> Vec<String> {
+        let page = include_str!("../../../docs/reference/telemetry.md");
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{event}` |"))).expect(event);
+        let named = row.split(" | ").nth(2).expect(event);
+        let fields = events.named(event).into_iter().flat_map(std::collections::BTreeMap::into_keys);
+        fields.filter(|field| field != "message" && !named.contains(&format!("`{field}`"))).collect()
+    }
+
+    #[test]
+    fn calls_are_logged_from_their_beginning_to_their_end_and_every_event_is_in_the_reference() {
+        let mut exchange = fake::exchange("ada", 1);
+        exchange.compactions[0].to = Rendition::Condensed;
+        let (telemetry, events) = (Telemetry::new(exchange.head.time, None), Events::default());
+        let logging = tracing::subscriber::set_default(events.clone());
+        log_call(&exchange.head, 1_440);
+        log_called(&exchange.head);
+        telemetry.record(&exchange);
+        exchange.head.outcome = Outcome::UpstreamFailed;
+        exchange.head.error = Some("timeout".to_owned());
+        log_called(&exchange.head);
+        telemetry.record(&exchange);
+        drop(logging);
+        let started = events.named("call_started").remove(0);
+        assert_eq!((started["model"].as_str(), started["input_tokens"].as_str()), ("main", "1440"));
+        let completed = events.named("call_completed");
+        assert_eq!(completed.len(), 1);
+        for (field, value) in [
+            ("operation", "chat"),
+            ("input_tokens", "1450"),
+            ("output_tokens", "50"),
+            ("duration_ms", "898"),
+            ("cost_usd", "0.002"),
+        ] {
+            assert_eq!(completed[0][field], value, "{field}");
+        }
+        assert_eq!(events.named("call_failed").remove(0)["error"], "timeout");
+        for event in [
+            "context_budget_decision",
+            "smart_summarization",
+            "call_started",
+            "call_completed",
+            "call_failed",
+            "request_failed",
+        ] {
+            assert!(!events.named(event).is_empty(), "{event}");
+            assert_eq!(unnamed(&events, event), Vec::<String>::new(), "{event}: docs/reference/telemetry.md");
+        }
+    }
 
     #[test]
     fn decisions_and_summaries_are_logged_without_a_word_of_the_clients() {

@@ -51,6 +51,8 @@ pub struct NewExchange<'a> {
     pub cost_picos: Option<u64>,
     /// What it would have cost without Larder.
     pub without_picos: Option<u64>,
+    /// How many parts of its prompt changed form.
+    pub compactions: u64,
     /// Everything else, as JSON.
     pub json: &'a str,
 }
@@ -89,6 +91,8 @@ pub struct SessionSummary {
     pub cost_picos: u64,
     /// What it would have cost without Larder.
     pub without_picos: u64,
+    /// How many parts of its prompts changed form.
+    pub compactions: u64,
 }
 
 /// What one model and recipe cost on one day (R4-8).
@@ -127,8 +131,8 @@ impl Store {
             let mut insert = tx.prepare_cached(
                 "INSERT INTO exchanges
                  (user, id, session, time, model, recipe, status, tokens_in, tokens_out, tokens_before,
-                  tokens_after, cost_picos, without_picos, document)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                  tokens_after, cost_picos, without_picos, document, compactions)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (user, id) DO NOTHING",
             )?;
             let mut added = 0;
@@ -152,6 +156,7 @@ impl Store {
                     new.cost_picos.map(to_sql),
                     new.without_picos.map(to_sql),
                     new.json,
+                    to_sql(new.compactions),
                 ))?;
             }
             Ok(added)
@@ -218,7 +223,7 @@ impl UserStore {
         self.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT session, min(time), max(time), count(*), total(tokens_before), total(tokens_after),
-                        total(cost_picos), total(without_picos)
+                        total(cost_picos), total(without_picos), total(compactions)
                  FROM exchanges WHERE user = ?1 AND session IS NOT NULL
                  GROUP BY session ORDER BY max(time) DESC, max(seq) DESC LIMIT ?2",
             )?;
@@ -232,6 +237,7 @@ impl UserStore {
                     tokens_after: total(row, 5)?,
                     cost_picos: total(row, 6)?,
                     without_picos: total(row, 7)?,
+                    compactions: total(row, 8)?,
                 })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)

@@ -88,6 +88,41 @@ fn a_migration_that_fails_leaves_the_old_version() {
     assert!(raw.prepare("SELECT x FROM fresh").is_err());
 }
 
+#[test]
+fn what_changed_form_is_taken_from_the_documents_of_older_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut old = Connection::open(at(&dir)).unwrap();
+    migrate(&mut old, &at(&dir), &MIGRATIONS[..6]).unwrap();
+    let document = |outcome: &str, dry_run: bool| {
+        format!(
+            r#"{{"outcome": "{outcome}", "decision": {{"dry_run": {dry_run}}}, "shape": {{"compactions": 3}}}}"#
+        )
+    };
+    let undecided = r#"{"outcome": "ok", "decision": null, "shape": {"compactions": 0}}"#.to_owned();
+    let documents = [
+        document("ok", false),
+        document("ok", true),
+        document("refused", false),
+        undecided,
+        "no JSON".to_owned(),
+    ];
+    for (at, document) in documents.iter().enumerate() {
+        old.execute(
+            "INSERT INTO exchanges (user, id, time, model, status, tokens_in, tokens_out, tokens_before, tokens_after,
+                                    document)
+             VALUES ('a', ?1, 1, 'm', 200, 0, 0, 0, 0, ?2)",
+            (at.to_string(), document),
+        )
+        .unwrap();
+    }
+    drop(old);
+    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let writer = lock(&index.writer);
+    let mut query = writer.prepare("SELECT compactions FROM exchanges ORDER BY seq").unwrap();
+    let counted: Vec<i64> = query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(counted, [3, 0, 0, 0, 0]);
+}
+
 /// The tables and indexes of an index, as SQLite wrote them down.
 fn schema(connection: &Connection) -> Vec<(String, Option<String>)> {
     let mut query = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();

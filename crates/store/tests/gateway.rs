@@ -277,6 +277,7 @@ fn exchanges_are_listed_newest_first_and_filtered(open: Factory) {
     let s = &sessions[0];
     assert_eq!((s.requests, s.first, s.last), (2, at(1_000), at(3_000)));
     assert_eq!((s.tokens_before, s.tokens_after, s.cost_picos, s.without_picos), (2_000, 600, 14, 40));
+    assert_eq!(s.compactions, 4);
     assert_eq!(open(&home).sessions(1).unwrap().len(), 1);
 }
 

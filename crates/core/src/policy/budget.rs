@@ -150,8 +150,9 @@ impl ContextBudgetPolicy {
         self.evaluate(conversation, pending, means)
     }
 
-    /// Notes what a request used (R3-4.5), and whether it was over the window: `context_budget_violation`, which stays
-    /// 0 as long as nothing is sent that was rejected.
+    /// Notes what a request used (R3-4.5), and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
+    /// beside its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
+    /// dry run enforces nothing and so breaks nothing: its decisions say what would have been refused.
     pub fn record_usage(
         &self,
         usage: &mut Usage,
@@ -159,7 +160,8 @@ impl ContextBudgetPolicy {
         prompt_tokens: usize,
         response_tokens_reserved: usize,
     ) {
-        let over = prompt_tokens.saturating_add(response_tokens_reserved) > self.model.window;
+        let budget = self.prompt_budget(Some(response_tokens_reserved));
+        let over = !self.settings.dry_run && prompt_tokens > budget;
         usage.record(turn_id, prompt_tokens, response_tokens_reserved, over);
     }
 

@@ -27,7 +27,7 @@ pub struct Usage {
     pub requests: usize,
     /// Tokens of all prompts.
     pub prompt_tokens: usize,
-    /// Requests that were sent over their window (`context_budget_violation`, R3-2.2).
+    /// Requests that were sent over their budget (`context_budget_violation`, R3-2.2).
     pub violations: usize,
 }
 
@@ -50,15 +50,22 @@ mod tests {
     use crate::policy::{ContextBudgetPolicy, ModelProfile, Settings};
 
     #[test]
-    fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_window_is_counted() {
+    fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_budget_is_counted() {
         let model = ModelProfile { window: 1_000, max_output: None, cache_price: None };
         let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
         let mut usage = Usage::default();
-        policy.record_usage(&mut usage, "turn 0", 900, 100);
-        assert_eq!((usage.requests, usage.prompt_tokens, usage.violations), (1, 900, 0), "just the window");
-        policy.record_usage(&mut usage, "turn 1", 900, 101);
-        let turn = Turn { turn_id: "turn 1".into(), prompt_tokens: 900, response_tokens_reserved: 101 };
+        let budget = policy.prompt_budget(Some(100));
+        assert_eq!(budget, 850, "beside the reply and the floor");
+        policy.record_usage(&mut usage, "turn 0", budget, 100);
+        assert_eq!((usage.requests, usage.prompt_tokens, usage.violations), (1, 850, 0), "just the budget");
+        policy.record_usage(&mut usage, "turn 1", budget, 101);
+        let turn = Turn { turn_id: "turn 1".into(), prompt_tokens: 850, response_tokens_reserved: 101 };
         assert_eq!((usage.turns.back(), usage.violations), (Some(&turn), 1));
+        let dry = Settings { dry_run: true, ..Settings::default() };
+        let dry = ContextBudgetPolicy::from_settings(&dry, &model);
+        let mut unenforced = Usage::default();
+        dry.record_usage(&mut unenforced, "turn 0", 2_000, 100);
+        assert_eq!(unenforced.violations, 0, "a dry run enforces nothing");
         for number in 2..=MOST_TURNS {
             policy.record_usage(&mut usage, &format!("turn {number}"), 1, 0);
         }

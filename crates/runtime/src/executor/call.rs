@@ -7,13 +7,27 @@ use larder_models::chat::{ChatReply, ChatRequest, ModelError};
 use larder_models::table::Capability;
 
 use super::evidence::{citing, shown};
+use super::report::CallLog;
 use super::{Candidate, Progress, Purpose};
 use crate::engine::Engine;
 use crate::prepare::Prepared;
 
 impl Engine {
-    /// Asks a candidate. A run with a substitute waits no longer than its own limit.
+    /// Asks a candidate, and logs that it did. A run with a substitute waits no longer than its own limit.
     pub(super) async fn call(
+        &self,
+        progress: &Progress<'_>,
+        candidate: &Candidate,
+        prepared: &Prepared,
+        pack: &Pack,
+    ) -> Result<ChatReply, ModelError> {
+        let log = CallLog::start(progress, candidate, pack.receipt.total);
+        let ended = self.send(progress, candidate, prepared, pack).await;
+        log.end(&ended);
+        ended
+    }
+
+    async fn send(
         &self,
         progress: &Progress<'_>,
         candidate: &Candidate,

@@ -152,14 +152,19 @@ pub(super) fn class(error: &RunError) -> &'static str {
         RunError::Condense(_) => "condense",
         RunError::Schema { .. } => "schema",
         RunError::Store(_) => "store",
-        RunError::Model { source, .. } => match source {
-            ModelError::Timeout { .. } => "timeout",
-            ModelError::RateLimited { .. } => "rate_limited",
-            ModelError::Server { .. } => "server",
-            ModelError::Unreachable { .. } => "unreachable",
-            ModelError::WindowExceeded { .. } => "window_exceeded",
-            _ => "model",
-        },
+        RunError::Model { source, .. } => class_of_model(source),
+    }
+}
+
+/// The class of a failed call.
+pub(super) const fn class_of_model(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Timeout { .. } => "timeout",
+        ModelError::RateLimited { .. } => "rate_limited",
+        ModelError::Server { .. } => "server",
+        ModelError::Unreachable { .. } => "unreachable",
+        ModelError::WindowExceeded { .. } => "window_exceeded",
+        _ => "model",
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use larder_core::content::ContentType;
 use larder_core::output::{Citation, Parsed};
-use larder_core::pack::{PackRequest, PartReceipt, Receipt, Rendition};
-use larder_core::tokens::Counter;
+use larder_core::pack::{Budget, Ledger, PackRequest, PartReceipt, Receipt, Rendition};
+use larder_core::tokens::{Counter, Label};
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 
 use super::Progress;
 use super::error::{RunError, class};
 use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
+use super::report::{RunReport, log_decision, log_sizes};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 
@@ -67,11 +68,15 @@ impl Engine {
         outcome: Result<Parsed, RunError>,
     ) -> Result<RunOutcome, RunError> {
         let latency_ms = u64::try_from(progress.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some(receipt) = progress.receipt.clone() else {
-            return outcome.and(Err(RunError::Unbound { layer: progress.layer.as_str() }));
-        };
         let counted = progress.originals.counted();
         let original = |part: &PartReceipt| part.original_tokens.or_else(|| counted.get(&part.id).copied());
+        let packed = progress.receipt.as_ref();
+        self.listener.ran(&RunReport::of(&progress, packed.map(|receipt| &receipt.receipt), &original));
+        if let Some(receipt) = packed {
+            log_decision(&progress, receipt);
+            log_sizes(&progress, &receipt.receipt);
+        }
+        let receipt = packed.cloned().unwrap_or_else(|| unpacked(&progress));
         let saved = receipt.receipt.parts.iter();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;
@@ -104,6 +109,36 @@ impl Engine {
             cost: progress.cost,
             latency_ms,
         })
+    }
+}
+
+/// The receipt of a run that ended before its prompt was packed.
+fn unpacked(progress: &Progress<'_>) -> RunReceipt {
+    let recipe = progress.recipe;
+    let limits = Budget {
+        total: recipe.budget.total,
+        window: 0,
+        output: recipe.budget.output,
+        response_reserve: recipe.budget.response_reserve,
+        emergency_floor: 0,
+    };
+    let budget = Ledger {
+        limits,
+        available: 0,
+        framing: 0,
+        used: 0,
+        slots: Vec::new(),
+        tokenizer: String::new(),
+        label: Label::Exact,
+    };
+    RunReceipt {
+        recipe: recipe.id(),
+        version: recipe.version.to_hex(),
+        model: String::new(),
+        tokenizer: String::new(),
+        receipt: Receipt { budget, total: 0, refused: None, parts: Vec::new(), epoch: None },
+        messages: Vec::new(),
+        condensing: None,
     }
 }
 

@@ -136,6 +136,8 @@ pub struct Session {
     pub tokens_before: u64,
     /// Tokens of their prompts as sent.
     pub tokens_after: u64,
+    /// Parts of them whose form changed.
+    pub compactions: u64,
     /// What they cost, in dollars.
     #[schema(value_type = String, example = "0.0105")]
     pub cost: Usd,
@@ -157,6 +159,7 @@ impl From<SessionSummary> for Session {
             requests: of.requests,
             tokens_before: of.tokens_before,
             tokens_after: of.tokens_after,
+            compactions: of.compactions,
             cost,
             cost_without,
             saved: saved(cost, cost_without),
@@ -206,7 +209,9 @@ impl CompactionMap {
         let mut map = Self { session: session.to_owned(), requests: Vec::new(), compactions: Vec::new() };
         for Exchange { head, compactions, .. } in records {
             let entry = |compaction| MapEntry { request: head.id.clone(), compaction };
-            map.compactions.extend(compactions.into_iter().map(entry));
+            if head.took_effect() {
+                map.compactions.extend(compactions.into_iter().map(entry));
+            }
             map.requests.push(head);
         }
         Ok((!map.requests.is_empty()).then_some(map))

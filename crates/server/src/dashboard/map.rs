@@ -97,6 +97,7 @@ fn part_of_run(part: &PartReceipt) -> WindowPart {
         pointer: part.pointer.clone(),
         message: None,
         epoch: 0,
+        items: 1,
     }
 }
 

@@ -114,10 +114,11 @@ fn totals(totals: &Totals) -> Markup {
     let of_budget =
         format!("{} of {} in the last window", percent(tokens.after, tokens.budget), short(tokens.budget));
     let pointers = format!("in the last window; {} parts condensed there", number(shape.parts.condensed));
-    let saved = format!(
-        "{} of what came; {} parts changed form",
-        percent(totals.tokens_saved, totals.tokens_before),
-        number(totals.compactions)
+    let saved = format!("{} of what came", percent(totals.tokens_saved, totals.tokens_before));
+    let summaries = format!(
+        "parts that came to stand condensed; {} changed form, {:.1} a session",
+        number(totals.compactions),
+        totals.compactions as f64 / totals.sessions.max(1) as f64
     );
     let paid =
         format!("net of cache effects: {} instead of {}", money(totals.cost), money(totals.cost_without));
@@ -145,6 +146,7 @@ fn totals(totals: &Totals) -> Markup {
                 (card("", "Response reserve", &number(tokens.reserve), "tokens kept free in the last window"))
                 (card("", "Pointers", &number(shape.pointers), &pointers))
                 (card("good", "Tokens saved", &short(totals.tokens_saved), &saved))
+                (card("", "Summaries", &number(totals.summaries), &summaries))
                 (card("good", "Money saved", &money_saved(totals.cost, totals.cost_without), &paid))
                 (card("", "Requests", &number(totals.requests), &requests))
                 (card("", "Decisions", &number(decided), &decisions))

@@ -50,6 +50,7 @@ fn table(sessions: &[Session]) -> Markup {
                         th.figure scope="col" { "Requests" }
                         th.figure scope="col" { "Tokens sent" }
                         th.figure scope="col" { "Saved" }
+                        th.figure scope="col" { "Compactions" }
                         th.figure scope="col" { "Cost" }
                         th.figure scope="col" { "Money saved" }
                     }
@@ -63,6 +64,7 @@ fn table(sessions: &[Session]) -> Markup {
                             td.figure { (number(session.requests)) }
                             td.figure { (short(session.tokens_after)) }
                             td.figure { (percent(saved, session.tokens_before)) }
+                            td.figure { (number(session.compactions)) }
                             td.figure { (money(session.cost)) }
                             td.figure { (money_saved(session.cost, session.cost_without)) }
                         }

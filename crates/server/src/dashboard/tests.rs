@@ -319,6 +319,29 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
 }
 
 #[tokio::test]
+async fn compactions_are_shown_in_sum_and_for_each_session() {
+    let (fake, router) = started(Fake::new());
+    let mut condensed = exchange("a", 1);
+    condensed.compactions[0].to = Rendition::Condensed;
+    let both = [condensed.compactions.clone(), exchange("a", 1).compactions].concat();
+    let Exchange { head, window, rehydrations, .. } = condensed;
+    let condensed = Exchange::new(head, window, both, rehydrations);
+    fake.record(&condensed);
+    let Exchange { mut head, window, compactions, rehydrations } = exchange("a", 2);
+    head.decision.as_mut().unwrap().dry_run = true;
+    fake.record(&Exchange::new(head, window, compactions, rehydrations));
+    let overview = page(&fake, &router, "a", "/").await;
+    assert!(overview.contains("<dt>Summaries</dt><dd class=\"value\">1</dd>"), "{overview}");
+    assert!(overview.contains("; 2 changed form, 2.0 a session"), "{overview}");
+    let sessions = page(&fake, &router, "a", "/sessions").await;
+    let (_, row) = sessions.split_once("href=\"/sessions/session-1\"").unwrap();
+    let (row, _) = row.split_once("</tr>").unwrap();
+    assert_eq!(row.matches("<td class=\"figure\">2</td>").count(), 2, "requests and compactions: {row}");
+    let one = page(&fake, &router, "a", "/sessions/session-1").await;
+    assert!(one.contains("2 requests, 2 compactions"), "a dry run changes nothing: {one}");
+}
+
+#[tokio::test]
 async fn live_pieces_are_those_of_the_page() {
     let (fake, router) = started(Fake::new());
     fake.record(&exchange("a", 1));

@@ -216,6 +216,7 @@ pub fn part(slot: &str, label: &str, rendition: Rendition, tokens: u64, original
         pointer: None,
         message: Some(0),
         epoch: 0,
+        items: 1,
     }
 }
 
@@ -266,6 +267,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         usage: Some(Usage { input: 1_450, cached_input: 1_000, cache_write: 0, output: 50, reasoning: 0 }),
         usage_estimated: false,
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
+        violations: 0,
         times: Times { total_us: 900_000, upstream_us: 898_000, policy_us: 1_500 },
         shape: Shape::default(),
     };

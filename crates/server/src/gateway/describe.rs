@@ -12,10 +12,23 @@ use crate::wire::Request;
 
 /// Parts that are told one by one; in longer windows, neighbours that stand whole are told as one.
 const MOST_PARTS: usize = 200;
+/// Items that a part of a record can stand for; more is no record of ours.
+const MOST_ITEMS: usize = 1 << 20;
+/// The region of what is sent with every request.
+const TOOLS: &str = "tools";
 
 /// The forms that the items of a conversation's last request had.
 #[derive(Debug, Clone, Default)]
 pub struct Forms(Vec<(Rendition, u64)>);
+
+impl Forms {
+    /// Those of a window as it was recorded.
+    pub fn of(window: &[WindowPart]) -> Self {
+        let parts = window.iter().filter(|part| part.slot != TOOLS);
+        let items = |part: &WindowPart| usize::try_from(part.items).unwrap_or(0).min(MOST_ITEMS);
+        Self(parts.flat_map(|part| vec![(part.rendition, part.tokens); items(part)]).collect())
+    }
+}
 
 /// Tells `exchange` of a window. `last` are the forms of the request before; gives those of this one.
 pub fn describe(
@@ -69,7 +82,7 @@ pub fn describe(
     exchange.window.clear();
     let tools = number(conversation.fixed.tools + offered);
     if tools > 0 {
-        exchange.window.push(fixed_part("tools", tools));
+        exchange.window.push(fixed_part(TOOLS, tools));
     }
     for (at, (item, decided)) in conversation.items.iter().zip(&window.items).enumerate() {
         let part = part(request, at, item, decided);
@@ -77,6 +90,7 @@ pub fn describe(
             Some(before) if window.items.len() > MOST_PARTS && mergeable(before, &part) => {
                 before.tokens += part.tokens;
                 before.original_tokens += part.original_tokens;
+                before.items += 1;
             }
             _ => exchange.window.push(part),
         }
@@ -102,6 +116,7 @@ fn part(request: &Request<'_>, at: usize, item: &Item<'_>, decided: &Decided) ->
         pointer: replaced(&decided.stands).map(|replaced| replaced.pointer.clone()),
         message: message(request, at),
         epoch: number(decided.epoch),
+        items: 1,
     }
 }
 
@@ -117,6 +132,7 @@ fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
         pointer: None,
         message: None,
         epoch: 0,
+        items: 1,
     }
 }
 
@@ -135,9 +151,11 @@ fn compactions(
     let decided = window.items.iter().zip(conversation.items).enumerate();
     let changed = decided.filter_map(|(at, (decided, item))| {
         let to = rendition(&decided.stands);
-        let (from, before) =
-            last.0.get(at).copied().unwrap_or((Rendition::Whole, number(decided.tokens_before)));
-        if from == to && (to == Rendition::Whole || at < last.0.len()) {
+        // What stood whole, in a record perhaps as one part with others, took what it came with.
+        let whole = (Rendition::Whole, number(decided.tokens_before));
+        let stood = last.0.get(at).copied().filter(|(form, _)| *form != Rendition::Whole);
+        let (from, before) = stood.unwrap_or(whole);
+        if from == to {
             return None;
         }
         Some(Compaction {

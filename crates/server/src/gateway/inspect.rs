@@ -5,7 +5,7 @@ use bytes::Bytes;
 use larder::config::{Config, Gateway};
 use larder::engine::Engine;
 use larder_core::pointer::PointerKey;
-use larder_core::policy::{ContextBudgetPolicy, Memo};
+use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
 use larder_core::tokens::{Counter, Label};
 use larder_store::{Store, Timestamp, UserStore};
 
@@ -71,6 +71,8 @@ pub fn leaving(
     };
     let prepared = bench.prepare(&request, None, &mut exchange)?;
     exchange.head.outcome = Outcome::Ok;
+    let prompt = exchange.head.tokens.after;
+    ledger::record_usage(policy, &mut Usage::default(), &mut exchange.head, prompt);
     let body = String::from_utf8(prepared.body.into()).map_err(|error| Fault::bug(&error.to_string()))?;
     Ok(Leaving {
         body,

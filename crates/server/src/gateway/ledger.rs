@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
 use larder::executor;
+use larder_core::policy::{self, ContextBudgetPolicy};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{StoreError, Timestamp, UserStore};
@@ -20,7 +21,7 @@ use crate::gateway::recorder::{Job, Spent, Work};
 use crate::gateway::taken::Taken;
 use crate::gateway::transcript::{Said, Told, Transcript};
 use crate::limits::Room;
-use crate::telemetry::InFlight;
+use crate::telemetry::{self, InFlight};
 use crate::wire::Known;
 
 /// The account of one request.
@@ -47,6 +48,9 @@ pub struct Ledger {
     taken: Taken,
     /// Whether anything has been sent to the upstream.
     sent: bool,
+    /// What decided over the request, and what its rounds used by it.
+    policy: Option<ContextBudgetPolicy>,
+    rounds: policy::Usage,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
     /// Replies that are asked for at once.
@@ -87,6 +91,8 @@ impl Ledger {
             held: Vec::new(),
             taken: Taken::default(),
             sent: false,
+            policy: None,
+            rounds: policy::Usage::default(),
             ran: None,
             choices: 1,
             longer: 0,
@@ -179,10 +185,23 @@ impl Ledger {
         self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(usage).total)
     }
 
+    /// Names what has decided over the request, and with it what each of its rounds may have.
+    pub fn decided_by(&mut self, policy: &ContextBudgetPolicy) {
+        self.policy = Some(policy.clone());
+    }
+
     /// From now on the upstream may have worked on the request, or on a further round of it.
     pub fn leaves(&mut self) {
+        let most = self.most();
+        let head = &mut self.exchange.head;
+        if !self.sent {
+            telemetry::log_call(head, most.input);
+        }
+        if let Some(policy) = &self.policy {
+            record_usage(policy, &mut self.rounds, head, most.input);
+        }
         self.sent = true;
-        self.taken.begins(self.most());
+        self.taken.begins(most);
     }
 
     /// Takes down what is known now of the round that left last. However the request ends, this is kept.
@@ -310,7 +329,14 @@ impl Ledger {
                 head.bill = Some(bill::of(&usage, &at_once, &head.tokens, pricing));
             }
         }
+        // What broke off before anything left has changed no form, whatever was decided.
+        if !self.sent && head.outcome.sent() {
+            self.exchange.compactions.clear();
+        }
         self.seal();
+        if self.sent {
+            telemetry::log_called(&self.exchange.head);
+        }
         self.app.telemetry.record(&self.exchange);
     }
 
@@ -376,6 +402,13 @@ impl Drop for Ledger {
     }
 }
 
+/// Notes a round whose prompt is so long, and whether it was over its budget.
+pub fn record_usage(policy: &ContextBudgetPolicy, rounds: &mut policy::Usage, head: &mut Head, prompt: u64) {
+    let size = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
+    policy.record_usage(rounds, &head.id, size(prompt), size(head.tokens.reserve));
+    head.violations = rounds.violations as u64;
+}
+
 /// The trace that the client wants the request in, if it is written as W3C's Trace Context has it: anything else leads to
 /// no trace, and would be kept however long it is.
 fn traceparent(headers: &HeaderMap) -> Option<String> {
@@ -411,6 +444,7 @@ pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Exchange {
         usage: None,
         usage_estimated: false,
         bill: None,
+        violations: 0,
         times: Times::default(),
         branch: None,
         traceparent: None,

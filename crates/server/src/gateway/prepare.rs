@@ -10,12 +10,13 @@ use larder_core::hash::ContentHash;
 use larder_core::message::Role;
 use larder_core::tokens::{Counter, Label};
 use larder_models::upstream::Target;
-use larder_store::{NewPointer, StoreError};
+use larder_store::{ExchangeFilter, NewPointer, StoreError};
 
 use crate::app::Snapshot;
-use crate::exchange::{RoundTrips, Wire};
+use crate::exchange::{Exchange, RoundTrips, Tokens, Wire};
 use crate::gateway::RECIPE;
 use crate::gateway::bill::Pricing;
+use crate::gateway::describe::Forms;
 use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::recipes;
@@ -25,6 +26,9 @@ use crate::gateway::shelf::Session;
 use crate::gateway::window::{Bench, Missing, Prepared};
 use crate::wire::{self, Format, Request};
 use crate::{json, sessions};
+
+/// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
+const LOOKED_BACK: u64 = 8;
 
 /// Where a request goes.
 pub enum Way {
@@ -93,7 +97,7 @@ impl Desk<'_> {
     fn decide(mut self, request: &Request<'_>) -> Result<Ready, Fault> {
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
-        let known = app.shelf.session(&user, self.session);
+        let known = self.known(&user)?;
         let counter = self.counter(request)?;
         let restored = self.restored(request)?;
         let prepared = match &restored {
@@ -113,13 +117,19 @@ impl Desk<'_> {
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.ledger.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
         if head.wire == Wire::CountTokens {
-            // Nothing is generated, so nothing is saved.
-            self.ledger.exchange.head.tokens.before = after;
-            self.ledger.exchange.compactions.clear();
+            // Nothing is generated, so this is no prompt: nothing of it is told, saved or remembered.
+            let exchange = &mut self.ledger.exchange;
+            (exchange.head.decision, exchange.head.tokens) = (None, Tokens::default());
+            exchange.window.clear();
+            exchange.compactions.clear();
         } else {
+            let took_effect = !self.route.policy.settings().dry_run;
+            self.ledger.decided_by(&self.route.policy);
             self.ledger.reserve()?;
             self.keep(&prepared.missing)?;
-            let known = Session { forms: Arc::new(prepared.forms), before };
+            // In a dry run everything leaves as it came.
+            let forms = if took_effect { Arc::new(prepared.forms) } else { Arc::default() };
+            let known = Session { forms, before };
             app.shelf.remember(&user, self.session, known);
             if let Some(transcript) = prepared.transcript {
                 self.ledger.transcribe(self.session.to_owned(), transcript);
@@ -137,6 +147,25 @@ impl Desk<'_> {
             room,
         });
         Ok(Ready { target: Arc::clone(&self.route.target), body: prepared.body, answerer })
+    }
+
+    /// What is known of the conversation, from memory or, after a restart or on another replica, from its records: its
+    /// last request that left says in which forms its parts stood.
+    fn known(&self, user: &str) -> Result<Session, Fault> {
+        if let Some(known) = self.ledger.app().shelf.session(user, self.session) {
+            return Ok(known);
+        }
+        let newest = ExchangeFilter {
+            session: Some(self.session.to_owned()),
+            limit: Some(LOOKED_BACK),
+            ..ExchangeFilter::default()
+        };
+        let records = self.ledger.caller.store.exchanges(&newest).map_err(unknown)?;
+        let mut read = records.iter().filter_map(|json| serde_json::from_str::<Exchange>(json).ok());
+        let last = read.find(|Exchange { head, .. }| head.decision.is_some() && head.outcome.sent());
+        let Some(Exchange { head, window, .. }) = last else { return Ok(Session::default()) };
+        let forms = if head.took_effect() { Forms::of(&window) } else { Forms::default() };
+        Ok(Session { forms: Arc::new(forms), before: head.tokens.before })
     }
 
     fn window(

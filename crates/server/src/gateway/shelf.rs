@@ -74,9 +74,9 @@ impl Shelf {
         self.stored.insert((user.to_owned(), content), ());
     }
 
-    /// What is known of a conversation.
-    pub fn session(&self, user: &str, session: &str) -> Session {
-        self.sessions.get(&(user.to_owned(), session.to_owned())).unwrap_or_default()
+    /// What is known of a conversation; `None` if nothing is, here.
+    pub fn session(&self, user: &str, session: &str) -> Option<Session> {
+        self.sessions.get(&(user.to_owned(), session.to_owned()))
     }
 
     /// Notes what became known of it.

@@ -232,6 +232,7 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     let answers = [
         Answer::json(200, &json!({"id": "resp_1"})).header("x-request-id", "r"),
         Answer::json(200, &json!({"input_tokens": 14})),
+        Answer::json(200, &json!({"input_tokens": 18_000})),
     ];
     let provider = StubServer::start(answers).await;
     let settings = format!("[gateway]\nopenai = \"{}/v1\"\n", provider.address());
@@ -244,6 +245,28 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     assert_eq!(counted.json::<Value>().await.unwrap()["input_tokens"], 14);
     assert_eq!(gateway.seen()[1].line, "POST /v1/messages/count_tokens");
     assert_eq!(gateway.last_sent()["model"], "claude-sonnet-4-5");
+    let totals = gateway.app.telemetry.live.user("local").news(0).totals;
+    assert_eq!(
+        (totals.prompt_tokens, totals.decisions.ok, totals.last),
+        (0, 0, None),
+        "a count is no prompt"
+    );
+    let metrics = gateway.app.telemetry.metrics.text().unwrap();
+    for line in metrics.lines().filter(|line| line.starts_with("larder_prompt_tokens_total")) {
+        assert!(line.ends_with(" 0"), "{line}");
+    }
+    assert!(
+        metrics.contains("context_budget_decision_total{status=\"ok\",dry_run=\"false\"} 0\n"),
+        "{metrics}"
+    );
+    let long =
+        json!({"model": "claude", "messages": [{"role": "user", "content": "all different ".repeat(9_000)}]});
+    gateway.post("/v1/messages/count_tokens", long.to_string()).send().await.unwrap();
+    assert!(gateway.app.telemetry.metrics.text().unwrap().contains("overflow_warnings_total 0\n"));
+    let (records, _) = gateway.stop().await;
+    let counted = records.iter().filter(|record| record.head.wire == Wire::CountTokens);
+    assert!(counted.clone().all(|record| record.head.decision.is_none() && record.window.is_empty()));
+    assert_eq!(counted.count(), 2);
 }
 
 #[tokio::test]

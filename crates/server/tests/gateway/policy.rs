@@ -86,6 +86,55 @@ async fn a_restart_changes_no_byte() {
 }
 
 #[tokio::test]
+async fn a_change_of_form_is_recorded_once_across_a_restart_however_long_the_conversation() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let mut body = after_tool(&long_log());
+    // Windows this long are recorded with neighbours told as one.
+    let history = body["messages"].as_array_mut().unwrap();
+    for _ in 0..120 {
+        history.insert(2, json!({"role": "user", "content": "And now?"}));
+    }
+    for at in 0..120 {
+        history.push(json!({"role": "user", "content": format!("Look again, {at}.")}));
+    }
+    gateway.chat(&body).await;
+    gateway.chat(&body).await;
+    let gateway = gateway.restart().await;
+    gateway.chat(&body).await;
+    let id = "call_2";
+    let history = body["messages"].as_array_mut().unwrap();
+    history.push(json!({"role": "assistant", "content": null, "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": "read_log", "arguments": "{}"}}]}));
+    history.push(json!({"role": "tool", "tool_call_id": id, "content": long_log().replace("2026", "2027")}));
+    let gateway = gateway.restart().await;
+    gateway.chat(&body).await;
+    let text = gateway.app.telemetry.metrics.text().unwrap();
+    assert!(text.contains("summary_count_total 1\n"), "only what is new is counted:\n{text}");
+    let (records, _) = gateway.stop().await;
+    assert!(records[0].window.len() < 20, "neighbours are told as one");
+    let changed: Vec<usize> = records.iter().map(|record| record.compactions.len()).collect();
+    assert_eq!(changed, [1, 0, 0, 1]);
+    assert_eq!(records[3].compactions[0].message, records[3].window.last().unwrap().message.unwrap());
+}
+
+#[tokio::test]
+async fn what_a_dry_run_would_have_done_is_done_when_it_ends() {
+    let dry = "[policy]\ndry_run = true\n";
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, dry).await;
+    let body = after_tool(&long_log());
+    gateway.chat(&body).await;
+    gateway.chat(&body).await;
+    let text = gateway.app.telemetry.metrics.text().unwrap();
+    assert!(text.contains("summary_count_total 0\n") && text.contains("tokens_saved_count 0\n"), "{text}");
+    crate::support::write_settings(gateway.dir.path(), &gateway.provider, "");
+    let gateway = gateway.restart().await;
+    gateway.chat(&body).await;
+    let (records, _) = gateway.stop().await;
+    let counted: Vec<u64> = records.iter().map(|record| record.head.shape.compactions).collect();
+    assert_eq!(counted, [0, 0, 1]);
+}
+
+#[tokio::test]
 async fn what_cannot_fit_is_refused_with_the_deficit_and_nothing_is_sent() {
     let gateway = Gateway::new([]).await;
     let flood = "all different words here ".repeat(4_000);
@@ -106,7 +155,9 @@ async fn what_cannot_fit_is_refused_with_the_deficit_and_nothing_is_sent() {
     assert!(error["error"]["message"].as_str().unwrap().starts_with("prompt is too long"));
     assert!(gateway.seen().is_empty());
     let (records, _) = gateway.stop().await;
-    assert!(records.iter().all(|record| record.head.outcome == Outcome::Refused && !record.head.violates()));
+    assert!(
+        records.iter().all(|record| record.head.outcome == Outcome::Refused && record.head.violations == 0)
+    );
 }
 
 #[tokio::test]
@@ -133,7 +184,7 @@ async fn a_dry_run_refuses_nothing_either() {
     let head = &records[0].head;
     let decision = head.decision.as_ref().unwrap();
     assert_eq!((decision.status, decision.dry_run), (DecisionStatus::Reject, true));
-    assert!(decision.deficit > 0 && !head.violates());
+    assert!(decision.deficit > 0 && head.violations == 0);
 }
 
 #[tokio::test]

@@ -16,6 +16,13 @@ variables: {length: one sentence}
 output_format: text
 ";
 
+/// Regions of a prompt that holds what was said before.
+const SLOTS: &str = "\
+slots:
+  - {name: system, from: prompt, cap: 300}
+  - {name: said, from: messages, cap: flexible, overflow: [condense]}
+output_format";
+
 /// A model that runs in this process, so that requests cannot pass to it.
 const INSIDE: &str = "\
 [models.inside]
@@ -98,6 +105,35 @@ async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
     let head = &records[0].head;
     let told = (head.outcome, head.status, head.error.as_deref());
     assert_eq!(told, (Outcome::Failed, 500, Some("internal_error")));
+}
+
+#[tokio::test]
+async fn what_a_recipe_condenses_and_what_it_refuses_is_counted_once() {
+    let gateway = gateway(1).await;
+    let recipe = RECIPE.replace("name: brief", "name: recall").replace("output_format", SLOTS);
+    write(gateway.dir.path().join("recipes/talk/recall.yaml"), &recipe);
+    let gateway = gateway.restart().await;
+    let ask = |said: String, query: String| {
+        json!({"model": "recipe/talk/recall", "messages": [
+            {"role": "user", "content": said}, {"role": "assistant", "content": "I see."},
+            {"role": "user", "content": query}]})
+    };
+    assert_eq!(gateway.chat(&ask(crate::support::long_log(), "Which?".into())).await.status(), 200);
+    let count = |series: &str| -> f64 {
+        let text = gateway.app.telemetry.metrics.text().unwrap();
+        let line =
+            text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert_eq!((count("compression_invocations_total"), count("summary_count_total")), (1.0, 1.0));
+    assert!(count("tokens_saved_sum") > 1_000.0);
+    assert_eq!(count("compression_latency_ms_count"), 1.0);
+    let decided = "context_budget_decision_total{status=\"needs_summary\",dry_run=\"false\"}";
+    assert_eq!((count(decided), count("overflow_warnings_total")), (1.0, 0.0));
+    assert_eq!(gateway.chat(&ask("hi".into(), "too many words ".repeat(4_000))).await.status(), 400);
+    let refused = "context_budget_decision_total{status=\"reject\",dry_run=\"false\"}";
+    assert_eq!((count(refused), count("overflow_warnings_total")), (1.0, 1.0));
+    assert_eq!(count("summary_count_total"), 1.0);
 }
 
 #[tokio::test]

@@ -117,6 +117,7 @@ pub fn exchange(id: &str) -> NewExchange<'_> {
         tokens_after: 300,
         cost_picos: Some(7),
         without_picos: Some(20),
+        compactions: 2,
         json: "{}",
     }
 }

@@ -144,7 +144,7 @@ fn of_leaving(case: &Case, leaving: &Leaving) -> Vec<String> {
     if is_json(&case.body) && !is_json(&leaving.body) {
         faults.push("json: what leaves is none".to_owned());
     }
-    if leaving.exchange.head.violates() {
+    if leaving.exchange.head.violations > 0 {
         faults.push(format!("budget: {:?}", leaving.exchange.head.tokens));
     }
     faults.extend(of_pointers(case, leaving));

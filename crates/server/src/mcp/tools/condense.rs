@@ -1,5 +1,7 @@
 //! `condense`: a smaller text by rule, with its original stored behind a pointer first.
 
+use std::time::Instant;
+
 use larder_core::content::{self, CondenseRequest, ContentType, Gap, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,6 +109,7 @@ impl Tool for Condense {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
         let counter = guest.counter(self.model.as_deref())?;
         let Given { name, text } = guest.given(self.text, self.source.as_deref())?;
+        let began = Instant::now();
         let condensed = content::condense(&CondenseRequest {
             text: &text,
             content_type: content::detect(explicit, &name, false, &text),
@@ -116,6 +119,7 @@ impl Tool for Condense {
             counter: &counter,
             key: guest.engine.store.key(),
         })?;
+        guest.engine.condensed(&condensed, began.elapsed());
         // The way back exists before the text is shown.
         guest.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {
