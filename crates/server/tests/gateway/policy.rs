@@ -252,8 +252,9 @@ async fn a_long_reply_says_in_the_transcript_where_it_is_cut() {
     let response = gateway.chat(&body).await;
     let session = response.headers()["x-larder-session"].to_str().unwrap().to_owned();
     assert!(response.bytes().await.unwrap().len() > 2 << 20);
+    // All is written when it stops.
+    let gateway = gateway.restart().await;
     let store = gateway.store();
-    gateway.stop().await;
     let lines = store.transcript(&session).unwrap();
     let kept = String::from_utf8(store.blob(lines[1].raw.hash).unwrap()).unwrap();
     assert!(kept.starts_with("{") && kept.ends_with("more came and are not kept]\n"));
