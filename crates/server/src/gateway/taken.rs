@@ -149,7 +149,11 @@ mod tests {
         assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
         assert!(!taken(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
         assert_eq!(taken(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));
-        assert_eq!(taken(&[ended, silent]).charged(true, true), Some(usage(70, 9)), "a refusal is not billed");
+        assert_eq!(
+            taken(&[ended, silent]).charged(true, true),
+            Some(usage(70, 9)),
+            "a refusal is not billed"
+        );
         assert_eq!(taken(&[silent]).charged(true, true), None);
         let charged = taken(&[silent, ended]).charged(true, true);
         assert_eq!(charged, Some(usage(1_070, 509)), "it was not the last");

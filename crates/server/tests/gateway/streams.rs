@@ -242,5 +242,9 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_what_wa
     assert!(head.outcome == Outcome::Ok && head.usage_estimated, "and it is said that nobody reported it");
     let day = store.key_day(&record.id).unwrap();
     let charged = (day.used.tokens, day.held.tokens);
-    assert_eq!(charged, (head.tokens.after + 1_000, 0), "leaving out the report hides no reasoning from a budget");
+    assert_eq!(
+        charged,
+        (head.tokens.after + 1_000, 0),
+        "leaving out the report hides no reasoning from a budget"
+    );
 }
