@@ -56,7 +56,7 @@ pub struct Head {
     /// Method and path of a request that passed as it is, cut to 200 bytes.
     #[serde(default)]
     pub route: Option<String>,
-    /// The model it asked for, as written, cut to 200 bytes; its path where it passed as it is and named none.
+    /// The model it asked for, as written, cut to 200 bytes; the name of its server where it passed as it is and named none.
     pub model: String,
     /// The model that answered; `None` when it got that far with none.
     pub answered_by: Option<AnsweredBy>,
@@ -416,7 +416,8 @@ impl Exchange {
             id: &head.id,
             session: head.session.as_deref(),
             time: head.time,
-            model: head.answered_by.as_ref().map_or(&head.model, |model| &model.name),
+            // Costs are grouped by it: what clients make up may not add rows without end.
+            model: head.told_model().unwrap_or(&head.model),
             recipe: head.recipe.as_deref(),
             status: head.status,
             tokens_in: usage.input,

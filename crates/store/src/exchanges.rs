@@ -13,8 +13,9 @@ use crate::store::{Store, UserStore};
 const DELETED_AT_ONCE: i64 = 500;
 
 /// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
-/// call was answered: the tokens of its prompt are then those that were packed.
-const PAID_RUNS: &str = "
+/// call was answered: the tokens of its prompt are then those that were packed. Records from before runs named their request
+/// lack `request_id`: some are part of a request that is counted, and nothing says which, so none of them is counted.
+pub(crate) const PAID_RUNS: &str = "
     SELECT recorded, record ->> '$.model', recipe,
            iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
     FROM (SELECT recorded, record, recipe,
@@ -22,7 +23,7 @@ const PAID_RUNS: &str = "
                  record ->> '$.tokens.output' AS tokens_out,
                  round((record ->> '$.cost_usd') * 1e12) AS cost_picos
           FROM runs WHERE user = ?1 AND recorded >= ?2
-            AND record ->> '$.request_id' IS NULL AND record ->> '$.status' <> 'refused')";
+            AND json_type(record, '$.request_id') = 'null' AND record ->> '$.status' <> 'refused')";
 
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]

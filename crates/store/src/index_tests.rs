@@ -99,11 +99,13 @@ fn what_changed_form_is_taken_from_the_documents_of_older_requests() {
         )
     };
     let undecided = r#"{"outcome": "ok", "decision": null, "shape": {"compactions": 0}}"#.to_owned();
+    let shapeless = r#"{"outcome": "ok"}"#.to_owned();
     let documents = [
         document("ok", false),
         document("ok", true),
         document("refused", false),
         undecided,
+        shapeless,
         "no JSON".to_owned(),
     ];
     for (at, document) in documents.iter().enumerate() {
@@ -115,12 +117,36 @@ fn what_changed_form_is_taken_from_the_documents_of_older_requests() {
         )
         .unwrap();
     }
+    // Whatever changes nothing is not written.
+    old.execute_batch(
+        "CREATE TABLE written (seq);
+         CREATE TRIGGER writing AFTER UPDATE ON exchanges BEGIN INSERT INTO written VALUES (new.seq); END;",
+    )
+    .unwrap();
     drop(old);
     let index = Index::open(at(&dir), PATIENCE).unwrap();
     let writer = lock(&index.writer);
+    let written = writer.query_row("SELECT count(*) FROM written", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(written, 1);
     let mut query = writer.prepare("SELECT compactions FROM exchanges ORDER BY seq").unwrap();
     let counted: Vec<i64> = query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(counted, [3, 0, 0, 0, 0]);
+    assert_eq!(counted, [3, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn runs_are_found_by_their_time_and_listed_without_being_sorted() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let connection = lock(&index.writer);
+    let plan = |query: &str| -> String {
+        let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+        let steps = query.query_map([], |row| row.get::<_, String>(3)).unwrap();
+        steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+    };
+    let costs = plan(crate::exchanges::PAID_RUNS);
+    assert!(costs.contains("runs_by_time (user=? AND recorded>?)"), "{costs}");
+    let listed = plan(crate::runs::NEWEST);
+    assert!(listed.contains("runs_of_user (user=?)") && !listed.contains("ORDER BY"), "{listed}");
 }
 
 /// The tables and indexes of an index, as SQLite wrote them down.

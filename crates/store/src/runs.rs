@@ -13,6 +13,12 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 
+/// Runs, newest first. The `+` keeps SQLite from sorting all of them by its index of times, where it can stop at a limit.
+pub(crate) const NEWEST: &str = "
+    SELECT run_id, record FROM runs
+    WHERE user = ?1 AND (?2 IS NULL OR recipe = ?2) AND +recorded >= ?3
+    ORDER BY seq DESC LIMIT ?4";
+
 /// The id of a run: a UUID of version 7 in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(String);
@@ -278,11 +284,7 @@ impl UserStore {
     /// The records of this user's runs, newest first.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         let rows: Vec<_> = self.index().read(|tx| {
-            let mut query = tx.prepare_cached(
-                "SELECT run_id, record FROM runs
-                 WHERE user = ?1 AND (?2 IS NULL OR recipe = ?2) AND recorded >= ?3
-                 ORDER BY seq DESC LIMIT ?4",
-            )?;
+            let mut query = tx.prepare_cached(NEWEST)?;
             let since = filter.since.map_or(0, |since| to_sql(since.as_millis()));
             let limit = filter.limit.map_or(i64::MAX, to_sql);
             let rows = query.query_map((self.user(), &filter.recipe, since, limit), id_and_record)?;

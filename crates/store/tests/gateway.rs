@@ -324,7 +324,12 @@ fn costs_hold_every_run_once(open: Factory) {
     record_run(paid.clone());
     let nothing = RunTokens { output: 0, ..paid.tokens };
     record_run(RunFacts { recipe: "plan".to_owned(), cost_usd: None, tokens: nothing, ..paid.clone() });
-    record_run(RunFacts { status: RunStatus::Refused, ..paid });
+    record_run(RunFacts { status: RunStatus::Refused, ..paid.clone() });
+    record_run(RunFacts { recipe: "old".to_owned(), ..paid });
+    // As runs were recorded before they named their request.
+    let raw = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
+    let old = "UPDATE runs SET record = json_remove(record, '$.request_id') WHERE recipe = 'old'";
+    assert_eq!(raw.execute(old, []).unwrap(), 1);
     let costs = open(&home).costs(Timestamp::from_millis(0)).unwrap();
     let told: Vec<_> = costs
         .iter()

@@ -22,8 +22,17 @@ const TOOLS: &str = "tools";
 pub struct Forms(Vec<(Rendition, u64)>);
 
 impl Forms {
-    /// Those of a window as it was recorded.
+    /// Those of a window as it was recorded; none of one that does not say how many items its parts stand for, as records
+    /// once did not.
     pub fn of(window: &[WindowPart]) -> Self {
+        // Every message has an item, so messages are only passed over where neighbours were told as one.
+        let skips = |pair: &[WindowPart]| match (pair[0].message, pair[1].message) {
+            (Some(before), Some(after)) => after > before.saturating_add(1),
+            _ => false,
+        };
+        if window.windows(2).any(skips) && window.iter().all(|part| part.items == 1) {
+            return Self::default();
+        }
         let parts = window.iter().filter(|part| part.slot != TOOLS);
         let items = |part: &WindowPart| usize::try_from(part.items).unwrap_or(0).min(MOST_ITEMS);
         Self(parts.flat_map(|part| vec![(part.rendition, part.tokens); items(part)]).collect())
@@ -219,4 +228,28 @@ pub const fn role(role: Role) -> &'static str {
 
 fn number(tokens: usize) -> u64 {
     u64::try_from(tokens).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_does_not_say_what_its_parts_stand_for_tells_no_forms() {
+        let part = |message: u64, items: u64, rendition: Rendition| WindowPart {
+            slot: "messages".to_owned(),
+            message: Some(message),
+            items,
+            rendition,
+            ..fixed_part("", 7)
+        };
+        let forms = |items: u64, next: u64| {
+            let parts = [part(0, items, Rendition::Whole), part(next, 1, Rendition::Pointer)];
+            Forms::of(&parts).0.into_iter().map(|(form, _)| form).collect::<Vec<_>>()
+        };
+        assert_eq!(forms(1, 1), [Rendition::Whole, Rendition::Pointer]);
+        assert_eq!(forms(1, 0), [Rendition::Whole, Rendition::Pointer], "two results in one message");
+        assert_eq!(forms(3, 3), [Rendition::Whole, Rendition::Whole, Rendition::Whole, Rendition::Pointer]);
+        assert_eq!(forms(1, 3), []);
+    }
 }

@@ -194,7 +194,7 @@ impl Ledger {
     pub fn leaves(&mut self) {
         let most = self.most();
         let head = &mut self.exchange.head;
-        if !self.sent {
+        if !self.sent && head.wire != Wire::CountTokens {
             telemetry::log_call(head, most.input);
         }
         if let Some(policy) = &self.policy {
@@ -320,7 +320,9 @@ impl Ledger {
         let head = &mut self.exchange.head;
         head.times.total_us = micros(total);
         head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
-        if self.ran.is_none() {
+        // Where tokens are counted, no model is called.
+        let is_count = head.wire == Wire::CountTokens;
+        if self.ran.is_none() && !is_count {
             let early = head.outcome != Outcome::Ok;
             head.usage = self.taken.known(early);
             head.usage_estimated = self.taken.is_estimated(early);
@@ -334,13 +336,13 @@ impl Ledger {
             self.exchange.compactions.clear();
         }
         self.seal();
-        if self.sent {
+        if self.sent && !is_count {
             telemetry::log_called(&self.exchange.head);
         }
         self.app.telemetry.record(&self.exchange);
     }
 
-    /// What was used: what is known of it, and what was set aside for the rest.
+    /// What the key is charged: what is known of it, and what was set aside for the rest.
     fn used(&self) -> Option<(u64, Usd)> {
         if self.ran.is_some() {
             return self.ran.filter(|used| *used != (0, Usd::default()));
@@ -352,13 +354,8 @@ impl Ledger {
         // An error of the provider's own is not billed; what became of a request that broke off is not known.
         let unbilled =
             head.outcome == Outcome::UpstreamError || head.error.as_deref() == Some("upstream_unreachable");
-        let unknown = self.taken.unknown(head.outcome != Outcome::Ok, unbilled);
-        if head.usage.is_none() && unknown.is_none() {
-            return None;
-        }
-        let (known, unknown) = (head.usage.unwrap_or_default(), unknown.unwrap_or_default());
-        let cost = head.bill.map_or_else(|| self.price(&known), |Bill { cost, .. }| cost);
-        Some((total(&known).saturating_add(total(&unknown)), cost + self.price(&unknown)))
+        let charged = self.taken.charged(head.outcome != Outcome::Ok, unbilled)?;
+        Some((total(&charged), self.price(&charged)))
     }
 }
 

@@ -53,7 +53,8 @@ pub use shelf::Shelf;
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
 
-/// Bytes of a body that is decided over at once: handing it to another thread would take longer.
+/// Bytes of a body that is decided over at once where it begins a conversation: handing it to another thread would take
+/// longer.
 const SMALL: usize = 4 << 10;
 
 /// Everything below `/v1`.
@@ -93,7 +94,8 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
         Ok(body) => body,
         Err(fault) => return reply::refuse(ledger, format, fault),
     };
-    if body.len() <= SMALL && ledger.caller.limits.is_unlimited() {
+    let is_quick = body.len() <= SMALL && !prepare::may_go_on(format, &body);
+    if is_quick && ledger.caller.limits.is_unlimited() {
         let way = prepare::prepare(&mut ledger, &current, format, &parts.headers, body);
         return answer(ledger, way, format, &parts, &current).await;
     }

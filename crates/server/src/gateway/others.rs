@@ -223,7 +223,8 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     };
     let route = format!("{} {}", parts.method, parts.uri.path());
     ledger.exchange.head.route = Some(cut_name(&route));
-    ledger.model(parts.uri.path());
+    // Costs are grouped by this name, and clients may ask for any path.
+    ledger.model(target.name());
     let started = Instant::now();
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
@@ -255,8 +256,10 @@ fn reads(method: &Method) -> bool {
 
 /// The model that a small body names, as those of most routes do.
 fn model_of(body: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= MAX_NAMING)?;
-    let document = spans::Document::parse_request(text).ok()?;
+    if body.len() > MAX_NAMING {
+        return None;
+    }
+    let document = spans::Document::parse_request(std::str::from_utf8(body).ok()?).ok()?;
     let model = document.root().given("model")?.text()?.into_owned();
     Some(model).filter(|model| !model.is_empty())
 }

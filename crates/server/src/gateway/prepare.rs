@@ -10,10 +10,10 @@ use larder_core::hash::ContentHash;
 use larder_core::message::Role;
 use larder_core::tokens::{Counter, Label};
 use larder_models::upstream::Target;
-use larder_store::{ExchangeFilter, NewPointer, StoreError};
+use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
 
 use crate::app::Snapshot;
-use crate::exchange::{Exchange, RoundTrips, Tokens, Wire};
+use crate::exchange::{Exchange, Head, RoundTrips, Tokens, Wire};
 use crate::gateway::RECIPE;
 use crate::gateway::bill::Pricing;
 use crate::gateway::describe::Forms;
@@ -28,7 +28,7 @@ use crate::wire::{self, Format, Request};
 use crate::{json, sessions};
 
 /// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
-const LOOKED_BACK: u64 = 8;
+const LOOKED_BACK: usize = 8;
 
 /// Where a request goes.
 pub enum Way {
@@ -97,7 +97,7 @@ impl Desk<'_> {
     fn decide(mut self, request: &Request<'_>) -> Result<Ready, Fault> {
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
-        let known = self.known(&user)?;
+        let known = self.known(request, &user);
         let counter = self.counter(request)?;
         let restored = self.restored(request)?;
         let prepared = match &restored {
@@ -149,23 +149,20 @@ impl Desk<'_> {
         Ok(Ready { target: Arc::clone(&self.route.target), body: prepared.body, answerer })
     }
 
-    /// What is known of the conversation, from memory or, after a restart or on another replica, from its records: its
-    /// last request that left says in which forms its parts stood.
-    fn known(&self, user: &str) -> Result<Session, Fault> {
+    /// What is known of the conversation, from memory or, after a restart or on another replica, from its records. It only
+    /// serves reports, so a request that begins a conversation or is counted only is not worth reading for, and none is
+    /// refused for lack of it.
+    fn known(&self, request: &Request<'_>, user: &str) -> Session {
         if let Some(known) = self.ledger.app().shelf.session(user, self.session) {
-            return Ok(known);
+            return known;
         }
-        let newest = ExchangeFilter {
-            session: Some(self.session.to_owned()),
-            limit: Some(LOOKED_BACK),
-            ..ExchangeFilter::default()
-        };
-        let records = self.ledger.caller.store.exchanges(&newest).map_err(unknown)?;
-        let mut read = records.iter().filter_map(|json| serde_json::from_str::<Exchange>(json).ok());
-        let last = read.find(|Exchange { head, .. }| head.decision.is_some() && head.outcome.sent());
-        let Some(Exchange { head, window, .. }) = last else { return Ok(Session::default()) };
-        let forms = if head.took_effect() { Forms::of(&window) } else { Forms::default() };
-        Ok(Session { forms: Arc::new(forms), before: head.tokens.before })
+        if self.ledger.exchange.head.wire == Wire::CountTokens || !goes_on(request) {
+            return Session::default();
+        }
+        recorded(&self.ledger.caller.store, self.session).unwrap_or_else(|error| {
+            tracing::warn!(%error, "what is known of a conversation cannot be read; its changes may be told anew");
+            Session::default()
+        })
     }
 
     fn window(
@@ -213,7 +210,7 @@ impl Desk<'_> {
     /// The request with the round trips that its client does not know of, where there were any. They are read anew each
     /// time, and never from memory: other agents and other processes may serve the same conversation.
     fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, Fault> {
-        if !self.offers(request) || !request.items.iter().any(|item| item.role() == Role::Assistant) {
+        if !self.offers(request) || !goes_on(request) {
             return Ok(None);
         }
         let kept: HashMap<String, String> =
@@ -270,7 +267,68 @@ impl Desk<'_> {
     }
 }
 
+/// Whether the request may ask for more of the store than what every request does: one goes on with a conversation, in
+/// whose history somebody has answered. Guessed by its bytes, before it is read; on the safe side but for odd escapes.
+pub fn may_go_on(format: Format, body: &[u8]) -> bool {
+    // Calls and thoughts are elements of their own in OpenAI's responses, and name no role.
+    let marks: &[&str] =
+        if format == Format::Responses { &["assistant", "\"type\""] } else { &["assistant"] };
+    std::str::from_utf8(body).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
+}
+
+/// Whether the request brings a history in which somebody has answered.
+fn goes_on(request: &Request<'_>) -> bool {
+    request.items.iter().any(|item| item.role() == Role::Assistant)
+}
+
+/// What the records of a conversation say of its last request that left: in which forms its parts stood. They are read
+/// one by one, since each may be long and mostly the newest is the one.
+fn recorded(store: &UserStore, session: &str) -> Result<Session, StoreError> {
+    let mut newest =
+        ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
+    for _ in 0..LOOKED_BACK {
+        let Some(json) = store.exchanges(&newest)?.pop() else { break };
+        let Ok(head) = serde_json::from_str::<Head>(&json) else { break };
+        if head.decision.is_none() || !head.outcome.sent() {
+            newest.before = Some(head.id);
+            continue;
+        }
+        let Ok(Exchange { head, window, .. }) = serde_json::from_str(&json) else { break };
+        let forms = if head.took_effect() { Forms::of(&window) } else { Forms::default() };
+        return Ok(Session { forms: Arc::new(forms), before: head.tokens.before });
+    }
+    Ok(Session::default())
+}
+
 /// What is known of the conversation cannot be had.
 fn unknown(error: StoreError) -> Fault {
     Fault::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_with_a_conversation_is_seen_by_its_bytes() {
+        let user = r#"{"role":"user","content":"hi"}"#;
+        let chat = |more: &str| format!(r#"{{"model":"m","max_tokens":1,"messages":[{user}{more}]}}"#);
+        let input = |more: &str| format!(r#"{{"model":"m","input":[{user}{more}]}}"#);
+        let said = r#",{"role":"assistant","content":"yes"}"#;
+        let call = r#",{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}"#;
+        let bodies = [
+            (Format::Chat, chat(""), false),
+            (Format::Chat, chat(said), true),
+            (Format::Messages, chat(""), false),
+            (Format::Messages, chat(said), true),
+            (Format::Responses, input(""), false),
+            (Format::Responses, input(said), true),
+            (Format::Responses, input(call), true),
+            (Format::Responses, input(r#",{"type":"item_reference","id":"i"}"#), true),
+        ];
+        for (format, body, expected) in bodies {
+            assert_eq!(goes_on(&wire::read(format, &body).unwrap()), expected, "{body}");
+            assert_eq!(may_go_on(format, body.as_bytes()), expected, "{body}");
+        }
+    }
 }

@@ -51,15 +51,11 @@ impl Taken {
         self.0.iter().any(|round| round.took(early) != round.known.usage)
     }
 
-    /// What was set aside for the rounds that nothing is known of. `unbilled`: the last of them was refused.
-    pub fn unknown(&self, early: bool, unbilled: bool) -> Option<Usage> {
-        let asked = self.0.len().saturating_sub(usize::from(unbilled && self.is_unknown(early)));
-        sum(self.0.iter().take(asked).filter(|round| round.took(early).is_none()).map(|round| round.most))
-    }
-
-    /// Whether nothing is known of the last round.
-    fn is_unknown(&self, early: bool) -> bool {
-        self.0.last().is_some_and(|round| round.took(early).is_none())
+    /// What all rounds are charged: what they took, and what was set aside for those that nothing is known of or whose end
+    /// came without a report. `unbilled`: the last of them was refused.
+    pub fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        let rounds = self.0.iter().enumerate();
+        sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.0.len())))
     }
 }
 
@@ -77,6 +73,15 @@ impl Round {
             }
             None => None,
         }
+    }
+
+    fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        if unbilled {
+            return self.took(early);
+        }
+        // What the model thought where nobody sees it is in no estimate: asking for no report must not make it free.
+        let is_reported = self.known.usage.is_some() || !self.known.ended;
+        self.took(early).filter(|_| is_reported).or(Some(self.most))
     }
 }
 
@@ -113,7 +118,7 @@ mod tests {
         assert_eq!(taken(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
         assert!(taken(&[begun(1, 31)]).is_estimated(true) && !taken(&[begun(40, 31)]).is_estimated(true));
         assert_eq!(taken(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
-        assert_eq!(taken(&[ended, begun(1, 30)]).unknown(true, false), None);
+        assert_eq!(taken(&[ended, begun(1, 30)]).charged(true, false), Some(usage(150, 19)));
     }
 
     #[test]
@@ -133,7 +138,9 @@ mod tests {
         for early in [true, false] {
             assert_eq!(taken(&[said]).known(early), Some(usage(1_000, 10)));
             assert_eq!(taken(&[all_said]).known(early), Some(usage(1_000, 10)));
-            assert_eq!(taken(&[all_said]).unknown(early, false), None);
+            let charged = taken(&[all_said, said]).charged(early, false);
+            assert_eq!(charged, Some(usage(2_000, 510)), "what was thought unseen is not free");
+            assert_eq!(taken(&[all_said]).charged(early, true), Some(usage(1_000, 10)));
             assert!(taken(&[all_said]).is_estimated(early));
         }
         assert_eq!(taken(&[empty]).known(false), Some(usage(1_000, 0)));
@@ -141,13 +148,15 @@ mod tests {
         let (silent, ended) = (Known::default(), Known { usage: Some(usage(70, 9)), said: 0, ended: true });
         assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
         assert!(!taken(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
-        assert_eq!(taken(&[ended, silent]).unknown(true, false), Some(usage(1_000, 500)));
-        assert_eq!(taken(&[ended, silent]).unknown(true, true), None, "a refusal is not billed");
+        assert_eq!(taken(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));
         assert_eq!(
-            taken(&[silent, ended]).unknown(true, true),
-            Some(usage(1_000, 500)),
-            "it was not the last"
+            taken(&[ended, silent]).charged(true, true),
+            Some(usage(70, 9)),
+            "a refusal is not billed"
         );
-        assert_eq!(taken(&[]).known(true), None);
+        assert_eq!(taken(&[silent]).charged(true, true), None);
+        let charged = taken(&[silent, ended]).charged(true, true);
+        assert_eq!(charged, Some(usage(1_070, 509)), "it was not the last");
+        assert_eq!((taken(&[]).known(true), taken(&[]).charged(true, false)), (None, None));
     }
 }

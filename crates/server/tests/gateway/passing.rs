@@ -1,6 +1,6 @@
 //! What passes: bodies, headers, errors, routes, untouched.
 
-use larder_server::exchange::{Outcome, Wire};
+use larder_server::exchange::{Exchange, Outcome, Wire};
 use larder_store::Timestamp;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
@@ -266,6 +266,9 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     let (records, _) = gateway.stop().await;
     let counted = records.iter().filter(|record| record.head.wire == Wire::CountTokens);
     assert!(counted.clone().all(|record| record.head.decision.is_none() && record.window.is_empty()));
+    assert!(counted.clone().all(|Exchange { head, .. }| {
+        (head.usage, head.usage_estimated, head.bill) == (None, false, None) && head.outcome == Outcome::Ok
+    }));
     assert_eq!(counted.count(), 2);
 }
 
@@ -293,7 +296,7 @@ async fn what_passes_as_it_is_leaves_a_record_unless_it_only_reads() {
         .collect();
     assert_eq!(
         told,
-        [("POST /v1/files", "/v1/files", 200), ("POST /v1/images/generations", "gpt-image-1", 400)]
+        [("POST /v1/files", "openai", 200), ("POST /v1/images/generations", "gpt-image-1", 400)]
     );
     assert!(records.iter().all(|record| record.head.wire == Wire::Passed && record.head.bill.is_none()));
     assert_eq!(records[1].head.outcome, Outcome::UpstreamError);

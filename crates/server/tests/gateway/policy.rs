@@ -118,6 +118,33 @@ async fn a_change_of_form_is_recorded_once_across_a_restart_however_long_the_con
 }
 
 #[tokio::test]
+async fn a_change_of_form_is_recorded_once_although_the_last_window_was_only_counted() {
+    let counted = json!({"input_tokens": 14});
+    let reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+    let provider = StubServer::responding(move |seen| {
+        Answer::json(200, if seen.line.contains("count_tokens") { &counted } else { &reply })
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let body = json!({"model": "claude", "max_tokens": 10,
+        "tools": [{"name": "read_log", "input_schema": {"type": "object"}}],
+        "messages": [
+            {"role": "user", "content": "Which request failed?"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read_log", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": long_log()}]}]});
+    assert_eq!(gateway.messages(&body).await.status(), 200);
+    let count = |gateway: &Gateway| gateway.post("/v1/messages/count_tokens", body.to_string()).send();
+    for _ in 0..3 {
+        assert_eq!(count(&gateway).await.unwrap().status(), 200);
+    }
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.messages(&body).await.status(), 200);
+    let (records, _) = gateway.stop().await;
+    let changed: Vec<usize> = records.iter().map(|record| record.compactions.len()).collect();
+    assert_eq!(changed, [1, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
 async fn what_a_dry_run_would_have_done_is_done_when_it_ends() {
     let dry = "[policy]\ndry_run = true\n";
     let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, dry).await;

@@ -128,3 +128,17 @@ async fn a_budget_that_cannot_be_set_aside_is_told_alike() {
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(ask().await.unwrap().status(), 200);
 }
+
+#[tokio::test]
+async fn a_conversation_goes_on_although_its_records_cannot_be_read() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let body = after_tool(&long_log());
+    gateway.chat(&body).await;
+    let gateway = gateway.restart().await;
+    // From now on no record can be found.
+    let other = Connection::open(index(&gateway)).unwrap();
+    other.execute_batch("ALTER TABLE exchanges RENAME TO away").unwrap();
+    assert_eq!(gateway.chat(&body).await.status(), 200, "what is only reported is no reason to refuse");
+    other.execute_batch("ALTER TABLE away RENAME TO exchanges").unwrap();
+    assert_eq!(gateway.seen()[0].body, gateway.seen()[1].body);
+}

@@ -217,7 +217,7 @@ async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
 }
 
 #[tokio::test]
-async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_came() {
+async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_what_was_set_aside() {
     let events = chat_events(&[json!({"role": "assistant", "content": "x".repeat(30)})], "stop");
     let clock = SetClock::at("2026-11-21T12:00:00Z");
     let provider = StubServer::start([Answer::events(events.clone())]).await;
@@ -241,5 +241,10 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_takes_what_came() 
     );
     assert!(head.outcome == Outcome::Ok && head.usage_estimated, "and it is said that nobody reported it");
     let day = store.key_day(&record.id).unwrap();
-    assert_eq!((day.used.tokens, day.held.tokens), (head.tokens.after + 10, 0));
+    let charged = (day.used.tokens, day.held.tokens);
+    assert_eq!(
+        charged,
+        (head.tokens.after + 1_000, 0),
+        "leaving out the report hides no reasoning from a budget"
+    );
 }
