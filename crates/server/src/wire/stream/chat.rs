@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value as Json};
 
-use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought};
+use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
 use super::super::{Format, REHYDRATE};
-use super::{Action, Context, length};
+use super::{Action, Context};
 use crate::json::{self, Document, Edit, Kind, Value};
 
 /// Calls one reply may ask for; further ones are passed on as they are.

@@ -13,7 +13,7 @@ use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
 use super::reply::{Note, Round, Rounds};
 use super::{Format, Known, Problem};
-use crate::json::{Document, Edit, Kind, Value};
+use crate::json::{Document, Edit};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
@@ -296,11 +296,6 @@ impl Stream {
 /// Whether the data of an event can be read, or there is none.
 fn is_whole(event: &[u8]) -> bool {
     sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
-}
-
-/// Bytes of a text in a reply.
-fn length(text: Option<Value<'_, '_>>) -> usize {
-    text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
 }
 
 /// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
