@@ -94,6 +94,14 @@ impl Stream {
         }
     }
 
+    /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
+    pub fn of_choices(mut self, choices: u64) -> Self {
+        if let State::Chat(state) = &mut self.state {
+            state.expect(choices);
+        }
+        self
+    }
+
     /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(bytes);
