@@ -160,6 +160,12 @@ fn what_was_said_is_printed_and_exported_when_the_gateway_is_gone() {
     let original: Value =
         serde_json::from_str(exported["messages"][2]["original"].as_str().unwrap()).unwrap();
     assert_eq!(original, flood()["messages"][2]);
+    assert_eq!((&exported["branch"], &exported["branches"]), (&json!(1), &json!([1])));
+    assert_eq!(exported["messages"][2]["branch"], 1);
+    let all = shop.ok(&["transcript", session, "--all"]).out;
+    assert!(all.contains("--- 1 user, branch 1, whole\n"), "{all}");
+    let error = shop.fails(1, &["transcript", session, "--branch", "7"]).err;
+    assert!(error.contains("no branch 7") && error.contains("there: 1"), "{error}");
     let error = shop.fails(1, &["transcript", session, "--user", "eve"]).err;
     assert!(error.contains("no transcript is kept"), "{error}");
 }

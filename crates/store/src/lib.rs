@@ -76,6 +76,7 @@ pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,
+    branch_of,
 };
 pub use user::LOCAL_USER;
 pub use verify::{Problem, VerifyReport};

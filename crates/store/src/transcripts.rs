@@ -128,18 +128,21 @@ impl UserStore {
     /// The history of one branch, what it shares with others included: of each message the line that says how it went
     /// upstream last.
     pub fn transcript_branch(&self, session: &str, branch: u32) -> Result<Vec<TranscriptLine>, StoreError> {
-        let lines = self.transcript(session)?;
-        let forks =
-            lines.iter().filter_map(|line| Some((line.branch, (line.line, line.forked_from?)))).collect();
-        let mut history = BTreeMap::new();
-        for stretch in path(&forks, branch, u32::MAX) {
-            let on_it = |line: &&TranscriptLine| stretch.holds(line.line, line.branch, line.message);
-            for line in lines.iter().filter(|line| line.kind != LineKind::Reply).filter(on_it) {
-                history.insert(line.message, line.clone());
-            }
-        }
-        Ok(history.into_values().collect())
+        Ok(branch_of(&self.transcript(session)?, branch))
     }
+}
+
+/// As [`UserStore::transcript_branch`], of lines that are read already: all those of a session.
+pub fn branch_of(lines: &[TranscriptLine], branch: u32) -> Vec<TranscriptLine> {
+    let forks = lines.iter().filter_map(|line| Some((line.branch, (line.line, line.forked_from?)))).collect();
+    let mut history = BTreeMap::new();
+    for stretch in path(&forks, branch, u32::MAX) {
+        let on_it = |line: &&TranscriptLine| stretch.holds(line.line, line.branch, line.message);
+        for line in lines.iter().filter(|line| line.kind != LineKind::Reply).filter(on_it) {
+            history.insert(line.message, line);
+        }
+    }
+    history.into_values().cloned().collect()
 }
 
 fn parse(session: &str, line: i64, json: &str) -> Result<TranscriptLine, StoreError> {

@@ -1,7 +1,7 @@
 //! `larder transcript`: what was said in a conversation through the gateway, each message as it came and as it was
 //! sent. Reads the store; no gateway need run.
 
-use larder_server::api::{Message, Session, Transcript, WhichMessages};
+use larder_server::api::{Message, Session, TranscriptLines};
 use larder_store::{LineKind, UserStore};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::output;
 
 /// Conversations that are listed.
-const LISTED: u64 = 500;
+const LISTED: usize = 500;
 /// Messages that are read at once.
 const PAGE: u64 = 500;
 
@@ -19,23 +19,36 @@ pub fn run(context: &Context, session: Option<&str>, branch: Option<u32>, all: b
     let store = context.store()?;
     let as_json = context.global.format == Format::Json;
     let Some(session) = session else { return list(&store, as_json) };
-    let mut which = WhichMessages { branch, all, after: None, limit: Some(PAGE) };
-    let mut exported = Vec::new();
-    loop {
-        let page = Transcript::read(&store, session, &which)?.ok_or_else(|| nothing(session))?;
+    let lines = TranscriptLines::read(&store, session, branch, all)?.ok_or_else(|| nothing(session))?;
+    if let Some(branch) = branch.filter(|branch| !lines.branches().contains(branch)) {
+        return Err(no_branch(session, branch, lines.branches()));
+    }
+    let (mut exported, mut next) = (Vec::new(), Some(0));
+    while let Some(after) = next {
+        let page = lines.page(&store, after, PAGE)?;
         for message in &page.messages {
             if as_json {
-                exported.push(export(&store, session, message)?);
+                exported.push(export(&store, message)?);
             } else {
-                output::text(&told(message))?;
+                output::text(&told(message, all))?;
             }
         }
-        which.after = page.next;
-        if which.after.is_none() {
-            break;
-        }
+        next = page.next;
     }
-    if as_json { output::json(&json!({"session": session, "messages": exported})) } else { Ok(()) }
+    if !as_json {
+        return Ok(());
+    }
+    output::json(&json!({
+        "session": session, "branch": lines.branch(), "branches": lines.branches(), "messages": exported,
+    }))
+}
+
+fn no_branch(session: &str, branch: u32, branches: &[u32]) -> CliError {
+    let there: Vec<String> = branches.iter().map(u32::to_string).collect();
+    CliError::Fixable(format!(
+        "session {session:?} has no branch {branch}; the branches that are there: {}",
+        there.join(", ")
+    ))
 }
 
 fn nothing(session: &str) -> CliError {
@@ -46,7 +59,12 @@ fn nothing(session: &str) -> CliError {
 }
 
 fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
-    let sessions: Vec<Session> = store.sessions(LISTED)?.into_iter().map(Session::from).collect();
+    // One more, to know whether there are more.
+    let found = store.sessions(LISTED as u64 + 1)?;
+    if let Some(words) = unlisted(found.len()) {
+        output::say(&words);
+    }
+    let sessions: Vec<Session> = found.into_iter().take(LISTED).map(Session::from).collect();
     if as_json {
         return output::json(&sessions);
     }
@@ -60,26 +78,33 @@ fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What is said of conversations that are not listed.
+fn unlisted(found: usize) -> Option<String> {
+    (found > LISTED).then(|| {
+        format!("these are the newest {LISTED}; there are older ones, each of which `larder transcript SESSION` prints")
+    })
+}
+
 /// A message with its bytes as they came, so that an export needs nothing else.
-fn export(store: &UserStore, session: &str, message: &Message) -> Result<Value, CliError> {
+fn export(store: &UserStore, message: &Message) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
-    if let Some(line) = Transcript::line(store, session, message.line)? {
-        exported["original"] = json!(String::from_utf8_lossy(&store.blob(line.raw.hash)?));
-    }
+    exported["original"] = json!(String::from_utf8_lossy(&store.blob(message.raw.hash)?));
     Ok(exported)
 }
 
-fn told(message: &Message) -> String {
+/// A message for people; with its branch where messages of several stand together.
+fn told(message: &Message, of_all: bool) -> String {
     let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let kind = match message.kind {
         LineKind::Message => "",
         LineKind::Rendition => ", another form",
         LineKind::Reply => ", reply",
     };
+    let branch = if of_all { format!(", branch {}", message.branch) } else { String::new() };
     let pointers: String = message.pointers.iter().map(|pointer| format!(" {pointer}")).collect();
     let mut text = format!(
-        "--- {} {}{tool}{kind}, {}{pointers}\n{}",
+        "--- {} {}{tool}{kind}{branch}, {}{pointers}\n{}",
         message.message,
         message.role,
         message.sent_as.as_str(),
@@ -89,7 +114,19 @@ fn told(message: &Message) -> String {
         text.push_str("\n[the rest is in the export: --format json]");
     }
     for call in &message.calls {
-        text.push_str(&format!("\ncalls {} {}", call.name, call.arguments));
+        let more = if call.cut { " [the rest is in the export]" } else { "" };
+        text.push_str(&format!("\ncalls {} {}{more}", call.name, call.arguments));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversations_that_are_not_listed_are_spoken_of() {
+        assert_eq!(unlisted(LISTED), None);
+        assert!(unlisted(LISTED + 1).unwrap().contains("newest 500"));
+    }
 }

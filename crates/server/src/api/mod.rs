@@ -31,7 +31,9 @@ pub use pointers::{Part, parse, read};
 pub use policy::look;
 pub use problem::Problem;
 pub use runs::Run;
-pub use transcripts::{Message, SentAs, Transcript, Which as WhichMessages, no_transcript};
+pub use transcripts::{
+    Lines as TranscriptLines, Message, SentAs, Transcript, Which as WhichMessages, no_transcript,
+};
 pub use turns::{Listed, Turn, Unfinished, Which as WhichTurns};
 
 use crate::desk::{Desk, Shared};

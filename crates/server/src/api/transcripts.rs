@@ -1,5 +1,5 @@
 //! Transcripts over REST (R3-4.35, R3-5.14): the messages of a session in their order, as they came and as they were
-//! sent, each by itself however long the session is.
+//! sent. Of a session, however long, the lines are read once, which are small; of what was said only what a page shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use larder_core::hash::ContentHash;
 use larder_core::pointer::Pointer;
-use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore};
+use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore, branch_of};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -18,8 +18,12 @@ use super::problem::Problem;
 use crate::auth::Caller;
 use crate::wire::{Called, Words};
 
-/// Bytes of what one message says that an answer holds.
+/// Bytes of what one message says, and of the arguments of one of its calls, that an answer holds.
 const TEXT_BYTES: usize = 1 << 20;
+/// Bytes of a message that is read for an answer: its pictures stand in it, and reading takes several times as much.
+const READ_BYTES: u64 = 4 << 20;
+/// Bytes of messages after which an answer ends, however little they say.
+const PAGE_BYTES: u64 = 16 << 20;
 /// Messages before those of a page that are looked through for the calls that these answer.
 const LOOK_BACK: usize = 32;
 /// Bytes of a message that is looked through for them.
@@ -80,9 +84,9 @@ pub struct Message {
     pub tool: Option<String>,
     /// How it went to the model.
     pub sent_as: SentAs,
-    /// What the model read of it, or said, as text.
+    /// What the model read of it, or said, as text. Of a message that is too large to be read here, where it is had.
     pub text: String,
-    /// Whether `text` is only the beginning.
+    /// Whether `text` is not all of it.
     pub cut: bool,
     /// The tools that it calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -117,6 +121,8 @@ pub struct Call {
     pub name: String,
     /// The arguments as the model wrote them.
     pub arguments: String,
+    /// Whether `arguments` are only the beginning.
+    pub cut: bool,
 }
 
 /// Bytes that are kept.
@@ -161,39 +167,100 @@ impl SentAs {
     }
 }
 
+/// The lines of a session of which pages are asked for, one after the other.
+#[derive(Debug)]
+pub struct Lines {
+    session: String,
+    branch: Option<u32>,
+    branches: Vec<u32>,
+    lines: Vec<TranscriptLine>,
+}
+
+impl Lines {
+    /// Reads the lines; `None` where nothing is kept. A branch that is not there has none. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read(
+        store: &UserStore,
+        session: &str,
+        branch: Option<u32>,
+        all: bool,
+    ) -> Result<Option<Self>, StoreError> {
+        let lines = store.transcript(session)?;
+        let Some(newest) = lines.last().map(|line| line.branch) else { return Ok(None) };
+        let branches: BTreeSet<u32> = lines.iter().map(|line| line.branch).collect();
+        let branch = (!all).then_some(branch.unwrap_or(newest));
+        Ok(Some(Self {
+            session: session.to_owned(),
+            branch,
+            branches: branches.into_iter().collect(),
+            lines: match branch {
+                Some(branch) => history(&lines, branch),
+                None => lines,
+            },
+        }))
+    }
+
+    /// Whose history it is; none where it is all lines.
+    pub const fn branch(&self) -> Option<u32> {
+        self.branch
+    }
+
+    /// The branches of the session.
+    pub fn branches(&self) -> &[u32] {
+        &self.branches
+    }
+
+    /// At most so many messages behind the first `after`. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn page(&self, store: &UserStore, after: u64, most: u64) -> Result<Transcript, StoreError> {
+        let lines = &self.lines;
+        let from = usize::try_from(after).unwrap_or(usize::MAX).min(lines.len());
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut names = names(store, lines.get(from.saturating_sub(LOOK_BACK)..from).unwrap_or_default())?;
+        let (mut messages, mut held, mut read) = (Vec::new(), 0, 0);
+        for line in lines.iter().skip(from).take(most) {
+            // One is always given, so that every page leads on.
+            if held > TEXT_BYTES || read > PAGE_BYTES {
+                break;
+            }
+            let message = message(store, &self.session, line, &mut names)?;
+            held += message.held();
+            read +=
+                Some(line.sent.unwrap_or(line.raw).bytes).filter(|bytes| *bytes <= READ_BYTES).unwrap_or(0);
+            messages.push(message);
+        }
+        let end = from + messages.len();
+        Ok(Transcript {
+            session: self.session.clone(),
+            branch: self.branch,
+            branches: self.branches.clone(),
+            total: lines.len() as u64,
+            messages,
+            next: (end < lines.len()).then_some(end as u64),
+        })
+    }
+}
+
+impl Message {
+    /// Bytes of what it says.
+    fn held(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.text.len() + calls.sum::<usize>()
+    }
+}
+
 impl Transcript {
     /// Reads a page; `None` where nothing is kept. Blocks.
     ///
     /// # Errors
     /// When the store fails.
     pub fn read(store: &UserStore, session: &str, which: &Which) -> Result<Option<Self>, StoreError> {
-        let all = store.transcript(session)?;
-        let Some(newest) = all.last().map(|line| line.branch) else { return Ok(None) };
-        let branches: BTreeSet<u32> = all.iter().map(|line| line.branch).collect();
-        let branch = which.branch.unwrap_or(newest);
-        let lines = if which.all { all } else { history(store, session, branch, all)? };
-        let from = usize::try_from(which.after.unwrap_or(0)).unwrap_or(usize::MAX).min(lines.len());
-        let most = usize::try_from(limit(which.limit)).unwrap_or(usize::MAX);
-        let mut names = names(store, lines.get(from.saturating_sub(LOOK_BACK)..from).unwrap_or_default())?;
-        let (mut messages, mut held) = (Vec::new(), 0);
-        for line in lines.iter().skip(from).take(most) {
-            // One is always given, so that every page leads on.
-            if held > TEXT_BYTES {
-                break;
-            }
-            let message = message(store, session, line, &mut names)?;
-            held += message.text.len();
-            messages.push(message);
-        }
-        let end = from + messages.len();
-        Ok(Some(Self {
-            session: session.to_owned(),
-            branch: (!which.all).then_some(branch),
-            branches: branches.into_iter().collect(),
-            total: lines.len() as u64,
-            messages,
-            next: (end < lines.len()).then_some(end as u64),
-        }))
+        let lines = Lines::read(store, session, which.branch, which.all)?;
+        lines.map(|lines| lines.page(store, which.after.unwrap_or(0), limit(which.limit))).transpose()
     }
 
     /// Reads one line; `None` where there is none. Blocks.
@@ -206,20 +273,15 @@ impl Transcript {
 }
 
 /// The history of a branch, with the reply to its last message.
-fn history(
-    store: &UserStore,
-    session: &str,
-    branch: u32,
-    all: Vec<TranscriptLine>,
-) -> Result<Vec<TranscriptLine>, StoreError> {
-    let mut lines = store.transcript_branch(session, branch)?;
+fn history(all: &[TranscriptLine], branch: u32) -> Vec<TranscriptLine> {
+    let mut lines = branch_of(all, branch);
     let last = lines.last().map(|line| line.message);
-    let answers = |line: &TranscriptLine| {
+    let answers = |line: &&TranscriptLine| {
         line.kind == LineKind::Reply && line.branch == branch && Some(line.message) == last
     };
     // Asked more than once, it was answered more than once.
-    lines.extend(all.into_iter().rfind(answers));
-    Ok(lines)
+    lines.extend(all.iter().rfind(answers).cloned());
+    lines
 }
 
 /// The tools that messages call, by the ids of the calls.
@@ -244,19 +306,23 @@ fn message(
     line: &TranscriptLine,
     names: &mut Names,
 ) -> Result<Message, StoreError> {
-    let mut words = Words::of(&store.blob(line.sent.unwrap_or(line.raw).hash)?);
+    let href = |form: &str| format!("/api/v1/sessions/{}/transcript/{}/{form}", encoded(session), line.line);
+    let read = line.sent.unwrap_or(line.raw);
+    let is_large = read.bytes > READ_BYTES;
+    let mut words = if is_large {
+        let whole = href(if line.sent.is_some() { "sent" } else { "raw" });
+        let text = format!("[larder: too large to be shown: {} bytes, which are had at {whole}]", read.bytes);
+        Words { text, ..Words::default() }
+    } else {
+        Words::of(&store.blob(read.hash)?)
+    };
     // What stands in the place of a message says no more whose result that was.
     if words.answers.is_empty() && line.sent.is_some() && line.raw.bytes <= LOOK_BYTES {
         words.answers = Words::of(&store.blob(line.raw.hash)?).answers;
     }
     learn(names, &words);
-    let cut = words.text.len() > TEXT_BYTES;
-    words.text.truncate(words.text.floor_char_boundary(TEXT_BYTES));
-    let payload = |of: PayloadRef, form: &str| Payload {
-        hash: of.hash,
-        bytes: of.bytes,
-        href: format!("/api/v1/sessions/{}/transcript/{}/{form}", encoded(session), line.line),
-    };
+    let cut = cut(&mut words.text) || is_large;
+    let payload = |of: PayloadRef, form: &str| Payload { hash: of.hash, bytes: of.bytes, href: href(form) };
     Ok(Message {
         line: line.line,
         time: line.time,
@@ -271,12 +337,22 @@ fn message(
         calls: words
             .calls
             .into_iter()
-            .map(|Called { name, arguments, .. }| Call { name, arguments })
+            .map(|Called { name, mut arguments, .. }| {
+                let cut = self::cut(&mut arguments);
+                Call { name, arguments, cut }
+            })
             .collect(),
         pointers: line.pointers.clone(),
         raw: payload(line.raw, "raw"),
         sent: line.sent.map(|sent| payload(sent, "sent")),
     })
+}
+
+/// Leaves the beginning of a text that is too long. Gives whether it was.
+fn cut(text: &mut String) -> bool {
+    let whole = text.len();
+    text.truncate(text.floor_char_boundary(TEXT_BYTES));
+    text.len() < whole
 }
 
 /// A name as a segment of an address.

@@ -101,6 +101,60 @@ async fn a_transcript_is_paged_and_every_page_knows_the_tools() {
     assert_eq!((&past["messages"], &past["next"]), (&json!([]), &Value::Null));
 }
 
+/// A message of each text, one after the other.
+fn tell(fake: &Fake, session: &str, messages: &[String]) {
+    let messages: Vec<_> = messages
+        .iter()
+        .map(|raw| TranscriptMessage {
+            identity: ContentHash::of(raw.as_bytes()),
+            role: "assistant",
+            raw: raw.as_bytes(),
+            sent: None,
+            pointers: &[],
+        })
+        .collect();
+    fake.user("a").append_transcript(session, &messages, None).unwrap();
+}
+
+#[tokio::test]
+async fn long_arguments_are_cut_and_make_pages_shorter() {
+    let fake = Fake::new();
+    let call = |at: usize| {
+        let arguments = "é".repeat(TEXT_BYTES / 2 + 1 + at);
+        json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": arguments}}]})
+    };
+    tell(&fake, "s", &[call(0).to_string(), call(1).to_string()]);
+    let (_, found) = page(&fake, "a", "/api/v1/sessions/s/transcript").await;
+    let messages = found["messages"].as_array().unwrap();
+    let call = &messages[0]["calls"][0];
+    assert_eq!((call["arguments"].as_str().unwrap().len(), &call["cut"]), (TEXT_BYTES, &json!(true)));
+    assert_eq!((messages.len(), &messages[0]["cut"], &found["next"]), (1, &json!(false), &json!(1)));
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_read_says_where_it_is() {
+    let fake = Fake::new();
+    let large = usize::try_from(READ_BYTES).unwrap();
+    let picture = |at: usize| {
+        let url = "A".repeat(large - 1_000 + at);
+        json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}).to_string()
+    };
+    let text = json!({"role": "user", "content": "x".repeat(large)}).to_string();
+    let mut told = vec![text.clone()];
+    told.extend((0..6).map(picture));
+    tell(&fake, "a b", &told);
+    let (_, found) = page(&fake, "a", "/api/v1/sessions/a%20b/transcript").await;
+    let first = &found["messages"][0];
+    let href = first["raw"]["href"].as_str().unwrap();
+    assert!(first["text"].as_str().unwrap().contains(href) && first["cut"] == json!(true), "{first}");
+    assert_eq!(read(ask(&fake, &router(), "a", get(href)).await).await.2, text);
+    assert_eq!(
+        (&found["messages"][1]["text"], &found["messages"][1]["cut"]),
+        (&json!("[image_url]"), &json!(false))
+    );
+    assert_eq!(found["next"], 6, "pictures say little, and are read all the same");
+}
+
 #[tokio::test]
 async fn earlier_forms_and_other_branches_are_to_be_had() {
     let fake = Fake::new();

@@ -42,7 +42,7 @@ use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::exchange::{Outcome, Wire};
 use crate::limits::{drain, read_body};
-use crate::wire::Format;
+use crate::wire::{Format, choices_in};
 pub use fault::Fault;
 use ledger::Ledger;
 use prepare::{Ready, Way};
@@ -155,6 +155,7 @@ async fn upstream(
 ) -> Response {
     let Ready { target, body, answerer } = ready;
     let ours = reply::ours(&ledger.exchange);
+    let choices = choices_in(format, &body);
     let mut sending =
         Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut ledger).await;
@@ -164,7 +165,7 @@ async fn upstream(
     }
     ledger.room.shrink(sending.outgoing.body.len());
     match sent {
-        Ok(incoming) => Call { ledger, format, sending, answerer, ours }.respond(incoming).await,
+        Ok(incoming) => Call { ledger, format, choices, sending, answerer, ours }.respond(incoming).await,
         Err(error) => reply::refuse(ledger, format, error.into()),
     }
 }

@@ -6,6 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use larder_core::tokens::Pictures;
 use memchr::memmem;
 
+use crate::json::{Document, Value};
+
 /// Characters of base64 that are read: a camera's notes stand before the size.
 const MOST_READ: usize = 256 << 10;
 /// What the data of a picture begins behind, in a data URL.
@@ -24,11 +26,22 @@ pub fn tokens(raw: &str, pictures: Pictures) -> usize {
     size(raw).map_or(pictures.most(), |(width, height)| pictures.sized(width, height))
 }
 
-/// Whether the client wants it seen at low detail. No text of the client's can say so: there, quotes are escaped.
+/// Whether the client wants it seen at low detail, wherever it says how: beside the picture's address (chat completions),
+/// or in the item itself (responses). Which of two a provider heeds is not known, so that both must say it.
 fn is_low(raw: &str) -> bool {
-    let Some(at) = memmem::find(raw.as_bytes(), DETAIL.as_bytes()) else { return false };
-    let value = raw[at + DETAIL.len()..].trim_start().strip_prefix(':');
-    value.is_some_and(|value| value.trim_start().starts_with(r#""low""#))
+    if memmem::find(raw.as_bytes(), DETAIL.as_bytes()).is_none() {
+        return false;
+    }
+    let Ok(doc) = Document::parse(raw) else { return false };
+    let root = doc.root();
+    let places = members(root, "image_url").chain([root]);
+    let mut said = places.flat_map(|place| members(place, "detail")).peekable();
+    said.peek().is_some() && said.all(|detail| detail.is("low"))
+}
+
+/// All members of this name.
+fn members<'d, 't>(object: Value<'d, 't>, name: &'static str) -> impl Iterator<Item = Value<'d, 't>> {
+    object.members().filter(move |(key, _)| key.is(name)).map(|(_, value)| value)
 }
 
 /// Its width and height.
@@ -115,6 +128,14 @@ mod tests {
             (part(&square, r#", "detail" : "high""#), 8_500),
             (part(b"GIF89a", r#","detail":"low""#), 2_833),
             (part(b"GIF89a", ""), 48_169),
+            (r#"{"type":"input_image","file_id":"f","detail":"low"}"#.to_owned(), 2_833),
+            // What stands elsewhere says nothing, and of two that differ the dearer counts.
+            (r#"{"type":"input_image","file_id":"f","more":{"detail":"low"}}"#.to_owned(), 48_169),
+            (r#"{"more":{"detail":"low"},"image_url":{"url":"u","detail":"high"}}"#.to_owned(), 48_169),
+            (r#"{"detail":"low","image_url":{"url":"u","detail":"high"}}"#.to_owned(), 48_169),
+            (r#"{"image_url":{"url":"u","detail":"low"},"detail":"auto"}"#.to_owned(), 48_169),
+            (r#"{"image_url":{"url":"u","detail":"high","detail":"low"}}"#.to_owned(), 48_169),
+            (r#"{"detail":"low","image_url":{"url":"u","detail":"low"}}"#.to_owned(), 2_833),
         ] {
             assert_eq!(super::tokens(&raw, small), tokens, "{raw}");
             assert_eq!(super::tokens(&raw, Pictures::AtMost(2_489)), 2_489);

@@ -28,6 +28,8 @@ pub struct Call {
     pub ledger: Ledger,
     /// What it speaks.
     pub format: Format,
+    /// Replies that it asks for at once.
+    pub choices: u64,
     /// How it leaves.
     pub sending: Sending,
     /// Who answers calls of our tool, where it was offered.
@@ -142,7 +144,7 @@ impl Call {
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
         self.ledger.responds(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = Stream::new(self.format, self.answerer.is_some());
+        let reply = Stream::new(self.format, self.answerer.is_some()).of_choices(self.choices);
         let relay = Relay { call: self, incoming, reply, ended: false };
         send(head, Body::from_stream(stream::unfold(relay, Relay::step)))
     }

@@ -50,6 +50,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::chat::choices_in;
 pub use self::edit::Change;
 pub use self::hidden::Hidden;
 pub use self::place::Place;

@@ -23,7 +23,12 @@ pub struct Called {
     pub name: String,
     /// The arguments as the model wrote them.
     pub arguments: String,
+    /// Its index in a stream of chat completions.
+    index: Option<u64>,
 }
+
+/// Calls that are read of one streamed reply.
+const MAX_CALLS: usize = 1_024;
 
 /// Where messages, replies, items and parts hold what they say.
 const PLACES: [&str; 11] = [
@@ -81,9 +86,15 @@ impl Words {
             self.call("", inner, kind);
         }
         let mut known = false;
-        for said in PLACES.into_iter().filter_map(|place| of.get(place)) {
+        for place in PLACES {
+            let Some(said) = of.get(place) else { continue };
             known = true;
-            self.within(said);
+            match said {
+                Value::Array(_) if place == "choices" => {
+                    first_choice(said).into_iter().for_each(|choice| self.take(choice));
+                }
+                _ => self.within(said),
+            }
         }
         if !known && !kind.is_empty() {
             self.say(&format!("[{kind}]"));
@@ -105,7 +116,7 @@ impl Words {
         let arguments =
             arguments.map(|given| given.as_str().map_or_else(|| given.to_string(), str::to_owned));
         let (id, name) = (id.to_owned(), name.to_owned());
-        self.calls.push(Called { id, name, arguments: arguments.unwrap_or_default() });
+        self.calls.push(Called { id, name, arguments: arguments.unwrap_or_default(), index: None });
     }
 
     /// A line of a stream, or what stands behind one that was too long to be kept.
@@ -144,8 +155,11 @@ impl Words {
                 }
             }
             "error" => self.take(event),
-            // Of several replies the first.
-            _ => self.delta(&event["choices"][0]["delta"]),
+            _ => {
+                if let Some(choice) = first_choice(&event["choices"]) {
+                    self.delta(&choice["delta"]);
+                }
+            }
         }
     }
 
@@ -155,17 +169,37 @@ impl Words {
         self.text += text(delta, "content");
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let (id, inner) = (text(piece, "id"), &piece["function"]);
-            if !id.is_empty() || self.calls.is_empty() {
-                self.calls.push(Called { id: id.to_owned(), ..Called::default() });
-            }
-            let at = piece["index"].as_u64().and_then(|at| usize::try_from(at).ok());
-            let at = at.filter(|at| *at < self.calls.len()).unwrap_or(self.calls.len() - 1);
-            if let Some(call) = self.calls.get_mut(at) {
+            if let Some(call) = self.call_of(id, piece["index"].as_u64()) {
                 call.name += text(inner, "name");
                 call.arguments += text(inner, "arguments");
             }
         }
     }
+
+    /// The call that a piece belongs to. Some servers give no index, or the same one to every call: then an id that
+    /// differs begins a new call.
+    fn call_of(&mut self, id: &str, index: Option<u64>) -> Option<&mut Called> {
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let same = |call: &Called| id.is_empty() || call.id.is_empty() || call.id == id;
+        let at = known.filter(|at| self.calls.get(*at).is_some_and(same)).unwrap_or(self.calls.len());
+        if at == self.calls.len() && at < MAX_CALLS {
+            self.calls.push(Called { index, ..Called::default() });
+        }
+        let call = self.calls.get_mut(at)?;
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        Some(call)
+    }
+}
+
+/// Of several replies the first, whose place says which it is where nothing else does. A chunk may have none of it.
+fn first_choice(choices: &Value) -> Option<&Value> {
+    let numbered = |(at, choice): &(u64, &Value)| choice["index"].as_u64().unwrap_or(*at) == 0;
+    (0..).zip(choices.as_array()?).find(numbered).map(|(_, choice)| choice)
 }
 
 fn text<'a>(of: &'a Value, key: &str) -> &'a str {
@@ -241,6 +275,42 @@ mod tests {
         let responses = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hel\"}\n\n\
             data: {\"type\":\"response.completed\",\"response\":{\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"Hello.\"}]}]}}\n\n";
         assert_eq!(read(responses).0, "Hello.");
+    }
+
+    #[test]
+    fn of_several_choices_the_first_is_read() {
+        let whole = r#"{"choices":[{"index":1,"message":{"content":"Two."}},{"index":0,"message":{"content":"One."}}]}"#;
+        assert_eq!(read(whole).0, "One.");
+        let unnumbered = r#"{"choices":[{"message":{"content":"One."}},{"message":{"content":"Two."}}]}"#;
+        assert_eq!(read(unnumbered).0, "One.");
+        let chunk = |index: u64, text: &str| {
+            format!("data: {{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+        };
+        let streamed = [chunk(0, "On"), chunk(1, "Tw"), chunk(1, "o."), chunk(0, "e.")].concat();
+        assert_eq!(read(&streamed).0, "One.");
+    }
+
+    #[test]
+    fn a_new_id_begins_a_new_call_whatever_its_index() {
+        let piece = |index: &str, id: &str, name: &str, arguments: &str| {
+            let function = serde_json::json!({"name": name, "arguments": arguments});
+            format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{{index}\"id\":\"{id}\",\"function\":{function}}}]}}}}]}}\n\n"
+            )
+        };
+        for index in ["\"index\":0,", ""] {
+            let stream =
+                [piece(index, "a", "f", "{"), piece(index, "", "", "}"), piece(index, "b", "g", "[]")];
+            assert_eq!(read(&stream.concat()).1, ["a f({})", "b g([])"], "{index}");
+        }
+        let apart = |at: u64| format!("\"index\":{at},");
+        let stream = [
+            piece(&apart(0), "a", "f", ""),
+            piece(&apart(1), "b", "g", ""),
+            piece(&apart(0), "", "", "{}"),
+            piece(&apart(1), "b", "", "[]"),
+        ];
+        assert_eq!(read(&stream.concat()).1, ["a f({})", "b g([])"]);
     }
 
     #[test]

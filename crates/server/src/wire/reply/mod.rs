@@ -338,6 +338,11 @@ pub(super) fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
     object.given(name).and_then(Value::text).unwrap_or_default()
 }
 
+/// Bytes of a text in a reply.
+pub(super) fn length(text: Option<Value<'_, '_>>) -> usize {
+    text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
+}
+
 /// Appends text of a later round, set apart from what stands before it.
 pub(super) fn push_text(all: &mut String, text: &str) {
     if !all.is_empty() && !text.is_empty() && !all.ends_with(char::is_whitespace) {

@@ -207,3 +207,35 @@ fn odd_numbers_of_a_report_are_left_as_they_are() {
     assert_eq!(sum, r#"{"a": 1e308, "b": 4, "c": {"d": 1}, "e": "x", "f": -2}"#);
     assert_eq!(tally.get("f"), None);
 }
+
+#[test]
+fn only_text_counts_as_said() {
+    let picture = "A".repeat(9_000);
+    let chat = json!({"choices": [
+        {"index": 0, "logprobs": {"content": [{"token": "four", "bytes": [1, 2, 3]}]},
+         "message": {"role": "assistant", "content": "four", "reasoning_content": "three", "audio": {"data": picture},
+             "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}},
+        {"index": 1, "message": {"role": "assistant", "content": [{"type": "text", "text": "more"}]}}]});
+    let messages = json!({"content": [
+        {"type": "thinking", "thinking": "three", "signature": picture},
+        {"type": "text", "text": "four", "citations": [{"cited_text": "q"}]},
+        {"type": "tool_use", "id": "c", "name": "f", "input": {}},
+        {"type": "text", "text": "more"}]});
+    let responses = json!({"output": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "three"}], "encrypted_content": picture},
+        {"type": "image_generation_call", "result": picture},
+        {"type": "message", "content": [
+            {"type": "output_text", "text": "four", "logprobs": [{"token": "four"}]},
+            {"type": "refusal", "refusal": "more"}]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]});
+    for (format, body) in [(Format::Chat, chat), (Format::Responses, responses), (Format::Messages, messages)]
+    {
+        let mut reply = Whole::new(format, false);
+        reply.take(&body.to_string()).unwrap();
+        assert_eq!(
+            reply.rounds().last().said,
+            "three".len() + "four".len() + "{}".len() + "more".len(),
+            "{format:?}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::super::Format;
 use super::super::read::ReadError;
-use super::{Note, Round, Rounds, Unit, inner, is_thought, push_text};
+use super::{Note, Round, Rounds, Unit, inner, is_thought, length, push_text};
 use crate::json::{self, Document, Edit, Kind, Value, encoded};
 
 /// The replies of one request, each a whole body.
@@ -88,9 +88,7 @@ impl Whole {
         }
         let text =
             |value: Option<Value<'_, '_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
-        // All that was said, with its marks: only where nothing is reported does anybody ask.
-        let said = ["choices", "content", "output"].iter().find_map(|name| root.given(name));
-        round.said = said.map_or(0, |said| said.raw().len());
+        round.said = said(format, root);
         let list = match format {
             Format::Chat => {
                 let Some(choice) = choice(root) else { return round };
@@ -151,6 +149,40 @@ impl Whole {
             edits.extend(json::splice(calls, "", is_ours));
         }
         edits
+    }
+}
+
+/// Bytes of text that a reply says, as its stream would be counted: no marks, no log probabilities, no pictures.
+fn said(format: Format, root: Value<'_, '_>) -> usize {
+    let (list, inner) = match format {
+        Format::Chat => ("choices", Some("message")),
+        Format::Messages => ("content", None),
+        Format::Responses => ("output", None),
+    };
+    let units = root.given(list).into_iter().flat_map(Value::items);
+    let units = units.filter_map(|unit| inner.map_or(Some(unit), |inner| unit.given(inner)));
+    units.map(|unit| unit.members().map(|(name, value)| said_in(format, name, value)).sum::<usize>()).sum()
+}
+
+/// Bytes of text in a member of a message, an item or a block.
+fn said_in(format: Format, name: Value<'_, '_>, value: Value<'_, '_>) -> usize {
+    let name = name.text().unwrap_or_default();
+    let parts = |value: Value<'_, '_>, names: &[&str]| -> usize {
+        value.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
+    };
+    match (format, &*name) {
+        (Format::Chat, "role") => 0,
+        (Format::Chat, "tool_calls") => {
+            let functions = value.items().filter_map(|call| call.given("function"));
+            functions.map(|function| length(function.given("arguments"))).sum()
+        }
+        (Format::Chat, "content") if value.kind() == Kind::Array => parts(value, &["text"]),
+        // Thoughts and refusals have members of their own, under many names.
+        (Format::Chat, _) | (Format::Messages, "text" | "thinking") => length(Some(value)),
+        (Format::Messages, "input") => value.raw().len(),
+        (Format::Responses, "content" | "summary") => parts(value, &["text", "refusal"]),
+        (Format::Responses, "arguments" | "input" | "code") => length(Some(value)),
+        _ => 0,
     }
 }
 

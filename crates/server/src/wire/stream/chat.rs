@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value as Json};
 
-use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought};
+use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
 use super::super::{Format, REHYDRATE};
-use super::{Action, Context, length};
+use super::{Action, Context};
 use crate::json::{self, Document, Edit, Kind, Value};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
@@ -35,6 +35,8 @@ pub(super) struct State {
     thoughts: Map<String, Json>,
     /// Whether each choice that has begun has ended, by its index.
     choices: BTreeMap<u64, bool>,
+    /// Choices that the request asks for. Some servers send them one after the other.
+    asked: usize,
 }
 
 /// A call under way.
@@ -50,6 +52,11 @@ struct Call {
 }
 
 impl State {
+    /// Awaits so many choices.
+    pub fn expect(&mut self, choices: u64) {
+        self.asked = usize::try_from(choices).unwrap_or(MAX_CHOICES).min(MAX_CHOICES);
+    }
+
     pub fn is_undecided(&self) -> bool {
         self.calls.iter().any(|call| call.ours.is_none())
     }
@@ -159,8 +166,8 @@ impl State {
         if shows || chunk.given("usage").is_some() { Action::Pass(edits) } else { Action::Drop }
     }
 
-    /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether none that has begun
-    /// goes on.
+    /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether as many as were
+    /// asked for have ended, and none that has begun goes on.
     fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> bool {
         for (at, choice) in chunk.given("choices").into_iter().flat_map(Value::items).enumerate() {
             let index = choice.given("index").and_then(Value::as_u64).unwrap_or_default();
@@ -171,7 +178,7 @@ impl State {
                 cx.round.said += choice.given("delta").map_or(0, |delta| delta.raw().len());
             }
         }
-        self.choices.values().all(|ended| *ended)
+        self.choices.len() >= self.asked && self.choices.values().all(|ended| *ended)
     }
 
     /// All chunks of a message have the same id and time.

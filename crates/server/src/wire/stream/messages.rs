@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::super::Format;
-use super::super::reply::{Note, Unit};
-use super::{Action, Context, length};
+use super::super::reply::{Note, Unit, length};
+use super::{Action, Context};
 use crate::json::{self, Document, Edit, Value};
 
 /// Where the blocks of a reply go.

@@ -13,7 +13,7 @@ use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
 use super::reply::{Note, Round, Rounds};
 use super::{Format, Known, Problem};
-use crate::json::{Document, Edit, Kind, Value};
+use crate::json::{Document, Edit};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
@@ -92,6 +92,14 @@ impl Stream {
             held: Vec::new(),
             held_bytes: 0,
         }
+    }
+
+    /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
+    pub fn of_choices(mut self, choices: u64) -> Self {
+        if let State::Chat(state) = &mut self.state {
+            state.expect(choices);
+        }
+        self
     }
 
     /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
@@ -296,11 +304,6 @@ impl Stream {
 /// Whether the data of an event can be read, or there is none.
 fn is_whole(event: &[u8]) -> bool {
     sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
-}
-
-/// Bytes of a text in a reply.
-fn length(text: Option<Value<'_, '_>>) -> usize {
-    text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
 }
 
 /// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::Format;
-use super::super::reply::{Note, Unit, text};
-use super::{Action, Context, length};
+use super::super::reply::{Note, Unit, length, text};
+use super::{Action, Context};
 use crate::json::{self, Edit, Kind, Value};
 
 /// Events by which an item of ours comes.

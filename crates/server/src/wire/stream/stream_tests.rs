@@ -329,6 +329,28 @@ fn a_reply_of_several_choices_ends_with_the_last_of_them() {
 }
 
 #[test]
+fn choices_that_come_one_after_the_other_are_all_awaited() {
+    let event = |index: u64, finish: Json| {
+        let choice = json!({"index": index, "delta": {"content": "x"}, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"choices": [choice]}))
+    };
+    let mut out = Vec::new();
+    let mut stream = Stream::new(Format::Chat, false).of_choices(2);
+    for (index, finish, told) in
+        [(0, Json::Null, false), (0, json!("stop"), false), (1, Json::Null, false), (1, json!("stop"), true)]
+    {
+        stream.push(event(index, finish).as_bytes(), &mut out);
+        assert_eq!(stream.is_told(), told, "{index}");
+    }
+    // A provider that sends fewer says at least that it is done.
+    let mut stream = Stream::new(Format::Chat, false).of_choices(2);
+    stream.push(event(0, json!("stop")).as_bytes(), &mut out);
+    assert!(!stream.is_told());
+    stream.push(b"data: [DONE]\n\n", &mut out);
+    assert!(stream.is_told());
+}
+
+#[test]
 fn an_error_of_the_providers_own_is_noticed() {
     let errors = [
         r#"{"error":{"message":"overloaded"}}"#,
