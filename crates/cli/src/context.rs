@@ -185,7 +185,8 @@ impl Context {
     }
 }
 
-fn env(name: &str) -> Option<String> {
+/// A variable of the environment.
+pub fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -447,6 +447,28 @@ fn check_reports_every_problem_as_data() {
 }
 
 #[test]
+fn check_reads_recipes_by_the_budget_of_the_project_it_is_in_and_of_the_environment() {
+    let shop = Shop::with_provider([]);
+    let recipe = std::fs::read_to_string(shop.path().join("recipes/notes/summary.yaml")).unwrap();
+    // More than the default of 12,000 in all, and no total of its own.
+    let recipe = recipe.replace("total: 2000, prompt: 200, input: 1300", "prompt: 200, input: 13000");
+    assert!(!recipe.contains("total:"), "{recipe}");
+    shop.write("recipes/notes/summary.yaml", recipe);
+    let refused = shop.fails(1, &["check"]).out;
+    assert!(refused.contains("L020"), "{refused}");
+    for name in ["DEFAULT_CONTEXT_BUDGET", "LARDER_DEFAULT_CONTEXT_BUDGET"] {
+        let ran: support::Ran = shop.command(&["check"]).env(name, "20000").output().unwrap().into();
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let ran: support::Ran =
+        shop.command(&["check"]).env("DEFAULT_CONTEXT_BUDGET", "some").output().unwrap().into();
+    assert!(ran.code == 1 && ran.err.contains("$DEFAULT_CONTEXT_BUDGET"), "{ran:?}");
+    shop.configure("", "[policy]\ndefault_context_budget = 20000\n");
+    shop.ok(&["check"]);
+    shop.ok(&["check", "."]);
+}
+
+#[test]
 fn a_new_project_has_no_problems_and_is_never_overwritten() {
     let shop = Shop::new();
     shop.ok(&["init", "fresh"]);

@@ -82,3 +82,41 @@ fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
     assert!(shop.fails(1, &["policy", "nonsense.json"]).err.contains("nonsense.json: "));
     assert!(shop.seen().is_empty());
 }
+
+#[test]
+fn it_fails_where_the_gateway_would_and_not_in_a_dry_run() {
+    let shop = Shop::with_models([]);
+    let flood =
+        json!({"model": "stub", "messages": [{"role": "user", "content": "all of it, ".repeat(9_000)}]});
+    shop.write("flood.json", flood.to_string());
+    shop.fails(1, &["policy", "flood.json"]);
+    shop.configure("", "[policy]\ndry_run = true\n");
+    let told = shop.ok(&["policy", "flood.json"]).out;
+    assert!(told.starts_with("reject: ") && told.contains("dry run: sent as it came"), "{told}");
+
+    shop.configure("", "[gateway]\nmax_body_bytes = 2000\n");
+    let ran = shop.fails(1, &["policy", "flood.json"]);
+    assert!(ran.err.contains("flood.json: ") && ran.err.contains("more than 2000 bytes"), "{ran:?}");
+    assert!(ran.out.is_empty(), "{ran:?}");
+    let short = json!({"model": "stub", "messages": [{"role": "user", "content": "hi"}]});
+    shop.write("short.json", short.to_string());
+    shop.ok(&["policy", "short.json"]);
+}
+
+#[test]
+fn it_needs_no_key_of_a_provider() {
+    let shop = Shop::with_models([]);
+    let gateway = "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_env = \"NOT_SET\"\n\
+                   anthropic = \"https://models.example\"\nanthropic_key_file = \"no-such-file\"\n";
+    shop.configure("api_key_file = \"none-either\"\n", gateway);
+    assert_eq!(figures(&shop)[0].0, 8_000);
+    for model in ["stub", "gpt-elsewhere"] {
+        let request = json!({"model": model, "messages": [{"role": "user", "content": "hi"}]});
+        shop.write("request.json", request.to_string());
+        let looked = shop.json(&["policy", "request.json"]);
+        assert_eq!(looked["decision"]["status"], "ok", "{looked}");
+    }
+    // Serving needs them as before.
+    let ran = shop.fails(1, &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.err.contains("NOT_SET") || ran.err.contains("no-such-file"), "{}", ran.err);
+}

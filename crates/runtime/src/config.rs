@@ -443,7 +443,9 @@ fn read_tables(
             ),
             Some(known) => {
                 let (line, _) = places.get(&full);
-                found.push((known.key.to_owned(), text, line));
+                // The first of a setting counts: its own name goes before its older ones.
+                let at = if full == known.key { 0 } else { found.len() };
+                found.insert(at, (known.key.to_owned(), text, line));
             }
         }
     }

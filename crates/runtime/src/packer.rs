@@ -1,12 +1,14 @@
 //! Drives the packing machine to its end. The machine decides; this only supplies what it asks for.
 
 use larder_core::pack::{
-    Form, Pack, PackError, PackRequest, Packing, Reason, Receipt, Rendition, Slot, Step,
+    Form, Overflow, Pack, PackError, PackRequest, Packing, PartReceipt, Reason, Receipt, Rendition, Slot,
+    Step,
 };
 use larder_core::pointer::PointerKey;
 use larder_core::tokens::Counter;
 
 use crate::engine::Policy;
+use crate::prepare::NOTE;
 
 /// Packs by rule alone: `request.by_model` is off. `Err` inside is the receipt of a refusal.
 pub(crate) fn pack(
@@ -26,8 +28,10 @@ pub(crate) fn pack(
     }
 }
 
-/// A prompt that stands whole and takes more than the threshold, condensed to it by rule, where that leaves nothing out
-/// and saves enough; any other as it is (C19, C25).
+/// A prompt that stands whole and takes more than the threshold, condensed to it by rule, where every part then still
+/// stands at least condensed and that saves enough; any other as it is (C19, C25).
+///
+/// The note of a repair counts on neither side: what is asked again must not look otherwise for it.
 pub(crate) fn relieved(
     whole: Box<Pack>,
     request: &PackRequest,
@@ -36,7 +40,9 @@ pub(crate) fn relieved(
     policy: &Policy,
 ) -> Result<Box<Pack>, PackError> {
     let available = request.budget.available();
-    let threshold = (available as f64 * policy.compression_threshold) as usize;
+    let is_note = |part: &&PartReceipt| *part.slot == *NOTE && *part.id == *NOTE;
+    let note: usize = whole.receipt.parts.iter().filter(is_note).map(|part| part.tokens).sum();
+    let threshold = ((available as f64 * policy.compression_threshold) as usize).saturating_add(note);
     let enough = |tokens: usize| {
         let total = whole.receipt.total;
         total > threshold && total.saturating_sub(tokens) >= policy.min_compression_savings
@@ -50,14 +56,22 @@ pub(crate) fn relieved(
     }
     let mut smaller = PackRequest { by_model: false, ..request.clone() };
     smaller.budget.response_reserve += available.saturating_sub(threshold);
-    smaller.slots.iter_mut().for_each(|slot| slot.overflow.drop = false);
+    for slot in &mut smaller.slots {
+        // A prompt that fits loses nothing but what condensing marks: no part becomes a line or a beginning.
+        slot.overflow = Overflow { condense: slot.overflow.condense, ..Overflow::REFUSE };
+    }
     let Ok(mut made) = pack(&smaller, counter, key)? else { return Ok(whole) };
     let receipt = &mut made.receipt;
-    if receipt.parts.iter().any(|part| part.rendition == Rendition::Absent) || !enough(receipt.total) {
+    let is_kept = |part: &PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
+    if !receipt.parts.iter().all(is_kept) || !enough(receipt.total) {
         return Ok(whole);
     }
     receipt.budget.limits = request.budget;
     receipt.budget.available = available;
+    // The budget is what it was, and so is what each slot may have of it.
+    for (slot, before) in receipt.budget.slots.iter_mut().zip(&whole.receipt.budget.slots) {
+        (slot.allowed, slot.soft_trigger) = (before.allowed, before.soft_trigger);
+    }
     let over = receipt.parts.iter_mut().filter(|part| part.reason == Reason::CallOverBudget);
     over.for_each(|part| part.reason = Reason::OverThreshold);
     Ok(made)
@@ -65,7 +79,7 @@ pub(crate) fn relieved(
 
 #[cfg(test)]
 mod tests {
-    use larder_core::pack::{Budget, Cap, Framing, Part};
+    use larder_core::pack::{Budget, Cap, Framing, Part, Protection};
 
     use super::*;
 
@@ -136,5 +150,85 @@ mod tests {
         request.slots[0].cap = Cap::Tokens(20_000);
         request.slots[0].shrink_to = Some(0.8);
         assert!(is_whole(&made(&request, &Policy::default())));
+    }
+
+    /// So many parts of so many tokens each.
+    fn parts(count: usize, tokens: usize) -> PackRequest {
+        let mut request = request(tokens, AVAILABLE);
+        let text = request.parts[0].text.to_string();
+        let part = |n: usize| {
+            Part::new(format!("note {n}"), "documents", text.replace("parcel", &format!("box {n}")))
+        };
+        request.parts = (0..count).map(part).collect();
+        request
+    }
+
+    #[test]
+    fn no_part_of_a_prompt_that_fits_becomes_a_pointer_or_a_beginning() {
+        let usual = Policy::default();
+        // How many parts there must be for a prompt between the threshold with its savings and the budget.
+        let with = |tokens: usize| {
+            let made = |count| made(&parts(count, tokens), &Policy { compression_threshold: 1.0, ..usual });
+            let fits = (1..400).take_while(|count| {
+                let pack = made(*count);
+                pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole)
+            });
+            let request = parts(fits.last().unwrap(), tokens);
+            assert!(made(request.parts.len()).receipt.total > 9_500);
+            request
+        };
+        let request = with(300);
+        let relieved = made(&request, &usual);
+        let kept = |part: &PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
+        assert!(relieved.receipt.parts.iter().all(kept), "{:?}", relieved.receipt.parts);
+
+        let mut fixed = request.clone();
+        fixed.parts.iter_mut().for_each(|part| part.summarizable = false);
+        let mut cut = request;
+        cut.slots[0].overflow = Overflow { condense: false, truncate: true, ..Overflow::LADDER };
+        for request in [fixed, cut] {
+            let pack = made(&request, &usual);
+            assert!(pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole));
+        }
+    }
+
+    /// A prompt of about so many tokens that is asked again, with a note of 160.
+    fn noted(tokens: usize) -> (PackRequest, PackRequest) {
+        let first = request(tokens, AVAILABLE);
+        let mut again = first.clone();
+        let text = request(160, AVAILABLE).parts.remove(0).text.to_string();
+        let mut note = Part::new(NOTE, NOTE, text);
+        note.protection = Protection::Critical;
+        again.parts.push(note);
+        again.slots.push(Slot::new(NOTE).overflow(Overflow::REFUSE));
+        (first, again)
+    }
+
+    #[test]
+    fn the_note_of_a_repair_changes_nothing_of_what_stands_beside_it() {
+        let usual = Policy::default();
+        let (first, again) = noted(9_420);
+        assert!(is_whole(&made(&first, &usual)) && is_whole(&made(&again, &usual)));
+        let (first, again) = noted(9_750);
+        let (first, again) = (made(&first, &usual), made(&again, &usual));
+        assert!(!is_whole(&first) && !is_whole(&again));
+        let tokens = |pack: &Pack| pack.receipt.parts[0].tokens;
+        let (first, again) = (tokens(&first), tokens(&again));
+        assert!(first.abs_diff(again) < 40, "{first} and {again}");
+    }
+
+    #[test]
+    fn a_relieved_prompt_has_the_slots_of_the_whole_budget() {
+        let mut request = request(9_800, AVAILABLE);
+        request.slots[0].soft = Some(0.985);
+        let whole = made(&request, &Policy { compression_enabled: false, ..Policy::default() });
+        let relieved = made(&request, &Policy::default());
+        assert!(!is_whole(&relieved));
+        let ledgers = |pack: &Pack| {
+            let slots = pack.receipt.budget.slots.iter();
+            slots.map(|slot| (slot.allowed, slot.soft_trigger)).collect::<Vec<_>>()
+        };
+        assert_eq!(ledgers(&relieved), ledgers(&whole));
+        assert!(relieved.receipt.budget.slots[0].tokens < whole.receipt.budget.slots[0].tokens);
     }
 }

@@ -17,6 +17,8 @@ use crate::inputs::{Document, RunInput};
 
 /// The slot that holds the user's query, always last.
 const QUERY_SLOT: &str = "query";
+/// The slot and the part that say to the model why its last answer was refused.
+pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` gives way after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 /// Share of a slot of messages to come down to once it is over its cap, so that it is not over it again at once
@@ -128,12 +130,12 @@ pub fn prepare(
     }
     if let Some(note) = note {
         let at = build.slots.len();
-        build.critical("note", "note", Role::User, note.to_owned(), at);
+        build.critical(NOTE, NOTE, Role::User, note.to_owned(), at);
     }
     let citable = build
         .parts
         .iter()
-        .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | "note"))
+        .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | NOTE))
         .map(|part| part.id.to_string())
         .collect();
     let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema && limits.schema_in_prompt);

@@ -9,12 +9,15 @@
 mod turn_support;
 
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use larder::executor::{Listener, RunReport, Shrunk};
 use larder::turn::{TurnError, TurnEvent, TurnLimits};
 use larder_core::content::sections::{SectionId, Sections};
 use larder_core::document::context::{self, CallStatus, ToolLog};
 use larder_core::document::{self, Mode, TurnMetadata, TurnStatus, VaultPath};
+use larder_core::pack::Rendition;
 use larder_models::price::Usd;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -365,6 +368,31 @@ async fn time_never_goes_back_within_a_turn() {
     let metadata: TurnMetadata = serde_json::from_str(&world.text(&outcome.folder, "metadata.json")).unwrap();
     assert!(metadata.finished_at.unwrap() >= metadata.created_at);
     assert_eq!(metadata.created_at.to_string(), NOW);
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Shrunk>>);
+
+impl Listener for Heard {
+    fn ran(&self, _: &RunReport) {}
+
+    fn condensed(&self, shrunk: Shrunk, _: Duration) {
+        self.0.lock().unwrap().push(shrunk);
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_condenses_by_rule_is_told_of_once() {
+    let mut world = world();
+    let heard = Arc::new(Heard::default());
+    world.turns.engine = world.turns.engine.clone().heard_by(heard.clone());
+    let flood: String = (0..30_000).map(|line| format!("line {line} of the flood\n")).collect();
+    world.tools.gives([Given::text("test.echo", "A flood", flood)]);
+    world.says(with_rounds([answers::call(&[("test.echo", json!({}))]), answers::done()]));
+    world.ask("flood me").await;
+    let heard = heard.0.lock().unwrap();
+    let floods: Vec<&Shrunk> = heard.iter().filter(|shrunk| shrunk.before > 100_000).collect();
+    assert!(matches!(floods[..], [Shrunk { to: Rendition::Condensed, after: 1..3_000, .. }]), "{heard:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use larder_models::connect::Models;
 use serde_json::json;
 
 use crate::args::{Format, Global};
-use crate::context::{Context, project_dir};
+use crate::context::{Context, env, project_dir};
 use crate::error::CliError;
 use crate::output;
 
@@ -19,13 +19,10 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     if dir.is_some() {
         global.project = dir;
     }
+    let config = budgeted(&global)?;
     let project = match &global.project {
-        Some(dir) => {
-            // What is wrong with the settings is told with the rest.
-            let config = Config::load(Some(dir), None, &|_| None).unwrap_or_else(|_| Config::builtin());
-            Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?
-        }
-        None => Context { config: Config::builtin(), global: global.clone() }.project()?,
+        Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
+        None => Context { config, global: global.clone() }.project()?,
     };
     // Without a project of one's own, the recipes that ship are checked, and what they might do better is not news.
     let own = project.root().is_some();
@@ -50,6 +47,15 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The settings by which recipes are read, of the environment too, as for every command that runs them. What is wrong
+/// with the file is told with the rest.
+fn budgeted(global: &Global) -> Result<Config, CliError> {
+    match Config::load(project_dir(global).as_deref(), None, &env) {
+        Err(ConfigError::Problems(_)) => Ok(Config::builtin()),
+        loaded => Ok(loaded?),
+    }
 }
 
 /// Every problem of the settings file, the layers that the project's own recipes ask for and no model plays, and the

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use larder_core::policy::Settings;
 use larder_server::desk::ModelBudget;
-use larder_server::exchange::{DecisionStatus, Exchange, Wire};
+use larder_server::exchange::{Exchange, Outcome, Wire};
 use larder_server::gateway::inspect::{self, Asked};
 use serde::Serialize;
 
@@ -130,12 +130,20 @@ fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCo
     let asked = Asked { wire, model: args.model.as_deref(), body: &body };
     let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
-    let refused = exchange.head.decision.as_ref().is_some_and(|made| made.status == DecisionStatus::Reject);
     match context.global.format {
         Format::Json => output::json(&exchange)?,
         Format::Plain => output::text(&told(&exchange))?,
     }
-    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    // A dry run sends what it would have refused.
+    let head = &exchange.head;
+    match (head.outcome, &head.error) {
+        (Outcome::Refused, _) => Ok(ExitCode::FAILURE),
+        (Outcome::Ok, None) => Ok(ExitCode::SUCCESS),
+        (_, error) => {
+            let error = error.as_deref().unwrap_or("it failed");
+            Err(CliError::Fixable(format!("{}: {error}", request.display())))
+        }
+    }
 }
 
 /// The decision, the largest parts, and every part of the window.

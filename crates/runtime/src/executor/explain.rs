@@ -52,11 +52,12 @@ impl Engine {
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
         let packed = match packer::pack(&prepared.request, &counter, self.store.key())? {
-            Ok(pack) => {
+            // More tokens are to show what they let in, never less than stood there before.
+            Ok(pack) if extra == 0 => {
                 let key = self.store.key();
                 Ok(packer::relieved(pack, &prepared.request, &counter, key, &self.policy)?)
             }
-            refused => refused,
+            packed => packed,
         };
         let receipt =
             self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt));

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use larder_core::content::{self, ContentType};
+use larder_core::content::ContentType;
 use larder_core::document::context::{CallResult, CallStatus, GoalId, Iteration};
 use larder_core::document::links::DualLink;
 use larder_core::document::{Document, ToolResult, ToolResults, VaultPath};
@@ -18,6 +18,7 @@ use super::coordinate::NEWEST;
 use super::error::Stop;
 use super::event::TurnEvent;
 use super::machine::Machine;
+use super::paper::Shorter;
 use crate::tools::{self, Allowance, ToolContext, ToolOutput};
 
 /// Bytes of a result that `toolresults.md` holds; a longer one stands there with its beginning and its pointer.
@@ -248,43 +249,37 @@ impl Machine<'_> {
     pub(super) fn shown_results(&self, iteration: &mut Iteration, called: &[Called]) {
         let share = |tokens: usize| tokens / called.len().max(1);
         let bare = {
-            iteration.results = called.iter().map(|called| self.result(called, 0)).collect();
+            iteration.results = called.iter().map(|called| self.result(called, 0).0).collect();
             self.counter.count(&iteration.write(&self.at()))
         };
         let room = NEWEST.saturating_sub(bare);
         // Signs that a list escapes take tokens too, so the first share may prove too large.
         for part in [room, room * 3 / 4, room / 2, room / 4] {
-            let with: Vec<CallResult> =
-                called.iter().map(|called| self.result(called, share(part))).collect();
+            let with = called.iter().map(|called| self.result(called, share(part)));
+            let (with, shorter): (Vec<CallResult>, Vec<Option<Shorter>>) = with.unzip();
             let bare = std::mem::replace(&mut iteration.results, with);
             if self.counter.count_up_to(&iteration.write(&self.at()), NEWEST).is_some() {
+                shorter.iter().flatten().for_each(|shorter| self.stands(shorter));
                 return;
             }
             iteration.results = bare;
         }
     }
 
-    fn result(&self, called: &Called, room: usize) -> CallResult {
+    /// A result in the room there is, and how it was condensed for that.
+    fn result(&self, called: &Called, room: usize) -> (CallResult, Option<Shorter>) {
         let content = called.content.as_deref().filter(|_| room >= LEAST_SHOWN);
-        let shown = content.and_then(|content| {
-            if self.counter.count_up_to(content, room).is_some() {
-                return Some(content.to_owned());
-            }
-            let part = self.condensed_plainly(content, called.content_type, room);
-            part.filter(|_| called.summarizable)
-        });
+        let fits = |content: &&str| self.counter.count_up_to(content, room).is_some();
+        let whole = content.filter(fits);
+        let shorter = content.filter(|_| whole.is_none() && called.summarizable);
+        let shorter = shorter.and_then(|content| self.condensed_plainly(content, called.content_type, room));
+        let shown = whole.or(shorter.as_ref().map(|shorter| shorter.made.text.as_str()));
         let text = match (shown, &called.pointer) {
             (Some(shown), _) => format!("{}\n{shown}", called.summary),
             (None, Some(pointer)) if called.content.is_some() => format!("{} ({pointer})", called.summary),
             (None, _) => called.summary.clone(),
         };
-        CallResult { status: called.status, text, full: called.full.clone() }
-    }
-
-    /// `text` in at most `target` tokens.
-    fn condensed_plainly(&self, text: &str, content_type: ContentType, target: usize) -> Option<String> {
-        let request = self.condense_request(text, content_type, target);
-        content::condense(&request).ok().map(|condensed| condensed.text)
+        (CallResult { status: called.status, text, full: called.full.clone() }, shorter)
     }
 }
 

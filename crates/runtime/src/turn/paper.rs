@@ -2,9 +2,10 @@
 //! it. A section that outgrows its budget gets a compaction (C7, R0-25.1); its own text stays in the file.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use larder_core::content::sections::{SectionId, Sections};
-use larder_core::content::{self, CondenseRequest, ContentType};
+use larder_core::content::{self, CondenseRequest, Condensed, ContentType};
 use larder_core::document::context::{self, SectionValue};
 use larder_core::document::links::DualLink;
 use larder_core::document::{self, Document, DocumentValue, Meta, Tag, VaultPath};
@@ -17,6 +18,12 @@ use super::machine::Machine;
 
 /// Tokens that heading, name and end of a compaction take beside its text, tried in this order.
 const FRAMES: [usize; 4] = [48, 96, 160, 240];
+
+/// A text that was condensed by rule, and how long that took.
+pub(super) struct Shorter {
+    pub(super) made: Condensed,
+    took: Duration,
+}
 
 impl Machine<'_> {
     /// Adds a version of a section.
@@ -63,17 +70,20 @@ impl Machine<'_> {
         let from = self.counter.count(&before);
         let original =
             self.keep(before.as_bytes(), "section", &format!("§{} of {}", id.number(), self.at()))?;
-        let made =
-            text.into_iter().chain(FRAMES.iter().filter_map(|frame| {
-                self.condensed(&before, ContentType::Markdown, target.checked_sub(*frame)?)
-            }));
-        let added = made.map(|text| self.compaction(id, &original, &text));
-        let fits = |added: &String| {
+        let by_rule = FRAMES
+            .iter()
+            .filter_map(|frame| self.condensed(&before, ContentType::Markdown, target.checked_sub(*frame)?));
+        let by_rule = by_rule.map(|shorter| (shorter.made.text.clone(), Some(shorter)));
+        let made = text.map(|text| (text, None)).into_iter().chain(by_rule);
+        let mut added = made.filter_map(|(text, by)| Some((self.compaction(id, &original, &text)?, by)));
+        let fits = |(added, _): &(String, Option<Shorter>)| {
             self.counter.count_up_to(&shown(&(self.context.clone() + added), id), target).is_some()
         };
-        let added = added.flatten().find(fits);
-        let added = match added {
-            Some(added) => added,
+        let added = match added.find(fits) {
+            Some((added, by)) => {
+                by.iter().for_each(|shorter| self.stands(shorter));
+                added
+            }
             None => self.compaction(id, &original, "Left out for want of room.").unwrap_or_default(),
         };
         self.context += &added;
@@ -86,19 +96,36 @@ impl Machine<'_> {
     }
 
     /// `text` in at most `target` tokens; links that were cut stand in a fence, where they lead nowhere.
-    pub(super) fn condensed(&self, text: &str, content_type: ContentType, target: usize) -> Option<String> {
-        let condensed = content::condense(&self.condense_request(text, content_type, target)).ok()?.text;
+    pub(super) fn condensed(&self, text: &str, content_type: ContentType, target: usize) -> Option<Shorter> {
+        let mut shorter = self.condensed_plainly(text, content_type, target)?;
         let targets = |text: &str| -> BTreeSet<String> {
             document::links::links(text).into_iter().map(|link| link.path).collect()
         };
-        match targets(&condensed).is_subset(&targets(text)) {
-            true => Some(condensed),
-            false => Some(fenced(&condensed)),
+        if !targets(&shorter.made.text).is_subset(&targets(text)) {
+            shorter.made.text = fenced(&shorter.made.text);
         }
+        Some(shorter)
+    }
+
+    /// `text` in at most `target` tokens.
+    pub(super) fn condensed_plainly(
+        &self,
+        text: &str,
+        content_type: ContentType,
+        target: usize,
+    ) -> Option<Shorter> {
+        let began = Instant::now();
+        let made = content::condense(&self.condense_request(text, content_type, target)).ok()?;
+        Some(Shorter { made, took: began.elapsed() })
+    }
+
+    /// Tells whoever counts of a condensed text once it stands in a document: several may be tried for one place.
+    pub(super) fn stands(&self, Shorter { made, took }: &Shorter) {
+        self.turns.engine.condensed(made, *took);
     }
 
     /// What to ask of the condenser for a text of this turn.
-    pub(super) fn condense_request<'t>(
+    fn condense_request<'t>(
         &'t self,
         text: &'t str,
         content_type: ContentType,

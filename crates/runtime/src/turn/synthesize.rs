@@ -133,8 +133,11 @@ impl Machine<'_> {
         }
         // The digest gives a pointer to what it leaves out.
         let kept = self.keep(answer.as_bytes(), "answer", "the whole answer").is_ok();
-        let digest = self.condensed(answer, ContentType::Markdown, room).filter(|_| kept);
-        digest.unwrap_or_else(|| self.counter.prefix(answer, room).to_owned())
+        let Some(digest) = self.condensed(answer, ContentType::Markdown, room).filter(|_| kept) else {
+            return self.counter.prefix(answer, room).to_owned();
+        };
+        self.stands(&digest);
+        digest.made.text
     }
 
     /// What can be checked without a model, before phase 6 looks: whether the answer cites what it stands on, whether it

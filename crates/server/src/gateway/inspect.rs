@@ -19,6 +19,7 @@ use crate::gateway::ledger;
 use crate::gateway::route::{Route, Routes};
 use crate::gateway::shelf::{Counts, Shelf};
 use crate::gateway::window::Bench;
+use crate::limits::BodyFault;
 use crate::sessions;
 use crate::wire::{self, Format, Request};
 
@@ -93,7 +94,8 @@ pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<E
     rules.decide(&app.store, store, Asked { wire, model: None, body })
 }
 
-/// The same without a gateway, by its settings. `model` takes the place of the one that the body names.
+/// The same without a gateway, by its settings, its limit of bodies among them. No key of a provider is needed, since
+/// nothing is sent.
 ///
 /// # Errors
 /// As [`inspect`], and where the settings cannot be served.
@@ -104,7 +106,11 @@ pub fn inspect_by(
     asked: Asked<'_>,
 ) -> Result<Exchange, String> {
     let gateway = config.gateway();
-    let routes = Routes::new(config, &gateway, engine)?;
+    let limit = gateway.max_body_bytes;
+    if asked.body.len() > limit {
+        return Err(BodyFault::TooLarge { limit }.to_string());
+    }
+    let routes = Routes::to_decide(config, &gateway, engine)?;
     let rules = Rules { routes: &routes, gateway: &gateway, engine, shelf: &Shelf::default() };
     rules.decide(store, &engine.store, asked)
 }
@@ -112,9 +118,9 @@ pub fn inspect_by(
 /// What each model of the table that answers may take, whether or not its server can be reached.
 ///
 /// # Errors
-/// Where the settings cannot be served.
+/// Where the policy contradicts itself.
 pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, String> {
-    let routes = Routes::new(config, &config.gateway(), engine)?;
+    let routes = Routes::to_decide(config, &config.gateway(), engine)?;
     let models = engine.models.table().models().filter(|(_, spec)| spec.max_output > 0);
     Ok(models.map(|(name, spec)| ModelBudget::of(name, spec, &routes.policy(spec))).collect())
 }

@@ -8,12 +8,16 @@ use larder::config::{Config, Gateway};
 use larder::engine::Engine;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
 use larder_core::tokens::Counter;
+use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
-use larder_models::upstream::Target;
+use larder_models::upstream::{Target, Upstream};
 
 use crate::exchange::{AnsweredBy, Wire, cut_name};
 use crate::gateway::fault::Fault;
+
+/// The address of a server that nothing is sent to.
+const NOWHERE: &str = "http://localhost";
 
 /// Everything that is known of where a request goes.
 #[derive(Clone)]
@@ -58,6 +62,26 @@ impl Routes {
     /// # Errors
     /// When a server for other models cannot be used, or the policy contradicts itself; in words.
     pub fn new(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+        Self::settled(config, gateway, engine, &|_, target| target)
+    }
+
+    /// The same to decide by. Nothing is sent, so a server that could not be asked, for want of its key say, will do.
+    ///
+    /// # Errors
+    /// When the policy contradicts itself; in words.
+    pub fn to_decide(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+        let nowhere = |provider: Provider| {
+            engine.models.upstream(&Upstream { provider, base_url: NOWHERE.to_owned(), key: None })
+        };
+        Self::settled(config, gateway, engine, &|provider, target| target.or_else(|_| nowhere(provider)))
+    }
+
+    fn settled(
+        config: &Config,
+        gateway: &Gateway,
+        engine: &Engine,
+        settle: &dyn Fn(Provider, Result<Target, ModelError>) -> Result<Target, ModelError>,
+    ) -> Result<Self, String> {
         let settings = config.context_policy();
         let problems = settings.problems();
         if !problems.is_empty() {
@@ -65,13 +89,15 @@ impl Routes {
         }
         let (mut models, mut ids) = (BTreeMap::new(), BTreeMap::<String, Vec<String>>::new());
         for (name, spec) in engine.models.table().models() {
-            let target = engine.models.target(name).map(Arc::new).map_err(|error| error.to_string());
+            let target = settle(spec.provider, engine.models.target(name));
+            let target = target.map(Arc::new).map_err(|error| error.to_string());
             models.insert(name.to_owned(), Known { spec: spec.clone(), target });
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
         }
         let mut others = Vec::new();
         for upstream in &gateway.upstreams {
-            let target = engine.models.upstream(upstream).map_err(|error| error.to_string())?;
+            let target = settle(upstream.provider, engine.models.upstream(upstream));
+            let target = target.map_err(|error| error.to_string())?;
             others.push((upstream.provider, Arc::new(target)));
         }
         let (window, max_output) = (gateway.default_window, gateway.default_max_output);

@@ -218,4 +218,31 @@ mod tests {
             assert!(read(&[wrong]).is_err(), "{wrong:?}");
         }
     }
+
+    #[test]
+    fn the_new_name_counts_where_an_older_one_is_set_too() {
+        let text = "[ai.context_policy]\nenabled = true\nresponse_reserve = 1\n[context_policy]\nresponse_reserve = 2\n\
+                    emergency_floor = 3\n[policy]\nresponse_reserve = 4\nenabled = false\n";
+        let read = |env: &dyn Fn(&str) -> Option<String>| {
+            let config = Config::resolve(text, "larder.toml", None, Path::new("."), env).unwrap();
+            let of = |key: &str| {
+                let setting = config.settings().into_iter().find(|setting| setting.key == key).unwrap();
+                (setting.value, setting.origin.to_string())
+            };
+            ["policy.response_reserve", "policy.enabled", "policy.emergency_floor"].map(of)
+        };
+        let is = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
+        let [reserve, enabled, floor] = read(&|_| None);
+        assert_eq!(reserve, is("4", "larder.toml:8"));
+        assert_eq!(enabled, is("false", "larder.toml:9"));
+        assert_eq!(floor, is("3", "larder.toml:6"), "an older name counts where it is alone");
+
+        let old = |name: &str| (name == "RESPONSE_TOKEN_RESERVE").then(|| "5".to_owned());
+        assert_eq!(read(&old)[0], is("5", "$RESPONSE_TOKEN_RESERVE"), "the environment goes before the file");
+        let both = |name: &str| match name {
+            "LARDER_RESPONSE_RESERVE" => Some("6".to_owned()),
+            other => old(other),
+        };
+        assert_eq!(read(&both)[0], is("6", "$LARDER_RESPONSE_RESERVE"));
+    }
 }
