@@ -1,5 +1,10 @@
 //! What is told of runs, whoever starts them and whatever becomes of them: to a listener, in the log, in the record.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

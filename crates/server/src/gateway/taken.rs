@@ -43,7 +43,7 @@ impl Taken {
     pub fn at_once(&self, early: bool) -> Option<Usage> {
         let mut rounds = self.0.iter().filter_map(|round| round.took(early));
         let first = rounds.next()?;
-        Some(Usage { output: rounds.last().unwrap_or(first).output, ..first })
+        Some(Usage { output: rounds.next_back().unwrap_or(first).output, ..first })
     }
 
     /// Whether any of what is known is estimated.
