@@ -35,6 +35,8 @@ pub struct Ledger {
     /// The factor, in parts per million, by which the model's estimates were corrected; `None` if it is counted, or if
     /// the request teaches nothing about estimates.
     pub factor: Option<u64>,
+    /// Replies that are asked for at once, each of which may be as long.
+    pub choices: u64,
     /// Room for the body, which is kept as long as the request may have to be sent again.
     pub room: Room,
     app: Arc<App>,
@@ -53,8 +55,6 @@ pub struct Ledger {
     rounds: policy::Usage,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
-    /// Replies that are asked for at once.
-    choices: u64,
     /// Tokens by which the prompt of the next round is longer than that of the first.
     longer: u64,
     after: Vec<Work>,
@@ -117,11 +117,6 @@ impl Ledger {
     /// Names the model that was asked for.
     pub fn model(&mut self, model: &str) {
         self.exchange.head.model = cut_name(model);
-    }
-
-    /// So many replies are asked for at once, each of which may be as long.
-    pub const fn choices(&mut self, choices: u64) {
-        self.choices = choices;
     }
 
     /// Sets aside what the request may come to. Blocks where the key has limits.

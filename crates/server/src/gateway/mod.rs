@@ -42,7 +42,7 @@ use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::exchange::{Outcome, Wire};
 use crate::limits::{drain, read_body};
-use crate::wire::{Format, choices_in};
+use crate::wire::Format;
 pub use fault::Fault;
 use ledger::Ledger;
 use prepare::{Ready, Way};
@@ -155,7 +155,7 @@ async fn upstream(
 ) -> Response {
     let Ready { target, body, answerer } = ready;
     let ours = reply::ours(&ledger.exchange);
-    let choices = choices_in(format, &body);
+    let choices = ledger.choices;
     let mut sending =
         Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut ledger).await;

@@ -69,7 +69,7 @@ pub fn prepare(
     }
     ledger.model(&model);
     ledger.exchange.head.stream = request.stream;
-    ledger.choices(request.choices);
+    ledger.choices = request.choices;
     let session = sessions::of(&request, headers)?;
     ledger.exchange.head.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {

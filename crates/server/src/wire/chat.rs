@@ -3,15 +3,10 @@
 use std::borrow::Cow;
 
 use larder_core::message::Role;
-use memchr::memmem;
 
-use super::Format;
 use super::read::{ReadError, fields};
 use super::request::{Call, Item, Request, ResultOf, role};
-use crate::json::{Document, Kind, Value};
-
-/// How many choices are asked for.
-const N: &str = r#""n""#;
+use crate::json::{Kind, Value};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, messages, tools, stream, options, max_new, max_old, n, choice, format, functions, schema] =
@@ -58,20 +53,6 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
         request.items.push(item);
     }
     Ok(())
-}
-
-/// How many replies a request asks for, which was read before: most ask for one, and are not read again to learn it.
-pub fn choices_in(format: Format, body: &[u8]) -> u64 {
-    let Some(body) = std::str::from_utf8(body).ok().filter(|_| format == Format::Chat) else { return 1 };
-    let named = |at: usize| {
-        let value = body[at + N.len()..].trim_start().strip_prefix(':').map(str::trim_start);
-        value.is_some_and(|value| value.starts_with(|first: char| first.is_ascii_digit()))
-    };
-    // In texts, quotes are escaped.
-    if !memmem::find_iter(body.as_bytes(), N).any(named) {
-        return 1;
-    }
-    Document::parse_request(body).ok().and_then(|doc| doc.root().given("n").map(choices)).unwrap_or(1)
 }
 
 /// How many replies are asked for: whatever is no number of them, the provider judges.

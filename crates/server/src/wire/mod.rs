@@ -50,7 +50,6 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::chat::choices_in;
 pub use self::edit::Change;
 pub use self::hidden::Hidden;
 pub use self::place::Place;

@@ -7,21 +7,6 @@ fn roles(request: &Request<'_>) -> Vec<(Role, String)> {
 }
 
 #[test]
-fn the_choices_of_a_request_are_found_without_reading_it() {
-    for (body, choices) in [
-        (r#"{"model":"m","n" : 3}"#, 3),
-        (r#"{"n":2.5}"#, 3),
-        (r#"{"n":null,"tools":[{"n":9}]}"#, 1),
-        (r#"{"tools":[{"n":9}],"messages":[{"content":"\"n\":7"}]}"#, 1),
-        (r#"{"tools":[{"n":9}],"n":2}"#, 2),
-        (r#"{"n":4"#, 1),
-    ] {
-        assert_eq!(crate::wire::choices_in(Format::Chat, body.as_bytes()), choices, "{body}");
-        assert_eq!(crate::wire::choices_in(Format::Responses, body.as_bytes()), 1, "{body}");
-    }
-}
-
-#[test]
 fn a_chat_is_read_with_calls_results_and_opaque_parts() {
     let body = r#"{"model":"m\u0031","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,
       "max_tokens":7,"response_format":{"type":"json_object"},
