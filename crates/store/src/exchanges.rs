@@ -203,10 +203,14 @@ impl UserStore {
                     .optional()?,
             };
             let Some((time, seq)) = start else { return Ok(Vec::new()) };
-            // Said outright where a session is given, so that its index is used.
-            let session = if filter.session.is_some() { "session = ?2" } else { "?2 IS NULL" };
+            // Where one session has most records, SQLite would rather look through all records than into its index, even
+            // for a session that has none.
+            let (index, session) = match filter.session {
+                Some(_) => ("INDEXED BY exchanges_of_session", "session = ?2"),
+                None => ("", "?2 IS NULL"),
+            };
             let mut query = tx.prepare_cached(&format!(
-                "SELECT document FROM exchanges
+                "SELECT document FROM exchanges {index}
                  WHERE user = ?1 AND {session} AND (?3 IS NULL OR model = ?3)
                    AND time >= ?4 AND time <= ?5 AND (time < ?5 OR seq < ?6)
                  ORDER BY time DESC, seq DESC LIMIT ?7"

@@ -140,7 +140,9 @@ fn runs_are_found_by_their_time_and_listed_without_being_sorted() {
     let connection = lock(&index.writer);
     let plan = |query: &str| -> String {
         let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
-        let steps = query.query_map([], |row| row.get::<_, String>(3)).unwrap();
+        let values = vec![rusqlite::types::Null; query.parameter_count()];
+        let steps =
+            query.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
         steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
     };
     let costs = plan(crate::exchanges::PAID_RUNS);
