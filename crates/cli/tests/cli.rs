@@ -591,6 +591,17 @@ fn check_reports_servers_that_nobody_could_ask() {
 }
 
 #[test]
+fn check_takes_a_folder_with_settings_only_from_wherever_it_is_named() {
+    let shop = Shop::with_provider([]);
+    let folder = "[gateway]\nopenai = \"https://models.example/v1\"\n";
+    shop.write("gate/larder.toml", folder);
+    assert!(shop.ok(&["check", "gate"]).out.contains("no problems"));
+    shop.write("gate/larder.toml", folder.replace("https", "gopher"));
+    assert!(shop.fails(1, &["check", "gate"]).out.contains("error[L070]: gateway.openai: "));
+    assert!(shop.fails(1, &["check", "nowhere"]).err.contains("it holds no recipes"));
+}
+
+#[test]
 fn tokens_bounded_by_bytes_come_with_a_note_that_names_the_setting() {
     let shop = Shop::with_provider([]);
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");

@@ -20,7 +20,9 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         global.project = dir;
     }
     let config = budgeted(&global)?;
-    let project = match &global.project {
+    // A folder with settings only is a project of a gateway: it runs the recipes that ship.
+    let has_own = |dir: &PathBuf| dir.join("recipes").is_dir() || !dir.join("larder.toml").is_file();
+    let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
         None => Context { config, global: global.clone() }.project()?,
     };
