@@ -597,8 +597,9 @@ fn check_takes_a_folder_with_settings_only_from_wherever_it_is_named() {
     shop.write("gate/larder.toml", folder);
     assert!(shop.ok(&["check", "gate"]).out.contains("no problems"));
     shop.write("gate/larder.toml", folder.replace("https", "gopher"));
-    assert!(shop.fails(1, &["check", "gate"]).out.contains("error[L070]: gateway.openai: "));
-    assert!(shop.fails(1, &["check", "nowhere"]).err.contains("it holds no recipes"));
+    assert!(shop.fails(1, &["check", "gate"]).out.contains("error[L070]: gateway.openai "));
+    shop.write("empty/notes.txt", "");
+    assert!(shop.fails(1, &["check", "empty"]).err.contains("it holds no recipes"));
 }
 
 #[test]
