@@ -515,7 +515,7 @@ check("costs by model, by recipe and by day", () =>
       is(found.map((row) => row[head]).sort(), [...sums.keys()].sort(), `${title}: a row for each`);
       for (const row of found) {
         const sum = sums.get(row[head]);
-        is(row.Requests, number(sum.requests), `${title}: the requests of ${row[head]}`);
+        is(row["Requests and runs"], number(sum.requests), `${title}: the requests and runs of ${row[head]}`);
         const near = (text, amount) => text === dollars(amount) || Math.abs(Number(text.replace(/[<$−]/g, "")) - Math.abs(amount)) <= 0.00011;
         yes(near(row.Cost, sum.cost), `${title}: the cost of ${row[head]} is ${row.Cost}, expected ${dollars(sum.cost)}`);
         yes(near(row.Saved, sum.without - sum.cost), `${title}: what ${row[head]} saved is ${row.Saved}`);
