@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 
 /// Every content type with the name under which commands and folders know it.
 pub const TYPES: [(&str, ContentType); 15] = [

@@ -4,10 +4,10 @@
 
 use std::time::Instant;
 
-use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Unit, condense};
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
-use larder_core::tokens::Counter;
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Unit, condense};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Fragment, Pointer, PointerKey};
+use larder_text::tokens::Counter;
 
 /// A condensation and how long it took.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 use std::io::{BufRead, Write};
 
-use larder_core::content::ContentType;
-use larder_core::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 
 use crate::{Failure, corpora, measure, suites};

@@ -9,13 +9,13 @@ use larder::config::Config;
 use larder::engine::{Engine, Policy};
 use larder::executor::RunReceipt;
 use larder::project::Project;
-use larder_core::tokens::{Counter, Registry};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::embedded::{self, Embedded, MiniLm};
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_models::weights::{Source, Weights};
 use larder_store::{Store, StoreOptions, UserStore};
+use larder_text::tokens::{Counter, Registry};
 
 use crate::args::Global;
 use crate::error::CliError;

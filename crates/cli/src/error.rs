@@ -11,13 +11,13 @@ use larder::executor::RunError;
 use larder::gather::GatherError;
 use larder::project::ProjectError;
 use larder::turn::{HostError, TurnError};
-use larder_core::content::CondenseError;
-use larder_core::tokens::TokenError;
+use larder_condense::CondenseError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
 use larder_server::app::StartError;
 use larder_server::auth::AuthError;
 use larder_store::{SelectError, StoreError};
+use larder_text::tokens::TokenError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use larder::executor::Silent;
 use larder::tools::Confirm;
 use larder::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
-use larder_core::document::{Mode, TurnStatus};
 use larder_store::DraftSummary;
+use larder_vault::{Mode, TurnStatus};
 
 use self::confirm::{Always, Asking, Refusing};
 use self::watch::Watch;

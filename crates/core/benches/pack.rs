@@ -9,8 +9,8 @@
 )]
 
 use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
-use larder_core::pointer::PointerKey;
-use larder_core::tokens::Counter;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 fn main() {
     divan::main();

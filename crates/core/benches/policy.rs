@@ -12,13 +12,13 @@
 )]
 
 use divan::Bencher;
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
-use larder_core::pointer::PointerKey;
 use larder_core::policy::{
     Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Settings, Window,
 };
-use larder_core::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 fn main() {
     divan::main();

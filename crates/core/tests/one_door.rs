@@ -2,10 +2,10 @@
 //! the marks that the packer sets where parts are left out.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
-use larder_core::message::Message;
 use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
-use larder_core::pointer::PointerKey;
-use larder_core::tokens::Counter;
+use larder_text::message::Message;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 /// A word that no part holds.
 const ELSEWHERE: &str = "zyzzyva";

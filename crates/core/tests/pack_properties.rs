@@ -13,15 +13,15 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::content::ContentType;
-use larder_core::hash::ContentHash;
-use larder_core::message::{Role, ToolCall};
+use larder_condense::ContentType;
 use larder_core::pack::{
     Budget, Cap, Form, Frame, Framing, Overflow, Pack, PackRequest, Packing, Part, Protection, Rendition,
     Slot, Step,
 };
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
-use larder_core::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::message::{Role, ToolCall};
+use larder_text::pointer::{Fragment, Pointer, PointerKey};
+use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
 fn key() -> PointerKey {

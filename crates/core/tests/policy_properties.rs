@@ -13,14 +13,14 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
 use larder_core::policy::{
     Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Settings, Stands,
     Status, Verdict, Window,
 };
-use larder_core::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::{Fragment, Pointer, PointerKey};
+use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
 const FRAMING: usize = 4;

@@ -6,10 +6,10 @@ use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use larder_core::message::{Message, Role};
 use larder_models::chat::{ChatModel, ChatReply, ChatRequest};
 use larder_models::embedded::{Embedded, MODEL};
 use larder_models::weights::{Source, Weights};
+use larder_text::message::{Message, Role};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

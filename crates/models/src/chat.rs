@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use larder_core::message::{Message, ToolCall, ToolDef};
+use larder_text::message::{Message, ToolCall, ToolDef};
 use serde::{Deserialize, Serialize};
 
 /// One call to a model. Every byte of `messages` came out of a pack.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

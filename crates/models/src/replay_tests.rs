@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_core::message::{Message, Role};
+use larder_text::message::{Message, Role};
 
 use super::*;
 use crate::chat::{StopReason, Usage};

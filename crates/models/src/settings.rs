@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::message::Content;
+use larder_text::message::Content;
 use serde_json::{Map, Value};
 
 use crate::chat::{ChatRequest, ModelError};

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use larder_core::message::{Message, Role, ToolDef};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError, StopReason};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
+use larder_text::message::{Message, Role, ToolDef};
 use serde_json::json;
 
 fn models() -> Models {
@@ -88,7 +88,7 @@ async fn a_round_of_parallel_tools() {
         let (whole, streamed, _) = both(&*model, &asked).await;
         assert_eq!((&whole.text, whole.stop), (&streamed.text, StopReason::ToolCalls), "{name}");
         let calls = |reply: &ChatReply| -> Vec<(String, serde_json::Value)> {
-            let call = |call: &larder_core::message::ToolCall| {
+            let call = |call: &larder_text::message::ToolCall| {
                 (call.name.clone(), serde_json::from_str(&call.arguments).expect("arguments are JSON"))
             };
             reply.tool_calls.iter().map(call).collect()

@@ -12,8 +12,6 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use larder_core::message::{Content, Message, Role, ToolDef};
-use larder_core::tokens::Counter;
 use larder_models::chat::{
     ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError, StopReason,
 };
@@ -21,6 +19,8 @@ use larder_models::embedded::{
     EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, Embedded, MODEL, MiniLm, TOKENIZER, WEIGHTS_FILE, WINDOW,
 };
 use larder_testkit::weights::folder;
+use larder_text::message::{Content, Message, Role, ToolDef};
+use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 
 /// Requests of all tests stand in one queue, and waiting there counts.

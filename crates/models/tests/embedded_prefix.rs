@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use larder_core::message::{Message, Role};
 use larder_models::chat::{ChatModel, ChatRequest};
 use larder_models::embedded::MODEL;
+use larder_text::message::{Message, Role};
 
 #[tokio::test]
 async fn a_shared_beginning_is_read_once() {

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use larder_core::message::{Message, Role};
 use larder_models::chat::{ChatRequest, ModelError};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_testkit::stub::{Answer, StubServer};
+use larder_text::message::{Message, Role};
 
 async fn ask(address: &str) -> ModelError {
     let toml = format!(

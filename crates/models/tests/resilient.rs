@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use larder_core::message::{Message, Role};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_models::resilient::{BreakerPolicy, Jitter, Policy, Resilient};
 use larder_testkit::scripted::{Act, ScriptedModel, text};
+use larder_text::message::{Message, Role};
 use tokio::time::{Instant, advance};
 
 const SECOND: Duration = Duration::from_secs(1);

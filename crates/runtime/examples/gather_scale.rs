@@ -19,9 +19,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use larder::gather::{Grant, LinkToFollow, Retrieval};
-use larder_core::document::Mode;
-use larder_core::tokens::Counter;
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TextVector, TurnDraft, UserDocuments};
+use larder_text::tokens::Counter;
+use larder_vault::Mode;
 
 #[path = "../tests/gather/vault.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]

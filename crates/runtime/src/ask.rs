@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_core::content::chunk::ChunkError;
-use larder_core::pointer::Pointer;
+use larder_condense::chunk::ChunkError;
 use larder_core::recipe::{Recipe, RecipeError};
-use larder_core::tokens::Counter;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::StoreError;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
 use serde::Serialize;
 
 pub use self::claims::Claim;

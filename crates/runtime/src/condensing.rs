@@ -10,12 +10,12 @@ mod rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use larder_core::content::{self, Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
-use larder_core::hash::ContentHash;
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
 use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
 use larder_core::recipe::{Recipe, RecipeError};
-use larder_core::tokens::Counter;
 use larder_store::{CompactionKey, StoreError};
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -131,7 +131,7 @@ impl Engine {
     /// original is stored first.
     ///
     /// # Errors
-    /// As [`content::condense`], or when the store cannot be written.
+    /// As [`larder_condense::condense`], or when the store cannot be written.
     pub async fn condense(
         &self,
         request: &CondenseRequest<'_>,
@@ -142,7 +142,7 @@ impl Engine {
         self.store.put(request.text.as_bytes(), "document", name)?;
         let allowance = Allowance::new(self, &RunInput::default(), observer);
         // By rule first: it refuses what no rendition can meet, before anything is spent.
-        let by_rule = content::condense(request)?;
+        let by_rule = larder_condense::condense(request)?;
         let unneeded = by_rule.text == request.text;
         let written = if unneeded { None } else { self.by_model(request, &[], name, &allowance).await };
         let condensed = written.unwrap_or(by_rule);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use larder_core::content::Condensed;
+use larder_condense::Condensed;
 use larder_core::output::Schemas;
 use larder_core::pack::Rendition;
 use larder_core::recipe::{Recipe, RecipeError};
-use larder_core::tokens::{Counter, Label, Registry};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
+use larder_text::tokens::{Counter, Label, Registry};
 
 use crate::condensing::{self, MissingRecipe};
 use crate::executor::{Deaf, Listener, Shrunk};

@@ -21,11 +21,11 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::{Overflow, Pack, Receipt};
 use larder_core::recipe::{Layer, Mode, OutputFormat, Recipe, RecipeError};
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, StopReason, Usage};
 use larder_models::price::Usd;
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
+use larder_text::tokens::Counter;
 
 pub use self::error::RunError;
 use self::error::is_open;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_core::message::Message;
 use larder_core::pack::Slice;
 use larder_core::recipe::Mode;
+use larder_text::message::Message;
 
 /// A document handed to a run.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use larder_core::pack::{
     Form, Overflow, Pack, PackError, PackRequest, Packing, PartReceipt, Reason, Receipt, Rendition, Slot,
     Step,
 };
-use larder_core::pointer::PointerKey;
-use larder_core::tokens::Counter;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 use crate::engine::Policy;
 use crate::prepare::NOTE;

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use larder_core::content::sections::SectionId;
-use larder_core::content::{self, ContentType};
-use larder_core::document;
-use larder_core::message::Role;
+use larder_condense::ContentType;
+use larder_condense::sections::SectionId;
 use larder_core::pack::{Budget, Cap, Form, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
 use larder_core::recipe::{
     self, InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
 };
-use larder_core::tokens::Counter;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
 
 use crate::inputs::{Document, RunInput};
 
@@ -195,7 +194,7 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
 fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, PrepareError> {
     let stored = || {
         let context = input.documents.iter().find(|document| document.input == "context.md")?;
-        document::original_query(&context.text)
+        larder_vault::original_query(&context.text)
     };
     let query = input.query.clone().or_else(stored).filter(|query| !query.trim().is_empty());
     if recipe.needs_query && query.is_none() {
@@ -271,7 +270,7 @@ impl Build<'_> {
     fn sections(&mut self, document: &Document) {
         let selected =
             SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
-        let view = document::select(&document.text, selected);
+        let view = larder_vault::select(&document.text, selected);
         let newest = view.sections.last().map(|section| section.id);
         for section in &view.sections {
             let number = section.id.number();
@@ -318,7 +317,7 @@ impl Build<'_> {
         let mut part = Part::new(id.as_str(), slot, Arc::clone(&document.text));
         part.source.name = document.name.as_str().into();
         part.source.slice.clone_from(&document.slice);
-        part.content_type = content::detect(doc.content_type, &document.name, true, &document.text);
+        part.content_type = larder_condense::detect(doc.content_type, &document.name, true, &document.text);
         part.priority = doc.priority;
         part.relevance = document.relevance;
         part.min_remaining = doc.min_remaining;
@@ -367,7 +366,7 @@ impl Build<'_> {
             let mut part =
                 Part::new(format!("message {}", at + 1), spec.name.as_str(), message.joined_text());
             part.role = message.role;
-            part.content_type = content::detect(None, &part.id, false, &part.text);
+            part.content_type = larder_condense::detect(None, &part.id, false, &part.text);
             part.shell.tool_calls.clone_from(&message.tool_calls);
             part.shell.tool_call_id.clone_from(&message.tool_call_id);
             part.summarizable = message.tool_calls.is_empty();

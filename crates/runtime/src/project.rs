@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use larder_core::recipe::{
     self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError,
 };
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use larder::project::{Project, ProjectError};
 use larder_core::recipe::{Code, Layer, MAX_FILE_BYTES, Mode, PromptInputs, RecipeError, Severity};
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
 
 /// Codes that no folder in a repository can show; tests below hold them.
 const WITHOUT_GOLDEN: [Code; 2] = [Code::TooLarge, Code::Unreadable];

@@ -9,15 +9,15 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{CondensingTally, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
-use larder_core::content::retell::HISTORY_HEADINGS;
-use larder_core::content::{CondenseRequest, Condensed, ContentType};
+use larder_condense::retell::HISTORY_HEADINGS;
+use larder_condense::{CondenseRequest, Condensed, ContentType};
 use larder_core::pack::Rendition;
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatModel, ModelError};
 use larder_store::{RunFilter, RunRecord, Store, StoreOptions};
 use larder_testkit::events::Events;
 use larder_testkit::layers::{Answering, every_layer};
 use larder_testkit::scripted::{Act, ScriptedModel, text};
+use larder_text::tokens::Counter;
 use tempfile::TempDir;
 
 struct Shop {

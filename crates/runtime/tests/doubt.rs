@@ -7,12 +7,12 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{RunError, RunOutcome, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::{ModelSpec, ModelTable};
 use larder_store::{Store, StoreOptions};
 use larder_testkit::scripted::ScriptedModel;
+use larder_text::tokens::Counter;
 
 const TABLE: &str = "
 [models.layers]

@@ -6,13 +6,13 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{RunError, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
-use larder_core::message::{Message, Role};
 use larder_core::pack::Rendition;
 use larder_core::recipe::Recipe;
-use larder_core::tokens::Counter;
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_store::{Store, StoreOptions};
+use larder_text::message::{Message, Role};
+use larder_text::tokens::Counter;
 use proptest::prelude::*;
 use proptest::sample::Index;
 

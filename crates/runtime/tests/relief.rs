@@ -8,11 +8,11 @@ use larder::executor::{RunReceipt, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
 use larder_core::pack::Rendition;
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatReply, StopReason};
 use larder_store::{Store, StoreOptions};
 use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel, text};
+use larder_text::tokens::Counter;
 use tempfile::TempDir;
 
 const RECIPE: &str = "summarize/summarize";

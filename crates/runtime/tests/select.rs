@@ -9,9 +9,9 @@ use larder::config::Config;
 use larder::engine::{Engine, Policy};
 use larder::executor::{Observer, RunReceipt, Silent};
 use larder::project::Project;
-use larder_core::tokens::Counter;
 use larder_models::connect::Models;
 use larder_store::{Selection, Store, StoreOptions};
+use larder_text::tokens::Counter;
 use tempfile::TempDir;
 
 fn shop() -> (Engine, TempDir) {

@@ -13,15 +13,15 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{Listener, RunError, RunOutcome, RunReport, Shrunk, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
-use larder_core::content::{CondenseRequest, ContentType};
+use larder_condense::{CondenseRequest, ContentType};
 use larder_core::pack::Rendition;
 use larder_core::policy::Status;
-use larder_core::tokens::Counter;
 use larder_models::chat::ModelError;
 use larder_store::{RunFilter, RunRecord, RunStatus, Store, StoreOptions};
 use larder_testkit::events::Events;
 use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel, text};
+use larder_text::tokens::Counter;
 use tempfile::TempDir;
 
 const RECIPE: &str = "summarize/summarize";

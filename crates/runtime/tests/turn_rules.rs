@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use larder::executor::{Listener, RunReport, Shrunk};
 use larder::turn::{TurnError, TurnEvent, TurnLimits};
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::document::context::{self, CallStatus, ToolLog};
-use larder_core::document::{self, Mode, TurnMetadata, TurnStatus, VaultPath};
+use larder_condense::sections::{SectionId, Sections};
 use larder_core::pack::Rendition;
 use larder_models::price::Usd;
+use larder_vault::context::{self, CallStatus, ToolLog};
+use larder_vault::{Mode, TurnMetadata, TurnStatus, VaultPath};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use turn_support::tools::Given;
@@ -511,7 +511,7 @@ proptest! {
             world.says(script);
             let outcome = world.turns.run(&request(&query), &world.events).await.unwrap();
             let text = world.text(&outcome.folder, "context.md");
-            assert_eq!(document::original_query(&text).as_deref(), Some(query.as_str()));
+            assert_eq!(larder_vault::original_query(&text).as_deref(), Some(query.as_str()));
             for id in SectionId::ALL {
                 assert!(count(&world, &outcome.folder, id) <= 1, "{id:?}:\n{text}");
             }
@@ -565,7 +565,7 @@ async fn many_claims_are_not_put_out_of_sight_by_the_end_of_the_loop() {
     let outcome = world.ask("what do they cost?").await;
     assert_eq!(outcome.status, TurnStatus::Complete, "{:?}", outcome.reason);
     let text = world.text(&outcome.folder, "context.md");
-    let view = document::select(&text, [SectionId::ToolExecution]);
+    let view = larder_vault::select(&text, [SectionId::ToolExecution]);
     let section = view.sections.iter().find(|section| section.id == SectionId::ToolExecution).unwrap();
     assert!(view.text_of(section).contains("Claims Extracted"), "{}", view.text_of(section));
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use larder::engine::Policy;
 use larder::turn::{TurnError, TurnOutcome};
-use larder_core::document::context::{self, CallStatus, ToolLog};
-use larder_core::document::{Mode, TurnStatus, VaultPath};
+use larder_vault::context::{self, CallStatus, ToolLog};
+use larder_vault::{Mode, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 use turn_support::tools::Given;
 use turn_support::{Events, Say, World, answers, request};

@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use larder::executor::Silent;
 use larder::turn::{TurnEvent, TurnOutcome};
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::document::context::{self, TaskPlan, ToolLog, Validation};
-use larder_core::document::{self, TurnMetrics, VaultPath};
-use larder_core::tokens::Counter;
+use larder_condense::sections::{SectionId, Sections};
 use larder_testkit::layers::with_vectors;
 use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
+use larder_text::tokens::Counter;
+use larder_vault::context::{self, TaskPlan, ToolLog, Validation};
+use larder_vault::{TurnMetrics, VaultPath};
 use turn_support::story::{self, After, Reply, Story};
 use turn_support::{Events, Say, World};
 
@@ -144,7 +144,7 @@ async fn check(flow: &str) {
     ran.check_documents(&story.after);
     ran.check_prompts(&story, &replies);
     assert_eq!(ran.outcome.turn, story.turn);
-    assert_eq!(document::original_query(ran.text("context.md")).as_deref(), Some(story.query.as_str()));
+    assert_eq!(larder_vault::original_query(ran.text("context.md")).as_deref(), Some(story.query.as_str()));
     assert_eq!(ran.world.broken_links(), Vec::<String>::new(), "links of {flow}");
     if let Some(most) = story.after.section4_tokens_at_most {
         check_section4(&ran, most);

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use larder_core::hash::ContentHash;
 use larder_store::{
     KeyId, KeyLimits, KeyRecord, LOCAL_USER, NewKey, Shortage, Store, StoreError, Timestamp, UserStore,
 };
+use larder_text::hash::ContentHash;
 
 use crate::status;
 use slow::Slow;

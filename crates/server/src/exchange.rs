@@ -6,10 +6,10 @@ mod answered;
 mod decision;
 
 use larder_core::pack::Rendition;
-use larder_core::pointer::Pointer;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{NewExchange, RunId, Timestamp};
+use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

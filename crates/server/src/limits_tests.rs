@@ -5,9 +5,9 @@ use axum::http::StatusCode;
 use larder::config::Config;
 use larder::engine::Engine;
 use larder::project::Project;
-use larder_core::tokens::Counter;
 use larder_models::connect::Models;
 use larder_store::{Store, StoreOptions};
+use larder_text::tokens::Counter;
 use tower::ServiceExt as _;
 
 use super::*;

@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use larder_core::hash::ContentHash;
 use larder_models::chat::ModelError;
 use larder_models::plain::Plain;
 use larder_models::table::Provider;
+use larder_text::hash::ContentHash;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, SpanKind, Status, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};

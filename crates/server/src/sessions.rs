@@ -1,8 +1,8 @@
 //! Which conversation a request belongs to: by header, or by how its history begins. Knows no store.
 
 use axum::http::HeaderMap;
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
 
 use crate::exchange::{MAX_NAME_BYTES, cut_name};
 use crate::gateway::Fault;

@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
-use larder_core::document::layout::UserPlace;
-use larder_core::document::links::DualLink;
-use larder_core::document::{
+use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TurnDraft, UserDocuments};
+use larder_vault::layout::UserPlace;
+use larder_vault::links::DualLink;
+use larder_vault::{
     Document, Intent, Meta, Mode, Research, Response, Score, TurnMetadata, TurnStatus, write_json,
 };
-use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TurnDraft, UserDocuments};
 
 const USER: &str = "u";
 /// Different words; they are as common as words are, so that a few stand nearly everywhere.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use tempfile::NamedTempFile;
 
 use crate::error::StoreError;

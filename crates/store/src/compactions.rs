@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;
 
 use crate::error::StoreError;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use rusqlite::{OptionalExtension, Transaction};
 
 use crate::error::StoreError;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
 use rusqlite::ErrorCode;
 
 use crate::select::SelectError;

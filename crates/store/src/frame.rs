@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 use crate::error::StoreError;
 

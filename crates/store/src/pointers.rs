@@ -1,7 +1,7 @@
 //! Pointers and what they stand for: put, look up, resolve. Knows how neither blobs nor rows are kept.
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Fragment, Pointer, PointerId};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Fragment, Pointer, PointerId};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

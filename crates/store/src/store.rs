@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::PointerKey;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::PointerKey;
 use rusqlite::Transaction;
 
 use crate::blobs::Blobs;

@@ -12,8 +12,8 @@ pub use append::NewTranscript;
 
 use std::collections::BTreeMap;
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
 use rusqlite::Transaction;
 use serde::{Deserialize, Serialize};
 

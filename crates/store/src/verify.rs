@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Pointer, PointerId};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Pointer, PointerId};
 use rusqlite::Transaction;
 
 use crate::error::StoreError;

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Home, facts, run};
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Pointer, PointerKey};
 use larder_store::{CompactionKey, NewIntervention, NewPointer, RunFilter, Selection, StoreError, UserStore};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Pointer, PointerKey};
 use proptest::prelude::*;
 
 /// Opens the store of a home that may or may not have one.

@@ -11,12 +11,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{exchange, message, run};
-use larder_core::pointer::Pointer;
 use larder_store::{
     Clock, ExchangeFilter, KeyId, KeyLimits, NewExchange, NewIntervention, NewKey, NewPointer,
     RESERVATION_LIFETIME, Reserved, RunFilter, RunId, Spend, Store, StoreError, StoreOptions, Timestamp,
     UserStore,
 };
+use larder_text::pointer::Pointer;
 
 /// Rounds in an ordinary run of the tests; `LARDER_CRASH_ROUNDS` asks for more.
 const ROUNDS: u64 = 24;

@@ -5,11 +5,11 @@
 use std::future::Future;
 use std::path::Path;
 
-use larder_core::document::{Mode, Score, Timestamp, TurnMetadata, TurnStatus, VaultPath, write_json};
-use larder_core::hash::ContentHash;
 use larder_store::{
     DocumentKind, DocumentPlace, Documents, Store, StoreError, StoreOptions, TurnDraft, UserDocuments,
 };
+use larder_text::hash::ContentHash;
+use larder_vault::{Mode, Score, Timestamp, TurnMetadata, TurnStatus, VaultPath, write_json};
 
 /// A home, and the place of its documents.
 struct Place {

@@ -5,13 +5,13 @@
 mod common;
 
 use common::{Home, exchange, facts, message};
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Pointer, PointerKey};
 use larder_store::{
     ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
     Reservation, Reserved, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError, Timestamp,
     TranscriptMessage, UserStore,
 };
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Pointer, PointerKey};
 use proptest::prelude::*;
 
 /// Opens the store of a home that may or may not have one.

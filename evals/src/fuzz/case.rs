@@ -1,9 +1,9 @@
 //! One case: a text and how it is asked to be condensed. Its form in bytes is what fuzzers change and what is kept.
 
-use larder_core::content::ContentType;
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
-use larder_core::tokens::{ClaudeGeneration, Counter};
+use larder_condense::ContentType;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::{ClaudeGeneration, Counter};
 
 use super::target::HEAD;
 use crate::measure;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use larder_core::content::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
-use larder_core::tokens::Counter;
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
+use larder_text::tokens::Counter;
 
 use super::Case;
 use crate::measure;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use larder_core::pointer::Pointer;
 use larder_store::{Store, StoreError, StoreOptions, UserStore};
+use larder_text::pointer::Pointer;
 
 /// A content with lines of several kinds.
 pub(super) const CONTENT: &str =

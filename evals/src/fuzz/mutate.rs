@@ -1,6 +1,6 @@
 //! Making cases: a made-up text of the type, then changes of the kinds that break parsers.
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 
 use super::case::OUR_POINTER;
 use crate::made::{self, Random, TYPES};

@@ -1,9 +1,9 @@
 //! Texts with pointers in them: what reads as a pointer prints as it was written, ours are found, foreign and invented
 //! ones lead nowhere.
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::{Fragment, Pointer, PointerKey};
 use larder_store::StoreError;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Fragment, Pointer, PointerKey};
 
 use super::case::OUR_POINTER;
 use super::kept::{self, CONTENT, Kept};

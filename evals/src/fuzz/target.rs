@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 
 use super::gateway::{requests, results, streams};
 use super::{Case, check, mutate, pointers};

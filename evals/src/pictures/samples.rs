@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 
 use crate::made;
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use larder_core::content::ContentType;
-use larder_core::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::tokens::Counter;
 use regex::Regex;
 
 use crate::report::{Column, Report};

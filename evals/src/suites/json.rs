@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use larder_core::content::ContentType;
-use larder_core::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::tokens::Counter;
 use regex::Regex;
 use serde_json::Value;
 

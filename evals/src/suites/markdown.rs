@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::document::links::{
+use larder_condense::sections::{SectionId, Sections};
+use larder_vault::links::{
     Destination, Dialect, Link, LinkKind, Outline, Rename, Vault, is_external, links, scan,
 };
-use larder_core::document::{
+use larder_vault::{
     Document, Note, Response, VaultPath, append_section, original_query, query_body, unescape,
 };
 use regex::Regex;

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
-use larder_core::content::rank::RankIndex;
-use larder_core::recall::{Day, Index, Limits, Query, Record};
-use larder_core::tokens::Counter;
+use larder_condense::rank::RankIndex;
+use larder_text::tokens::Counter;
+use larder_vault::recall::{Day, Index, Limits, Query, Record};
 use serde_json::Value;
 
 use crate::report::{Column, Report};

@@ -13,8 +13,8 @@ mod traces;
 
 use std::path::Path;
 
-use larder_core::content::ContentType;
-use larder_core::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::tokens::Counter;
 
 use crate::report::Report;
 use crate::{Failure, measure};

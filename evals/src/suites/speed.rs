@@ -1,7 +1,7 @@
 //! How long condensing takes, all in, and how far it can go. Reported, not held: machines differ.
 
-use larder_core::content::ContentType;
-use larder_core::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::tokens::Counter;
 
 use crate::report::{Column, Report};
 use crate::{Failure, corpora, made, measure};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use larder_core::content::chunk::{Chunk, chunks};
-use larder_core::content::rank::RankIndex;
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
-use larder_core::tokens::Counter;
+use larder_condense::chunk::{Chunk, chunks};
+use larder_condense::rank::RankIndex;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
 
 use crate::report::{Better, Column, Report};
 use crate::{Failure, corpora, measure};

@@ -10,14 +10,14 @@ mod figures;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
-use larder_core::pointer::{Pointer, PointerKey};
 use larder_core::policy::{
     Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Offer, Settings, Stands,
     Verdict, Window, rehydrate_tool,
 };
-use larder_core::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 
 use self::figures::Figures;

@@ -1,7 +1,7 @@
 //! `larder archive`: old turns of a user move to the archive.
 
 use larder::turn::TurnHost;
-use larder_core::document::Timestamp;
+use larder_vault::Timestamp;
 
 use crate::args::Format;
 use crate::context::Context;

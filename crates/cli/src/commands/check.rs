@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use larder::config::{Config, ConfigError, Problem};
 use larder::project::Project;
-use larder_core::tokens::Counter;
 use larder_models::connect::Models;
+use larder_text::tokens::Counter;
 use serde_json::json;
 
 use crate::args::{Format, Global};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use larder::executor::CondensingTally;
-use larder_core::content::{self, CondenseRequest, Condensed, ContentType, Explanation};
+use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
 use serde::Serialize;
 
 use crate::args::{CondenseArgs, Format, Target};
@@ -34,7 +34,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     let store = context.store()?;
     let mut request = CondenseRequest {
         text: &text,
-        content_type: content::detect(explicit, &name, false, &text),
+        content_type: larder_condense::detect(explicit, &name, false, &text),
         target: 0,
         query: args.query.as_deref(),
         pins: &args.pins,
@@ -43,14 +43,14 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     };
     request.target = match args.to {
         Target::Tokens(tokens) => tokens,
-        Target::Auto => content::essential(&request).ok_or_else(|| {
+        Target::Auto => larder_condense::essential(&request).ok_or_else(|| {
             CliError::Usage(
                 "--to auto: this type of content has no kinds to keep; give a number of tokens".to_owned(),
             )
         })?,
     };
     if args.explain {
-        let explanation = content::explain(&request, args.more)?;
+        let explanation = larder_condense::explain(&request, args.more)?;
         return match context.global.format {
             Format::Json => output::json(&explanation),
             Format::Plain => output::bytes(table(&explanation, &text).as_bytes()),
@@ -60,7 +60,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
         let (condensed, tally) = by_model(context, &request, &name).await?;
         (condensed, Some(tally))
     } else {
-        let condensed = content::condense(&request)?;
+        let condensed = larder_condense::condense(&request)?;
         // The way back exists before the text is shown.
         store.put(text.as_bytes(), "document", &name)?;
         (condensed, None)

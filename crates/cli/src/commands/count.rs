@@ -12,7 +12,7 @@ use crate::{files, output};
 #[derive(Serialize)]
 struct Count {
     tokens: Option<usize>,
-    label: larder_core::tokens::Label,
+    label: larder_text::tokens::Label,
     tokenizer: String,
     over_limit: bool,
 }

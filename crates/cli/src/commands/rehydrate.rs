@@ -1,7 +1,7 @@
 //! `larder rehydrate`: the bytes behind a pointer, nothing else.
 
-use larder_core::pointer::Pointer;
 use larder_store::Selection;
+use larder_text::pointer::Pointer;
 
 use crate::args::SelectArgs;
 use crate::context::Context;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use larder::executor::RunOutcome;
 use larder::inputs::{Document, RunInput};
-use larder_core::message::Message;
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
+use larder_text::message::Message;
 use serde::Deserialize;
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
@@ -98,7 +98,7 @@ fn read_document(doc: &str) -> Result<Document, CliError> {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
-    Plain { role: larder_core::message::Role, content: String },
+    Plain { role: larder_text::message::Role, content: String },
     Full(Message),
 }
 

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use larder::turn::{TurnError, TurnHost};
-use larder_core::document::VaultPath;
 use larder_store::{TurnRow, UserDocuments};
+use larder_vault::VaultPath;
 use serde_json::{Value, json};
 
 use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags};

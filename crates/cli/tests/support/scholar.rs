@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use larder_core::document::VaultPath;
-use larder_core::document::links::{Destination, Vault, links};
 use larder_testkit::stub::{Answer, Seen};
+use larder_vault::VaultPath;
+use larder_vault::links::{Destination, Vault, links};
 use serde_json::{Value, json};
 
 use super::{Shop, reply_text};

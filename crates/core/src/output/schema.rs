@@ -9,7 +9,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::shorten;
-use crate::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 /// Violations that are reported of one value; a model mends no longer list at once.
 pub const MAX_VIOLATIONS: usize = 20;

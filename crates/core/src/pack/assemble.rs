@@ -8,8 +8,8 @@ use super::part::Part;
 use super::receipt::{Ledger, NextRung, Original, OriginalText, Pack, PartReceipt, Receipt, Rendition};
 use super::render::{Rendered, Renderer};
 use super::request::PackRequest;
-use crate::message::Role;
-use crate::pointer::Pointer;
+use larder_text::message::Role;
+use larder_text::pointer::Pointer;
 
 /// The finished pack.
 pub(super) fn assemble(

@@ -10,9 +10,9 @@ use super::receipt::{Epoch, Original, OriginalText, Reason, Rendition, SlotLedge
 use super::render::{Rendered, Renderer, left_out_mark};
 use super::request::PackRequest;
 use super::slot::Form;
-use crate::hash::ContentHash;
-use crate::message::{Message, Role};
-use crate::pointer::Pointer;
+use larder_text::hash::ContentHash;
+use larder_text::message::{Message, Role};
+use larder_text::pointer::Pointer;
 
 /// In which rendition a part stands, what it costs, and why.
 #[derive(Debug, Clone, Copy)]

@@ -14,11 +14,11 @@ use super::receipt::{Epoch, Original, OriginalText, Rendition};
 use super::render::left_out_mark;
 use super::slot::Overflow;
 use super::watermark::{self, Decided, Marks, Ties};
-use crate::content::Gap;
-use crate::hash::ContentHash;
-use crate::message::{Message, Role};
-use crate::pointer::{Pointer, PointerKey};
-use crate::tokens::Counter;
+use larder_condense::Gap;
+use larder_text::hash::ContentHash;
+use larder_text::message::{Message, Role};
+use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::tokens::Counter;
 
 /// What may become of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

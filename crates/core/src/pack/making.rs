@@ -12,13 +12,12 @@ use super::history::{Entry, Fate, Limits, Means, Price, Replaced, Stands};
 use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::watermark::{Entries, Saving};
-use crate::content::{
-    self, Above, CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView,
-    Known,
+use larder_condense::{
+    Above, CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Known,
 };
-use crate::hash::ContentHash;
-use crate::message::Role;
-use crate::pointer::Pointer;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::Pointer;
 
 /// Raised whenever the same history would be decided otherwise; part of every key of the memo.
 const VERSION: u8 = 1;
@@ -231,7 +230,7 @@ impl Maker<'_> {
         match news {
             Some(news) if news.tells_all => Some(Arc::new(news)),
             _ if whole => None,
-            Some(news) if content::structure_of(text).is_none() => Some(Arc::new(news)),
+            Some(news) if larder_condense::structure_of(text).is_none() => Some(Arc::new(news)),
             _ => self.condensed(cap),
         }
     }
@@ -273,7 +272,10 @@ impl Maker<'_> {
             key,
         };
         let known = Some(Known { hash: self.entry.hash, tokens: self.entry.tokens });
-        content::condense_in_view(&request, InView { above, marks_known: true, known, unprobed: true })
+        larder_condense::condense_in_view(
+            &request,
+            InView { above, marks_known: true, known, unprobed: true },
+        )
     }
 
     /// The question in view: what the call asks for, why, and what the user asked last before it.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hashbrown::HashMap;
 
 use super::history::Replaced;
-use crate::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 /// Bytes kept where nothing else is asked for; renditions of a thousand long conversations.
 const DEFAULT_BYTES: usize = 8 << 20;

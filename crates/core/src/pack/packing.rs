@@ -11,10 +11,10 @@ use super::receipt::{Ledger, Pack, Receipt, Refusal};
 use super::render::Renderer;
 use super::request::{PackError, PackRequest, RenditionRequest, Step};
 use super::slot::{Cap, Form, Overflow, Slot};
-use crate::content::Condensed;
-use crate::message::Message;
-use crate::pointer::PointerKey;
-use crate::tokens::Counter;
+use larder_condense::Condensed;
+use larder_text::message::Message;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 /// Times a plan is made again because the joined prompt counted more than its pieces.
 const FIT_ROUNDS: usize = 6;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::ContentType;
-use crate::hash::ContentHash;
-use crate::message::{Role, ToolCall};
+use larder_condense::ContentType;
+use larder_text::hash::ContentHash;
+use larder_text::message::{Role, ToolCall};
 
 /// Digits of a tag's suffix that are looked at; no text is long enough to take all numbers of so many.
 const SUFFIX_DIGITS: usize = 9;

@@ -12,10 +12,10 @@ use super::receipt::{Epoch, Reason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
 use super::slot::{Cap, Form, Slot};
 use super::watermark::{self, Marks, Measured, Ties};
-use crate::content::CondenseError;
-use crate::hash::ContentHash;
-use crate::message::Role;
-use crate::pointer::Pointer;
+use larder_condense::CondenseError;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::Pointer;
 
 /// Protected parts stand above every priority.
 const PROTECTED_TIER: u8 = 255;

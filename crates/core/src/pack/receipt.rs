@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::slot::Budget;
-use crate::content::{Author, Gap};
-use crate::message::Message;
-use crate::pointer::Pointer;
-use crate::tokens::Label;
+use larder_condense::{Author, Gap};
+use larder_text::message::Message;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Label;
 
 /// The form in which a part stands in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

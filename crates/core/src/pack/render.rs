@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::part::{Part, Shell};
 use super::receipt::{Original, OriginalText, Rendition};
-use crate::content::{self, Author, CondenseError, CondenseRequest, Condensed, Gap};
-use crate::hash::ContentHash;
-use crate::message::Message;
-use crate::pointer::{Pointer, PointerKey};
-use crate::tokens::Counter;
+use larder_condense::{Author, CondenseError, CondenseRequest, Condensed, Gap};
+use larder_text::hash::ContentHash;
+use larder_text::message::Message;
+use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::tokens::Counter;
 
 /// Characters of a part's first line that its pointer shows.
 const EXCERPT_CHARS: usize = 60;
@@ -93,8 +93,11 @@ impl<'a> Renderer<'a> {
         let condensed = match self.written(index, inner) {
             Some(written) => written.clone(),
             None => {
-                let shorten =
-                    if self.only_cut.contains(&index) { content::beginning } else { content::condense };
+                let shorten = if self.only_cut.contains(&index) {
+                    larder_condense::beginning
+                } else {
+                    larder_condense::condense
+                };
                 let made = self.made.entry((index, target)).or_insert_with(|| {
                     shorten(&CondenseRequest {
                         text: &part.text,

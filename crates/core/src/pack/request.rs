@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::part::Part;
 use super::receipt::{Pack, Receipt};
 use super::slot::{Budget, Slot};
-use crate::content::ContentType;
-use crate::message::{Message, Role, ToolDef};
-use crate::tokens::Counter;
+use larder_condense::ContentType;
+use larder_text::message::{Message, Role, ToolDef};
+use larder_text::tokens::Counter;
 
 /// Tokens that a provider's chat format adds to the texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::conversation::{Conversation, Item};
 use super::settings::Settings;
 use super::usage::Usage;
-use crate::message::Role;
 use crate::pack::{Limits, Means, Price};
-use crate::tokens::Counter;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
 
 /// The emergency floor where none is set, as one part in so many of the window (C38).
 const FLOOR_SHARE: usize = 20;

@@ -3,11 +3,11 @@
 
 use hashbrown::HashMap;
 
-use crate::content::pins::reports_failure;
-use crate::hash::ContentHash;
-use crate::message::Role;
 use crate::pack::{Asked, Call, Entry, Fate};
-use crate::tokens::Counter;
+use larder_condense::pins::reports_failure;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
 
 use super::settings::Settings;
 

@@ -5,8 +5,8 @@ use super::budget::{BudgetDecision, ContextBudgetPolicy, Status, sum};
 use super::conversation::{Conversation, Item, entries};
 use super::settings::Offer;
 use super::window::{Decided, Verdict, Window};
-use crate::message::Role;
 use crate::pack::{Entry, Epoch, Fate, History, Means, Reason, Rendition, Stands, decide_history};
+use larder_text::message::Role;
 
 impl ContextBudgetPolicy {
     /// Decides every item. A refusal is a decision, too: it says how many tokens are missing and where they are.

@@ -20,8 +20,8 @@ pub use settings::{Offer, SettingProblem, Settings};
 pub use usage::{Turn, Usage};
 pub use window::{Decided, Kept, Verdict, Window};
 
-use crate::message::ToolDef;
 pub use crate::pack::{Call, Means, Memo, Replaced, Stands};
+use larder_text::message::ToolDef;
 
 /// The name of the tool that gives originals back.
 pub const REHYDRATE: &str = "larder_rehydrate";

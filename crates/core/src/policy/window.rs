@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::budget::{BudgetDecision, ContextBudgetPolicy, Status, name, sum};
 use super::conversation::{Conversation, Item};
-use crate::hash::ContentHash;
-use crate::message::Role;
 use crate::pack::{
     Budget, Epoch, Ledger, NextRung, Original, PartReceipt, Reason, Receipt, Refusal, Rendition, Replaced,
     SlotLedger, Stands,
 };
-use crate::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
 
 /// What to do with the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::file::{Prompts, RecipeFile};
 use super::model::{Cap, PromptTemplate, Recipe, SlotSource, Variant};
 use super::prompts::{SYNTAX_HELP, resolve_includes};
 use super::template::{self, PromptInputs};
-use crate::hash::ContentHash;
-use crate::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
 
 /// A prompt file of the project.
 #[derive(Default)]

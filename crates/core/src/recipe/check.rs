@@ -10,8 +10,8 @@ use super::file::{self, RecipeFile};
 use super::model::Mode;
 use super::registry::{self, REGISTRY_PATH};
 use super::{fields, prompts, slots};
-use crate::hash::ContentHash;
-use crate::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
 
 /// Bytes a recipe or prompt file may hold.
 pub const MAX_FILE_BYTES: usize = 1 << 20;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::content::ContentType;
-use crate::message::Role;
 use crate::recipe::{Cap, Layer, Overflow, PromptInputs, SlotSource, render_plain};
+use larder_condense::ContentType;
+use larder_text::message::Role;
 
 const RECIPE: &str = r#"name: planner_chat
 aliases: [strategist]

@@ -8,7 +8,7 @@ use super::file::VariantFile;
 use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION};
 use super::yaml::{Kind, Node};
 use super::{fields, file};
-use crate::content::ContentType;
+use larder_condense::ContentType;
 
 /// The most tokens `min_remaining` may ask for.
 const MAX_REMAINING: u64 = 100_000_000;

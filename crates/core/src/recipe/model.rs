@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::ContentType;
-use crate::hash::ContentHash;
-use crate::message::Role;
+use larder_condense::ContentType;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
 
 /// Tokens of `response_reserve` that a budget should leave (R0-11.2); less is legal but warned about (C16).
 pub const ADVISED_RESERVE: usize = 200;

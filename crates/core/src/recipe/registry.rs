@@ -9,7 +9,7 @@ use super::catalog::Catalog;
 use super::diagnostic::Sink;
 use super::model::{PromptTemplate, Recipe};
 use super::yaml::{self, Kind, Node};
-use crate::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 /// Where it stands in a project.
 pub const REGISTRY_PATH: &str = "registry.yaml";

@@ -6,7 +6,7 @@ use super::file::RecipeFile;
 use super::model::{Cap, DEFAULT_PRIORITY, Overflow, SlotSource, SlotSpec};
 use super::yaml::Node;
 use super::{fields, file, inputs};
-use crate::message::Role;
+use larder_text::message::Role;
 
 const SOURCES: [(&str, SlotSource); 4] = [
     ("prompt", SlotSource::Prompt),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::message::ToolCall;
+use larder_text::message::ToolCall;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};

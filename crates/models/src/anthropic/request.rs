@@ -1,6 +1,6 @@
 //! A [`ChatRequest`] → the body of `POST /v1/messages`. Knows no HTTP.
 
-use larder_core::message::{Content, Message, Role, ToolCall};
+use larder_text::message::{Content, Message, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::schema;
@@ -51,7 +51,7 @@ pub fn body(request: &ChatRequest, settings: &Settings, thinking: Option<u32>, s
 }
 
 fn tools(request: &ChatRequest, mark_last: bool) -> Value {
-    let tool = |tool: &larder_core::message::ToolDef| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
+    let tool = |tool: &larder_text::message::ToolDef| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     if mark_last {
         tools.last_mut().map(mark_cached);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_core::message::ToolDef;
+use larder_text::message::ToolDef;
 
 use super::*;
 

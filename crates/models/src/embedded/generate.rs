@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use serde_json::Value;
 
 use super::grammar::{Constraint, Grammars, Next};

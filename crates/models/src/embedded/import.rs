@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use candle_core::quantized::gguf_file::{Content, Value, write};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 use super::llama::{LayerWeights, Shape, Weights};
 use super::matrix::{BLOCK, BLOCK_BYTES, Matrix};

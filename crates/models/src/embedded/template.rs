@@ -3,7 +3,7 @@
 //! Unlike the template in the weights file it adds no system message of its own when there is none: every byte the
 //! model sees came out of a pack, and was counted there.
 
-use larder_core::message::{Content, Message, Role, ToolDef};
+use larder_text::message::{Content, Message, Role, ToolDef};
 
 use super::tokenizer::Tokenizer;
 

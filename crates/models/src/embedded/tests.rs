@@ -1,6 +1,6 @@
 //! The tokenizer and the template against what others make of the same weights file.
 
-use larder_core::message::{Message, Role, ToolDef};
+use larder_text::message::{Message, Role, ToolDef};
 
 use super::*;
 use crate::weights::{Source, Weights};

@@ -1,8 +1,8 @@
 //! Tool calls of a model that was never taught any: the reply is bound to the shape `{"tool": …, "arguments": …}`.
 //! Knows schemas and calls; the grammar that enforces the shape is elsewhere.
 
-use larder_core::hash::ContentHash;
-use larder_core::message::{Message, Role, ToolCall, ToolDef};
+use larder_text::hash::ContentHash;
+use larder_text::message::{Message, Role, ToolCall, ToolDef};
 use serde_json::{Map, Value, json};
 
 /// Levels of a tool's schema in which references are rewritten.

@@ -1,6 +1,6 @@
 //! Replies of `POST /chat/completions`, whole and streamed → [`ChatReply`]. Knows no HTTP.
 
-use larder_core::message::ToolCall;
+use larder_text::message::ToolCall;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};

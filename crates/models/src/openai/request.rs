@@ -1,6 +1,6 @@
 //! A [`ChatRequest`] → the body of `POST /chat/completions`. Knows no HTTP.
 
-use larder_core::message::{Content, Message, Role};
+use larder_text::message::{Content, Message, Role};
 use serde_json::{Map, Value, json};
 
 use crate::chat::ChatRequest;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_core::message::{ToolCall, ToolDef};
+use larder_text::message::{ToolCall, ToolDef};
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! The cases in which all goes well.
 
-use larder_core::message::{Content, Message, Role};
 use larder_models::chat::{ChatReply, ChatRequest, StopReason, Usage};
 use larder_testkit::stub::Answer;
+use larder_text::message::{Content, Message, Role};
 use serde_json::json;
 
 use crate::support::{

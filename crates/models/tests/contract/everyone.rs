@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use larder_core::message::{Message, Role, ToolDef};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError, StopReason};
+use larder_text::message::{Message, Role, ToolDef};
 use serde_json::{Value, json};
 
 use crate::support::{events, read, reply, two_calls};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use larder_core::message::{Message, Role, ToolCall, ToolDef};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError, StopReason, Usage};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_testkit::stub::{Answer, Seen, StubServer};
+use larder_text::message::{Message, Role, ToolCall, ToolDef};
 use serde_json::{Value, json};
 
 /// The key that every test sends and no error may show.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use larder_core::content::rank::RankIndex;
-use larder_core::pointer::Pointer;
+use larder_condense::rank::RankIndex;
+use larder_text::pointer::Pointer;
 use serde::Serialize;
 
 use super::passages::Passages;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 use super::AskError;
 

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_core::content::chunk::chunks;
-use larder_core::content::rank::{Hit, RankIndex};
+use larder_condense::chunk::chunks;
+use larder_condense::rank::{Hit, RankIndex};
 use larder_core::pack::Slice;
-use larder_core::tokens::Counter;
 use larder_store::Selection;
+use larder_text::tokens::Counter;
 
 use super::AskError;
 use super::library::{Found, Library};

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use larder_core::pointer::Pointer;
 use larder_store::{Selection, StoreError};
+use larder_text::pointer::Pointer;
 
 use super::library::{Found, Library};
 use super::passages::REPORT_BYTES;

@@ -1,6 +1,6 @@
 //! Which recipe condenses which content type. The cookbook ships them all; a project may bring its own.
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 use larder_core::recipe::{Recipe, RecipeError};
 
 use crate::engine::Engine;
@@ -65,7 +65,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::tokens::Counter;
+    use larder_text::tokens::Counter;
 
     use super::*;
     use crate::project::Project;

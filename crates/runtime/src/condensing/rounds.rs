@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
-use larder_core::content::chunk::{SMALLEST_CHUNK, chunks};
-use larder_core::content::{CondenseRequest, ContentType, retell};
+use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
+use larder_condense::{CondenseRequest, ContentType, retell};
 use larder_core::recipe::Recipe;
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
 use serde_json::Value;
 
 use super::{Allowance, Failure};

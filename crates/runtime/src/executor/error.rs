@@ -1,6 +1,6 @@
 //! Why a run gave no answer. Knows no exit codes and no HTTP: those tables are at the edge.
 
-use larder_core::content::CondenseError;
+use larder_condense::CondenseError;
 use larder_core::output;
 use larder_core::pack::PackError;
 use larder_core::recipe::RecipeError;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use larder_core::pack::{Pack, PartReceipt, Rendition};
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
 use serde_json::Value;
 
 /// Part ids that a schema offers for citation at most; a longer list costs more than it helps.

@@ -1,10 +1,10 @@
 //! What a run gives, and who is told of its course. Plain data.
 
-use larder_core::message::Message;
 use larder_core::pack::Receipt;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::RunId;
+use larder_text::message::Message;
 use serde::{Deserialize, Serialize};
 
 /// The receipt of a pack, with what it was packed for.

@@ -90,9 +90,9 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::tokens::Counter;
     use larder_models::connect::Models;
     use larder_store::{Store, StoreOptions};
+    use larder_text::tokens::Counter;
 
     use super::*;
     use crate::ask::{Limits, Planner, Question};

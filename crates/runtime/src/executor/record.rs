@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 use larder_core::output::{Citation, Parsed};
 use larder_core::pack::{Budget, Ledger, PackRequest, PartReceipt, Receipt, Rendition};
-use larder_core::tokens::{Counter, Label};
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
+use larder_text::tokens::{Counter, Label};
 
 use super::Progress;
 use super::error::{RunError, class};

@@ -217,7 +217,7 @@ impl<'a> CallLog<'a> {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::tokens::Counter;
+    use larder_text::tokens::Counter;
     use serde_json::json;
 
     use super::*;

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::document::VaultPath;
-use larder_core::document::links::Outline;
-use larder_core::tokens::Counter;
+use larder_condense::sections::{SectionId, Sections};
+use larder_text::tokens::Counter;
+use larder_vault::VaultPath;
+use larder_vault::links::Outline;
 use serde_json::{Map, Value};
 
 /// A stretch ends at a blank line or heading from this many bytes on …

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use larder_core::document::context::{Claim, ToolLog, read_newest};
-use larder_core::document::lifecycle::{MAX_LINK_DEPTH, PER_DOCUMENT_CAP, link_budget};
-use larder_core::document::links::{Outline, links};
-use larder_core::document::{Document as Typed, Research, VaultPath, read_json};
+use larder_vault::context::{Claim, ToolLog, read_newest};
+use larder_vault::lifecycle::{MAX_LINK_DEPTH, PER_DOCUMENT_CAP, link_budget};
+use larder_vault::links::{Outline, links};
+use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
 use super::considered::{Considered, Log};

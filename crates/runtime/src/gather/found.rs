@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use larder_core::document::lifecycle::ResearchState;
-use larder_core::document::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
-use larder_core::hash::ContentHash;
 use larder_core::pack::Slice;
+use larder_text::hash::ContentHash;
+use larder_vault::lifecycle::ResearchState;
+use larder_vault::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
 use serde::Serialize;
 
 use super::considered::Considered;

@@ -2,8 +2,8 @@
 //! preferences are ranked by relevance to the query, then by recency, and at most five are shown; the rest stays in
 //! `memory/`.
 
-use larder_core::document::layout::site_knowledge;
-use larder_core::document::{
+use larder_vault::layout::site_knowledge;
+use larder_vault::{
     Document, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences, SiteKnowledge,
     Timestamp, Ttl, VaultPath, read_json, turn_number,
 };

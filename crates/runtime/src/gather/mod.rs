@@ -23,9 +23,9 @@ mod resolve;
 mod turns;
 mod words;
 
-use larder_core::document::{ContentReference, Timestamp};
-use larder_core::tokens::Counter;
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
+use larder_text::tokens::Counter;
+use larder_vault::{ContentReference, Timestamp};
 
 pub use considered::Considered;
 pub use follow::{Followed, FollowedDocument, LinkToFollow};

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use larder_core::content::sections::Sections;
-use larder_core::document::{Timestamp, VaultPath};
+use larder_condense::sections::Sections;
 use larder_store::DocumentKind;
+use larder_vault::{Timestamp, VaultPath};
 
 use super::considered::Log;
 use super::extract::{lines_of, stretches};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::Timestamp;
-use larder_core::recall::{Day, Index, Query, Record};
+use larder_vault::Timestamp;
+use larder_vault::recall::{Day, Index, Query, Record};
 
 /// How little the first places of a ranking stand out when rankings are fused; the constant of the method's authors
 /// (reciprocal rank fusion, Cormack et al. 2009).

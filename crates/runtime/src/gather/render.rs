@@ -1,7 +1,7 @@
 //! Candidates as text for prompts. Whatever documents say is data: on one line it can start nothing, in blocks every
 //! line that would start a section is escaped.
 
-use larder_core::document::{Hours, Timestamp, escape};
+use larder_vault::{Hours, Timestamp, escape};
 
 /// Characters of a text that is shown on one line.
 const LONGEST_LINE: usize = 400;

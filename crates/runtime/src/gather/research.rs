@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::lifecycle::{ResearchLife, ResearchState};
-use larder_core::document::{Document, Research, VaultPath};
 use larder_store::{DocumentKind, ResearchRow};
+use larder_vault::lifecycle::{ResearchLife, ResearchState};
+use larder_vault::{Document, Research, VaultPath};
 
 use super::considered::Log;
 use super::memory::Memory;

@@ -1,8 +1,8 @@
 //! Where a link may lead: the places in the user's own part of the vault that a written path can mean. Pure; a path
 //! that leaves it means no place.
 
-use larder_core::document::links::is_external;
-use larder_core::document::{VaultPath, turn_name, turn_number};
+use larder_vault::links::is_external;
+use larder_vault::{VaultPath, turn_name, turn_number};
 
 /// The part of the vault that one user may read: the own folder, the own archive, and what is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]

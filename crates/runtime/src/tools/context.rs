@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::document::layout::TurnPlace;
-use larder_core::document::{Mode, Timestamp};
 use larder_models::price::Usd;
 use larder_store::{StoreError, UserDocuments};
+use larder_vault::layout::TurnPlace;
+use larder_vault::{Mode, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine::Engine;

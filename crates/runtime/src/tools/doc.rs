@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
-use larder_core::content::sections::SectionId;
-use larder_core::document::links::Outline;
-use larder_core::document::{VaultPath, select};
+use larder_condense::ContentType;
+use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
+use larder_vault::links::Outline;
+use larder_vault::{VaultPath, select};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

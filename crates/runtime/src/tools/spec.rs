@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use larder_core::content::ContentType;
-use larder_core::document::Mode;
-use larder_core::document::context::{CallStatus, Claim};
+use larder_condense::ContentType;
 use larder_store::StoreError;
+use larder_vault::Mode;
+use larder_vault::context::{CallStatus, Claim};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_core::document::Mode;
-use larder_core::document::context::CallStatus;
 use larder_core::output::Schemas;
+use larder_vault::Mode;
+use larder_vault::context::CallStatus;
 use serde_json::{Value, json};
 
 use super::context::ToolContext;

@@ -1,8 +1,8 @@
 //! Phase 0: what the query refers to (R1-3.20 to R1-3.25, R1-5, R1-14.1, R1-14.6). Whether a page was captured, and
 //! where, is looked up; no model says so.
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::{ContentReference, QueryAnalysis};
+use larder_condense::sections::SectionId;
+use larder_vault::{ContentReference, QueryAnalysis};
 
 use super::answers::QueryAnswer;
 use super::error::Stop;

@@ -1,8 +1,8 @@
 //! What the answers of the recipes become, and which are refused.
 
-use larder_core::document::context::{CheckResult, GoalStatus, ReflectionDecision, TaskPlan, Verdict};
-use larder_core::document::links::{DualLink, Reference};
-use larder_core::document::{ReferenceType, Ttl, VaultPath};
+use larder_vault::context::{CheckResult, GoalStatus, ReflectionDecision, TaskPlan, Verdict};
+use larder_vault::links::{DualLink, Reference};
+use larder_vault::{ReferenceType, Ttl, VaultPath};
 use serde_json::{Value, json};
 
 use super::*;
@@ -200,7 +200,7 @@ fn a_round_names_its_calls_and_its_claims_their_sources() {
     assert!(iterate(json!({"action": "DONE", "calls": [], "progress": "Found"})).unwrap().0.is_empty());
 }
 
-fn validate(changes: Value, plan: &TaskPlan) -> Result<larder_core::document::context::Validation, Unusable> {
+fn validate(changes: Value, plan: &TaskPlan) -> Result<larder_vault::context::Validation, Unusable> {
     let checks = json!({"claims_supported": true, "no_hallucinations": true, "query_addressed": true,
         "coherent_format": true});
     let base = json!({"decision": "APPROVE", "confidence": 0.92, "checks": checks, "goals": [], "issues": [],

@@ -4,12 +4,12 @@
 
 use std::sync::atomic::Ordering;
 
-use larder_core::content::ContentType;
-use larder_core::document::context::{CallResult, CallStatus, GoalId, Iteration};
-use larder_core::document::links::DualLink;
-use larder_core::document::{Document, ToolResult, ToolResults, VaultPath};
-use larder_core::pointer::Pointer;
+use larder_condense::ContentType;
 use larder_store::StoreError;
+use larder_text::pointer::Pointer;
+use larder_vault::context::{CallResult, CallStatus, GoalId, Iteration};
+use larder_vault::links::DualLink;
+use larder_vault::{Document, ToolResult, ToolResults, VaultPath};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

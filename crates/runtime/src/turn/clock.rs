@@ -1,7 +1,7 @@
 //! The time of a turn: the store's clock, held so that it never goes back within a turn, not even over a stop.
 
-use larder_core::document::Timestamp;
 use larder_store::Store;
+use larder_vault::Timestamp;
 
 /// A clock that only goes on.
 #[derive(Debug, Clone)]

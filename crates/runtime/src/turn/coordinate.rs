@@ -2,8 +2,8 @@
 //! piece of §4; it is saved before the next. The loop ends whatever the model says: by DONE, by the limits of rounds
 //! and calls, or by a ceiling of the turn; and §4 says by which.
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::context::{
+use larder_condense::sections::SectionId;
+use larder_vault::context::{
     self, Action, CallResult, CallStatus, Claim, Count, GoalId, Iteration, TaskPlan, Termination, ToolLog,
 };
 use serde_json::json;
@@ -119,7 +119,7 @@ impl Machine<'_> {
             previous_failure: None,
             new_approach: None,
             goal: self.resolved().to_owned(),
-            intent: larder_core::document::Intent::Informational,
+            intent: larder_vault::Intent::Informational,
             confidence: None,
             steps: Vec::new(),
             goals: Vec::new(),
@@ -179,12 +179,7 @@ impl Machine<'_> {
 
     /// A goal is reached when its round says DONE or is sure enough of it; DONE without a goal, or of the last goal,
     /// ends the loop.
-    fn note_goal(
-        &mut self,
-        action: Action,
-        goal: Option<GoalId>,
-        confidence: Option<larder_core::document::Score>,
-    ) {
+    fn note_goal(&mut self, action: Action, goal: Option<GoalId>, confidence: Option<larder_vault::Score>) {
         let done = action == Action::Done;
         let sure = confidence.is_some_and(|confidence| confidence.get() >= CONFIDENCE_THRESHOLD);
         let goals = self.state.plan.as_mut().map(|plan| &mut plan.goals).filter(|goals| !goals.is_empty());
@@ -230,8 +225,7 @@ impl Machine<'_> {
     /// Adds to §4; what stands there is compacted first where both would not fit (R0-26.2, R0-26.4).
     fn add_to_log(&mut self, body: &str) -> Result<(), Stop> {
         if !self.log_is_open() {
-            let section =
-                larder_core::document::append_section(&self.context, SectionId::ToolExecution, body);
+            let section = larder_vault::append_section(&self.context, SectionId::ToolExecution, body);
             self.context += &section;
             return Ok(());
         }
@@ -244,7 +238,7 @@ impl Machine<'_> {
 
     /// Whether the last section is §4.
     fn log_is_open(&self) -> bool {
-        let sections = larder_core::content::sections::Sections::of(&self.context);
+        let sections = larder_condense::sections::Sections::of(&self.context);
         sections.sections.last().is_some_and(|section| section.id == SectionId::ToolExecution)
     }
 

@@ -1,7 +1,7 @@
 //! What a turn tells whoever watches it. Plain data; who shows it is nobody's business here.
 
-use larder_core::document::TurnStatus;
 use larder_models::price::Usd;
+use larder_vault::TurnStatus;
 use serde::{Deserialize, Serialize};
 
 /// Something that happened in a turn.

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_core::content::rank::RankIndex;
-use larder_core::content::retell;
-use larder_core::content::sections::SectionId;
-use larder_core::document::context::{Claim, Origin};
-use larder_core::document::links::DualLink;
-use larder_core::document::{self, BlockId, ToolResult, ToolResults};
-use larder_core::pointer::Pointer;
+use larder_condense::rank::RankIndex;
+use larder_condense::retell;
+use larder_condense::sections::SectionId;
+use larder_text::pointer::Pointer;
+use larder_vault::context::{Claim, Origin};
+use larder_vault::links::DualLink;
+use larder_vault::{BlockId, ToolResult, ToolResults};
 
 use super::machine::Machine;
 use crate::inputs::Document;
@@ -80,12 +80,12 @@ impl Machine<'_> {
     pub(super) fn results(&self) -> Vec<ToolResult> {
         let at = self.draft.place.tool_results();
         let text = self.text_of(&at).unwrap_or_default();
-        let read = document::Document::<ToolResults>::read(text, &at);
+        let read = larder_vault::Document::<ToolResults>::read(text, &at);
         read.value.map(|document| document.value.results).unwrap_or_default()
     }
 
     fn gathered(&self) -> String {
-        let view = document::select(&self.context, [SectionId::GatheredContext]);
+        let view = larder_vault::select(&self.context, [SectionId::GatheredContext]);
         let section = view.sections.iter().find(|section| section.id == SectionId::GatheredContext);
         section.map(|section| view.body_of(section).to_owned()).unwrap_or_default()
     }
@@ -167,7 +167,7 @@ fn part(pointer: &Pointer, range: Range<usize>) -> Pointer {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::document::context::CallStatus;
+    use larder_vault::context::CallStatus;
 
     use super::*;
 

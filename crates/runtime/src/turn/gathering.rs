@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use larder_core::document::context::{CachedResearch, Gathered, TopResult};
-use larder_core::document::links::{DualLink, Reference};
-use larder_core::document::{self, Hours, Research, VaultPath};
+use larder_vault::context::{CachedResearch, Gathered, TopResult};
+use larder_vault::links::{DualLink, Reference};
+use larder_vault::{Hours, Research, VaultPath};
 
 use super::answers::{GatheringAnswer, Known, RetrievalAnswer};
 use super::error::Stop;
@@ -120,7 +120,7 @@ fn known(found: &Found, followed: &Followed) -> Known {
         add(&candidate.document, &candidate.id, "Full research");
     }
     for turn in &found.turn_index {
-        add(&turn.context, &document::turn_name(turn.turn), "Prior turn");
+        add(&turn.context, &larder_vault::turn_name(turn.turn), "Prior turn");
     }
     if let Some(page) = &found.page {
         add(&page.document, page.document.short(), "Captured page");
@@ -157,9 +157,9 @@ fn cached(candidate: &ResearchCandidate) -> CachedResearch {
 }
 
 fn top_results(text: &str, at: &VaultPath) -> Vec<TopResult> {
-    let research = document::Document::<Research>::read(text, at).value.map(|document| document.value);
+    let research = larder_vault::Document::<Research>::read(text, at).value.map(|document| document.value);
     let listings = research.map(|research| research.listings).unwrap_or_default();
-    let top = |listing: document::Listing| TopResult {
+    let top = |listing: larder_vault::Listing| TopResult {
         product: listing.product,
         price: listing.price,
         source: listing.vendor,

@@ -1,7 +1,7 @@
 //! Several goals with dependencies (R1-3.82, R1-3.83): which may be worked at, which wait, and how they stand. Plain
 //! functions of the goals; the planner's answer has no circles and no unknown goals.
 
-use larder_core::document::context::{Goal, GoalId, GoalStatus};
+use larder_vault::context::{Goal, GoalId, GoalStatus};
 
 /// The goals that must be reached before this one may be worked at.
 pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder_core::document::TurnStatus;
 use larder_core::recipe::Mode;
 use larder_models::price::Usd;
 use larder_store::{Documents, Store, StoreError};
+use larder_vault::TurnStatus;
 
 use super::{TurnError, TurnLimits, TurnOutcome, Turns, summarize};
 use crate::config::Config;

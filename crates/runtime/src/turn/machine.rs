@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::{self, ContentKind, Meta, Tag, VaultPath};
+use larder_condense::sections::SectionId;
 use larder_core::recipe::{self, Layer};
-use larder_core::tokens::Counter;
 use larder_models::price::Usd;
 use larder_store::{TurnDraft, TurnHold};
+use larder_text::tokens::Counter;
+use larder_vault::{ContentKind, Meta, Tag, VaultPath};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -303,15 +303,15 @@ fn opening(draft: &TurnDraft, user: &str) -> String {
     let meta = Meta::of_turn(draft.number, "context", user, draft.created_at)
         .holding(&[ContentKind::Context], &[Tag::Context]);
     let mut context = meta.write().as_str().to_owned();
-    let body = document::query_body(&draft.query);
-    context += &document::append_section(&context, SectionId::UserQuery, &body);
+    let body = larder_vault::query_body(&draft.query);
+    context += &larder_vault::append_section(&context, SectionId::UserQuery, &body);
     context
 }
 
 /// The mode as recipes name it.
-pub(super) const fn recipe_mode(mode: document::Mode) -> recipe::Mode {
+pub(super) const fn recipe_mode(mode: larder_vault::Mode) -> recipe::Mode {
     match mode {
-        document::Mode::Chat => recipe::Mode::Chat,
-        document::Mode::Code => recipe::Mode::Code,
+        larder_vault::Mode::Chat => recipe::Mode::Chat,
+        larder_vault::Mode::Code => recipe::Mode::Code,
     }
 }

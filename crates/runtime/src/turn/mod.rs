@@ -46,10 +46,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_core::document::{Mode, TurnStatus};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::UserDocuments;
+use larder_vault::{Mode, TurnStatus};
 use serde::Serialize;
 
 pub use self::error::TurnError;

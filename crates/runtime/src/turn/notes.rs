@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::document::VaultPath;
-use larder_core::document::context::{self, ToolLog};
-use larder_core::hash::ContentHash;
 use larder_store::StoreError;
+use larder_text::hash::ContentHash;
+use larder_vault::VaultPath;
+use larder_vault::context::{self, ToolLog};
 
 use super::machine::Machine;
 use super::save::status;

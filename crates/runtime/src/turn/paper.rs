@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::content::{self, CondenseRequest, Condensed, ContentType};
-use larder_core::document::context::{self, SectionValue};
-use larder_core::document::links::DualLink;
-use larder_core::document::{self, Document, DocumentValue, Meta, Tag, VaultPath};
-use larder_core::pointer::Pointer;
+use larder_condense::sections::{SectionId, Sections};
+use larder_condense::{CondenseRequest, Condensed, ContentType};
+use larder_text::pointer::Pointer;
+use larder_vault::context::{self, SectionValue};
+use larder_vault::links::DualLink;
+use larder_vault::{Document, DocumentValue, Meta, Tag, VaultPath};
 use serde::Serialize;
 
 use super::error::Stop;
@@ -38,7 +38,7 @@ impl Machine<'_> {
 
     /// Adds to the last section, which must be `id`.
     pub(super) fn extend(&mut self, id: SectionId, body: &str) -> Result<(), Stop> {
-        let added = document::extend_section(&self.context, id, body);
+        let added = larder_vault::extend_section(&self.context, id, body);
         // The order of the phases makes it the last one.
         self.context += &added.map_err(|error| Stop::Fail(error.to_string()))?;
         Ok(())
@@ -92,14 +92,14 @@ impl Machine<'_> {
     }
 
     fn compaction(&self, id: SectionId, original: &Pointer, text: &str) -> Option<String> {
-        document::append_compaction(&self.context, id, &original.to_string(), text).ok()
+        larder_vault::append_compaction(&self.context, id, &original.to_string(), text).ok()
     }
 
     /// `text` in at most `target` tokens; links that were cut stand in a fence, where they lead nowhere.
     pub(super) fn condensed(&self, text: &str, content_type: ContentType, target: usize) -> Option<Shorter> {
         let mut shorter = self.condensed_plainly(text, content_type, target)?;
         let targets = |text: &str| -> BTreeSet<String> {
-            document::links::links(text).into_iter().map(|link| link.path).collect()
+            larder_vault::links::links(text).into_iter().map(|link| link.path).collect()
         };
         if !targets(&shorter.made.text).is_subset(&targets(text)) {
             shorter.made.text = fenced(&shorter.made.text);
@@ -115,7 +115,7 @@ impl Machine<'_> {
         target: usize,
     ) -> Option<Shorter> {
         let began = Instant::now();
-        let made = content::condense(&self.condense_request(text, content_type, target)).ok()?;
+        let made = larder_condense::condense(&self.condense_request(text, content_type, target)).ok()?;
         Some(Shorter { made, took: began.elapsed() })
     }
 
@@ -162,7 +162,7 @@ impl Machine<'_> {
 
     /// Writes a JSON document of the turn.
     pub(super) fn write_json<T: Serialize>(&mut self, at: &VaultPath, value: &T) {
-        self.put(at, document::write_json(value).into_bytes());
+        self.put(at, larder_vault::write_json(value).into_bytes());
     }
 
     /// Puts a file into the turn's folder.
@@ -191,7 +191,7 @@ impl Machine<'_> {
 
 /// A section as prompts see it: its newest version, from the last compaction on.
 fn shown(context: &str, id: SectionId) -> String {
-    let view = document::select(context, [id]);
+    let view = larder_vault::select(context, [id]);
     let section = view.sections.iter().find(|section| section.id == id);
     section.map(|section| view.text_of(section).into_owned()).unwrap_or_default()
 }

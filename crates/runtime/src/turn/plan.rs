@@ -1,7 +1,7 @@
 //! Phase 3: the plan, and where the turn goes (R1-3.35 to R1-3.37, R1-3.81, R1-3.82, C12, C13, C22).
 
-use larder_core::document::Ticket;
-use larder_core::document::context::{NextStep, TaskPlan};
+use larder_vault::Ticket;
+use larder_vault::context::{NextStep, TaskPlan};
 use serde_json::json;
 
 use super::answers::{self, PlanAnswer};

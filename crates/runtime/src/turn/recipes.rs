@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use larder_core::document::{RunMetrics, turn_name};
 use larder_core::recipe::{Layer, Recipe};
+use larder_vault::{RunMetrics, turn_name};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    fn note(&mut self, outcome: &RunOutcome, taken: Taken, began: larder_core::document::Timestamp) {
+    fn note(&mut self, outcome: &RunOutcome, taken: Taken, began: larder_vault::Timestamp) {
         let metrics = metrics(self.state.step, outcome, taken, self.clock.millis_since(began));
         self.state.receipts.push(receipt(&metrics, outcome));
         self.state.runs.push(metrics);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use larder_core::document::context::TaskPlan;
 use larder_core::output::{self, GateFailure, Schemas};
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
+use larder_vault::context::TaskPlan;
 use serde_json::Value;
 
 use super::*;
@@ -101,20 +101,20 @@ fn every_story_has_its_replies_and_calls_the_tools_it_scripts() {
         let after: Vec<Value> = called.into_iter().map(|(tool, _)| tool).collect();
         assert_eq!(story["after"]["tools_called"], Value::Array(after), "{at}");
         for turn in story["before"]["turns"].as_array().unwrap() {
-            read_as::<larder_core::document::TurnMetadata>(&turn["metadata"]);
+            read_as::<larder_vault::TurnMetadata>(&turn["metadata"]);
             if !turn["research"].is_null() {
-                read_as::<larder_core::document::Research>(&turn["research"]);
+                read_as::<larder_vault::Research>(&turn["research"]);
             }
             for page in turn["pages"].as_array().unwrap() {
-                read_as::<larder_core::document::Manifest>(&page["manifest"]);
+                read_as::<larder_vault::Manifest>(&page["manifest"]);
             }
         }
         for preference in story["before"]["memory"]["preferences"].as_array().unwrap() {
-            read_as::<larder_core::document::PreferenceRecord>(preference);
+            read_as::<larder_vault::PreferenceRecord>(preference);
         }
         for tool in story["tools"].as_array().unwrap() {
             for claim in tool["claims"].as_array().into_iter().flatten() {
-                read_as::<larder_core::document::context::Claim>(claim);
+                read_as::<larder_vault::context::Claim>(claim);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Phase 1: go on, or ask the user (R1-3.26 to R1-3.28, R1-11.1 to R1-11.3, C67).
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::BlockId;
-use larder_core::document::context::{Reflection, ReflectionDecision};
+use larder_condense::sections::SectionId;
 use larder_core::recipe::Layer;
+use larder_vault::BlockId;
+use larder_vault::context::{Reflection, ReflectionDecision};
 
 use super::answers::{CONFIDENCE_THRESHOLD, ReflectionAnswer};
 use super::error::Stop;

@@ -1,11 +1,9 @@
 //! Phase 7: saving by rule, before any model is asked for a summary (C5, R1-3.78). When the commit is
 //! through, the turn is whole; what follows it can fail without costing anything.
 
-use larder_core::content::sections::Sections;
-use larder_core::document::links::DualLink;
-use larder_core::document::{
-    self, Backlink, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath,
-};
+use larder_condense::sections::Sections;
+use larder_vault::links::DualLink;
+use larder_vault::{Backlink, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 
 use super::TurnOutcome;
@@ -129,7 +127,7 @@ impl Machine<'_> {
 
     /// The entry of this turn in what it uses.
     pub(super) fn backlink(&self, section: &str) -> Backlink {
-        let link = DualLink::new(self.at(), &document::turn_name(self.draft.number));
+        let link = DualLink::new(self.at(), &larder_vault::turn_name(self.draft.number));
         Backlink { link, section: section.to_owned() }
     }
 

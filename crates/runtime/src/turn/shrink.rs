@@ -2,10 +2,10 @@
 //! results said is cut first, then reasons, and the oldest rounds become a line when nothing else helps. Links to the
 //! whole results stay links. A plain function of the log.
 
-use larder_core::document::VaultPath;
-use larder_core::document::context::{CallStatus, Iteration, ToolLog};
-use larder_core::document::links::DualLink;
-use larder_core::tokens::Counter;
+use larder_text::tokens::Counter;
+use larder_vault::VaultPath;
+use larder_vault::context::{CallStatus, Iteration, ToolLog};
+use larder_vault::links::DualLink;
 
 /// How much of each text a step keeps, in characters: of results, of reasons, of calls.
 const STEPS: [(usize, usize, usize); 4] = [(600, 300, 200), (240, 160, 160), (100, 60, 100), (40, 0, 60)];
@@ -70,7 +70,7 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::document::context::{Action, CallResult};
+    use larder_vault::context::{Action, CallResult};
 
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_log_meets_every_target_down_to_a_line() {
-        let turn = larder_core::document::layout::UserPlace::new("ann").turn(1);
+        let turn = larder_vault::layout::UserPlace::new("ann").turn(1);
         let (at, counter) = (turn.context(), Counter::cl100k());
         let results = DualLink::new(turn.tool_results(), "results");
         for target in [1_500, 800, 400, 200] {

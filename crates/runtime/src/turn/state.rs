@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use larder_core::document::context::{Claim, Goal};
-use larder_core::document::{Intent, QueryAnalysis, RunMetrics, Score, Timestamp, VaultPath};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
+use larder_vault::context::{Claim, Goal};
+use larder_vault::{Intent, QueryAnalysis, RunMetrics, Score, Timestamp, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::answers::IterationAnswer;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use larder_core::document::layout::wrapper;
-use larder_core::document::{self, TurnMetadata, VaultPath, Wrapper, turn_name};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
+use larder_vault::layout::wrapper;
+use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
 
 use super::answers::{self, SummaryAnswer};
 use super::machine::{CONTEXT, recipe_mode};
@@ -29,7 +29,7 @@ impl Turns {
         let at = VaultPath::new(&format!("{}/metadata.json", row.context.folder()));
         let at = at.ok_or_else(|| failed("its folder has no place for metadata".to_owned()))?;
         let before = self.documents.read_text(&at).await?.unwrap_or_default();
-        let read = document::read_json::<TurnMetadata>(&before).value;
+        let read = larder_vault::read_json::<TurnMetadata>(&before).value;
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
         let input = RunInput {
             documents: vec![Document::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
@@ -48,7 +48,7 @@ impl Turns {
         metadata.summary = Some(summary.clone());
         metadata.topic.get_or_insert(answer.topic());
         let after =
-            document::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
+            larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
         self.documents.write(&at, after.as_bytes(), Some(ContentHash::of(before.as_bytes()))).await?;
         self.show_metadata(&at, &row.context, [&before, &after]).await?;
         Ok(summary)
@@ -64,9 +64,11 @@ impl Turns {
         let note = wrapper(at);
         let Some(text) = self.documents.read_text(&note).await? else { return Ok(()) };
         let shown = |text: &str| {
-            Wrapper::of(at, context, &document::read_json(text).value.unwrap_or(serde_json::Value::Null))
+            Wrapper::of(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
         };
-        let Some(mut read) = document::Document::<Wrapper>::read(&text, &note).value else { return Ok(()) };
+        let Some(mut read) = larder_vault::Document::<Wrapper>::read(&text, &note).value else {
+            return Ok(());
+        };
         if read.value == shown(before) {
             read.value = shown(after);
             let seen = ContentHash::of(text.as_bytes());

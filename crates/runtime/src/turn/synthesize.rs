@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use larder_core::content::ContentType;
-use larder_core::content::retell;
-use larder_core::content::sections::SectionId;
-use larder_core::document::Response;
-use larder_core::document::Score;
-use larder_core::document::context::{Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
-use larder_core::hash::ContentHash;
+use larder_condense::ContentType;
+use larder_condense::retell;
+use larder_condense::sections::SectionId;
 use larder_core::pack::Slice;
 use larder_store::RunId;
+use larder_text::hash::ContentHash;
+use larder_vault::Response;
+use larder_vault::Score;
+use larder_vault::context::{Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
 use serde_json::json;
 
 use super::error::Stop;

@@ -1,8 +1,8 @@
 //! Phase 6: the verdict, and what follows from it (R1-3.48 to R1-3.52, R1-3.75 to R1-3.81, R1-3.84, C10, C67 to C69).
 //! The machine holds the limits, never the model (R1-3.79).
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::context::{Check, CheckResult, Validation, Verdict};
+use larder_condense::sections::SectionId;
+use larder_vault::context::{Check, CheckResult, Validation, Verdict};
 use serde_json::json;
 
 use super::answers::ValidationAnswer;

@@ -1,7 +1,7 @@
 //! Following links: levels, budgets, sections, and every way in which a link can be wrong.
 
 use larder::gather::{Followed, Grant, LinkToFollow};
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::vault::subject;
 use super::{TURNS, Vault};
@@ -33,10 +33,7 @@ async fn links_are_followed_two_steps_and_only_what_is_asked_for_is_read() {
         .documents
         .iter()
         .map(|document| {
-            (
-                document.depth,
-                document.path.as_str().split('/').find_map(larder_core::document::turn_number).unwrap(),
-            )
+            (document.depth, document.path.as_str().split('/').find_map(larder_vault::turn_number).unwrap())
         })
         .collect();
     assert_eq!(depths, [(1, 90), (2, 70)], "level 3 is not followed (R1-8.9)");

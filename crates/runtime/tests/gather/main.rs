@@ -14,9 +14,9 @@ mod recalling;
 mod vault;
 
 use larder::gather::{Grant, Retrieval};
-use larder_core::document::Timestamp;
-use larder_core::tokens::Counter;
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
+use larder_text::tokens::Counter;
+use larder_vault::Timestamp;
 
 /// Turns of the vault.
 const TURNS: u32 = 300;

@@ -1,7 +1,7 @@
 //! Captured pages: which one is meant, what it answers, and when the page itself has to be visited.
 
 use larder::gather::{Grant, PageLevel};
-use larder_core::document::ContentReference;
+use larder_vault::ContentReference;
 
 use super::Vault;
 use super::vault::{moment, subject, url};

@@ -1,8 +1,8 @@
 //! Candidates: planted facts, research by its state, memory, and that nothing changes from run to run.
 
 use larder::gather::{GatherError, Grant, SHOWN, TURN_INDEX_LIMIT};
-use larder_core::document::lifecycle::ResearchState;
-use larder_core::document::{
+use larder_vault::lifecycle::ResearchState;
+use larder_vault::{
     BlockId, DocumentValue, FactLine, FactRecord, FactRecords, Facts, PreferenceRecord, PreferenceRecords,
     Scope, Score, Ttl, write_json,
 };

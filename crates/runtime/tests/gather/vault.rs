@@ -1,15 +1,13 @@
 //! A vault of any size with planted facts, made the same way in every run. The measure of scale uses it too.
 
-use larder_core::document::context::{
-    self, Claim, Gathered, PriorTurn, Relevance, Synthesis, ToolLog, UserQuery,
-};
-use larder_core::document::layout::TurnPlace;
-use larder_core::document::links::{DualLink, Reference};
-use larder_core::document::{
+use larder_store::{TurnDraft, UserDocuments};
+use larder_vault::context::{self, Claim, Gathered, PriorTurn, Relevance, Synthesis, ToolLog, UserQuery};
+use larder_vault::layout::TurnPlace;
+use larder_vault::links::{DualLink, Reference};
+use larder_vault::{
     Captured, ContentSummary, Document, DocumentValue, Intent, Listing, Manifest, Meta, Mode, PageContent,
     Research, Scope, Score, Stock, Timestamp, Ttl, TurnMetadata, TurnStatus, write_json,
 };
-use larder_store::{TurnDraft, UserDocuments};
 use serde_json::json;
 
 /// The moment of the first turn.
@@ -313,11 +311,7 @@ fn content(number: u32) -> PageContent {
 
 /// A whole document of any kind, as a file outside turns.
 #[allow(dead_code, reason = "the measure of scale writes none")]
-pub async fn write<T: DocumentValue>(
-    documents: &UserDocuments,
-    path: &larder_core::document::VaultPath,
-    value: T,
-) {
+pub async fn write<T: DocumentValue>(documents: &UserDocuments, path: &larder_vault::VaultPath, value: T) {
     let text = Document { meta: None, value }.write(path);
     documents.write(path, text.as_bytes(), None).await.unwrap();
 }

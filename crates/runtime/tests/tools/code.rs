@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use larder::tools::ToolSettings;
-use larder_core::document::Mode;
-use larder_core::document::context::CallStatus;
+use larder_vault::Mode;
+use larder_vault::context::CallStatus;
 use serde_json::json;
 
 use crate::support::{Answers, Desk, words};

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use larder::tools::{Class, McpPlace, McpSettings, ToolSettings};
-use larder_core::document::Mode;
-use larder_core::document::context::CallStatus;
 use larder_testkit::stub::{Answer, End, StubServer};
+use larder_vault::Mode;
+use larder_vault::context::CallStatus;
 use serde_json::{Value, json};
 
 use crate::support::{Answers, Desk, words};

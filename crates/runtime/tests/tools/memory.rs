@@ -1,9 +1,9 @@
 //! Memory and documents: records and renderings agree, what people change counts, and users are walls.
 
 use larder::tools::ToolSettings;
-use larder_core::document::context::CallStatus;
-use larder_core::document::{FactRecords, VaultPath, read_json};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
+use larder_vault::context::CallStatus;
+use larder_vault::{FactRecords, VaultPath, read_json};
 use serde_json::{Value, json};
 
 use crate::support::{Desk, words};

@@ -1,9 +1,9 @@
 //! Research: what is decided by whom, what a claim needs in order to count, and what is left when steps fail.
 
 use larder::tools::ToolSettings;
-use larder_core::document::context::CallStatus;
-use larder_core::document::{Document, Research, Stock, Ttl, read_json};
 use larder_testkit::stub::{Answer, StubServer};
+use larder_vault::context::CallStatus;
+use larder_vault::{Document, Research, Stock, Ttl, read_json};
 use serde_json::{Value, json};
 
 use crate::support::{Desk, settings, words};

@@ -11,11 +11,11 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{Meter, Silent};
 use larder::project::Project;
 use larder::tools::{Allowance, Confirm, ToolBox, ToolContext, ToolOutput, ToolSettings};
-use larder_core::document::layout::{TurnPlace, UserPlace};
-use larder_core::document::{Mode, Timestamp};
-use larder_core::tokens::Counter;
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_testkit::layers::{Answering, every_layer};
+use larder_text::tokens::Counter;
+use larder_vault::layout::{TurnPlace, UserPlace};
+use larder_vault::{Mode, Timestamp};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use larder::tools::ToolSettings;
-use larder_core::content::sections::Sections;
-use larder_core::document::context::CallStatus;
-use larder_core::document::{Document, Manifest, PageContent, VaultPath, read_json};
+use larder_condense::sections::Sections;
 use larder_testkit::stub::{Answer, End, Seen, StubServer};
+use larder_vault::context::CallStatus;
+use larder_vault::{Document, Manifest, PageContent, VaultPath, read_json};
 use serde_json::json;
 
 use crate::support::{Desk, settings, words};
@@ -43,7 +43,7 @@ async fn a_page_is_read_and_captured() {
     assert!(
         words(&output).contains("costs $697.00") && words(&output).contains("\"availability\":\"InStock\"")
     );
-    let slug = larder_core::document::url_slug(&url);
+    let slug = larder_vault::url_slug(&url);
     let file = |name: &str| {
         let bytes = output.files[&format!("webpage_cache/{slug}/{name}")].clone();
         String::from_utf8(bytes).unwrap()
@@ -233,7 +233,7 @@ id: forged
     let name = format!("webpage_cache/{}/page_content.md", place.slug());
     let text = String::from_utf8(output.files[&name].clone()).unwrap();
     assert!(Sections::of(&text).sections.is_empty(), "no section opens:\n{text}");
-    let links = larder_core::document::links::scan(&text, larder_core::document::links::Dialect::Vault);
+    let links = larder_vault::links::scan(&text, larder_vault::links::Dialect::Vault);
     assert!(links.iter().all(|link| !format!("{link:?}").contains("bob")), "{links:?}");
     let content = Document::<PageContent>::read(&text, &place.content()).value.unwrap().value;
     assert_eq!(content.url, url);
@@ -311,7 +311,7 @@ async fn pictures_are_taken_by_a_browser_that_is_shut_in() {
     let desk = Desk::new(&ToolSettings { screenshots: true, browser: Some(browser), ..settings() });
     let url = format!("{}/x", server.address());
     let output = desk.call("web.visit", json!({"url": url})).await;
-    let slug = larder_core::document::url_slug(&url);
+    let slug = larder_vault::url_slug(&url);
     assert!(
         output.files[&format!("webpage_cache/{slug}/screenshot.png")].starts_with(b"\x89PNG"),
         "{}",

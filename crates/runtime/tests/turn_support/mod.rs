@@ -24,13 +24,13 @@ use larder::engine::{Engine, Policy};
 use larder::project::Project;
 use larder::tools::{Confirm, ToolBox, ToolSettings};
 use larder::turn::{TurnEvent, TurnLimits, TurnObserver, TurnRequest, Turns};
-use larder_core::document::links::{Destination, Vault, links};
-use larder_core::document::{Mode, Timestamp, VaultPath};
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_store::{Clock, DocumentPlace, Documents, Entropy, Store, StoreOptions};
 use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::text;
+use larder_text::tokens::Counter;
+use larder_vault::links::{Destination, Vault, links};
+use larder_vault::{Mode, Timestamp, VaultPath};
 use tempfile::TempDir;
 
 /// A clock that stands where the test sets it.

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use larder::turn::{TurnLimits, TurnRequest};
-use larder_core::document::context::{
+use larder_store::TurnDraft;
+use larder_vault::context::{
     self, CallStatus, Checklist, Claim, NextStep, Reflection, ReflectionDecision, Resolved, Synthesis,
     TaskPlan, UserQuery, Validation, Verdict,
 };
-use larder_core::document::layout::{PagePlace, TurnPlace};
-use larder_core::document::{
-    self, ContentKind, Document, FactRecords, Intent, Manifest, Meta, Mode, PageContent, PreferenceRecords,
+use larder_vault::layout::{PagePlace, TurnPlace};
+use larder_vault::{
+    ContentKind, Document, FactRecords, Intent, Manifest, Meta, Mode, PageContent, PreferenceRecords,
     ReferenceType, Research, Response, Score, Tag, TurnMetadata, TurnMetrics, VaultPath, url_slug,
 };
-use larder_store::TurnDraft;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl Reply {
 #[serde(deny_unknown_fields)]
 pub struct Story {
     pub story: String,
-    pub now: document::Timestamp,
+    pub now: larder_vault::Timestamp,
     pub user: String,
     pub session: Option<String>,
     pub mode: Mode,
@@ -95,7 +95,7 @@ pub struct Page {
 pub struct PageText {
     pub title: String,
     pub url: String,
-    pub captured: document::Timestamp,
+    pub captured: larder_vault::Timestamp,
     pub text: String,
     pub visible_elements: Vec<String>,
 }
@@ -135,7 +135,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct After {
-    pub status: document::TurnStatus,
+    pub status: larder_vault::TurnStatus,
     pub route: Option<NextStep>,
     pub tools_called: Vec<String>,
     pub attempts: BTreeMap<String, usize>,
@@ -222,8 +222,8 @@ impl Story {
         let facts: FactRecords =
             serde_json::from_value(serde_json::json!({"facts": self.before.memory.facts})).unwrap();
         for (kind, text, is_empty) in [
-            ("preferences", document::write_json(&preferences), preferences.preferences.is_empty()),
-            ("facts", document::write_json(&facts), facts.facts.is_empty()),
+            ("preferences", larder_vault::write_json(&preferences), preferences.preferences.is_empty()),
+            ("facts", larder_vault::write_json(&facts), facts.facts.is_empty()),
         ] {
             if !is_empty {
                 let at = place.memory(kind);
@@ -279,10 +279,10 @@ impl Earlier {
             files.insert(name, text.into_bytes());
         };
         put(place.context(), self.context_text(&place, &self.metadata.user_id));
-        put(place.metadata(), document::write_json(&self.metadata));
+        put(place.metadata(), larder_vault::write_json(&self.metadata));
         put(
             place.metrics(),
-            document::write_json(&TurnMetrics { turn_number: number, ..TurnMetrics::default() }),
+            larder_vault::write_json(&TurnMetrics { turn_number: number, ..TurnMetrics::default() }),
         );
         let meta = |kind: &str| Meta::of_turn(number, kind, &self.metadata.user_id, at);
         put(
@@ -293,7 +293,7 @@ impl Earlier {
             let mut meta = meta("research").holding(&[ContentKind::Research], &[Tag::Research]);
             meta.topic = Some(research.topic.clone());
             put(place.research(), Document::new(meta, research.clone()).write(&place.research()));
-            put(place.research_json(), document::write_json(research));
+            put(place.research_json(), larder_vault::write_json(research));
         }
         for page in &self.pages {
             page.write(&place.page(&page.content.url), &meta("page"), &mut put);
@@ -377,7 +377,7 @@ impl Page {
     fn write(&self, place: &PagePlace, meta: &Meta, put: &mut impl FnMut(VaultPath, String)) {
         let mut manifest: Manifest = serde_json::from_value(self.manifest.clone()).unwrap();
         manifest.url_slug = url_slug(&self.content.url);
-        put(place.manifest(), document::write_json(&manifest));
+        put(place.manifest(), larder_vault::write_json(&manifest));
         let content = PageContent {
             title: self.content.title.clone(),
             url: self.content.url.clone(),
@@ -387,7 +387,7 @@ impl Page {
         };
         put(place.content(), Document::new(meta.clone(), content).write(&place.content()));
         if let Some(data) = &self.data {
-            put(place.data(), document::write_json(data));
+            put(place.data(), larder_vault::write_json(data));
         }
     }
 }

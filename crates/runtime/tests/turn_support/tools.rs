@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder::tools::{Class, Modes, Tool, ToolBox, ToolContext, ToolError, ToolOutput, ToolSpec};
-use larder_core::document::Mode;
-use larder_core::document::context::{CallStatus, Claim};
+use larder_vault::Mode;
+use larder_vault::context::{CallStatus, Claim};
 use serde_json::{Value, json};
 
 /// What one call gives.

@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use axum::{Extension, Json};
-use larder_core::document::{VaultPath, turn_number};
 use larder_store::{DocumentHit, DocumentKind, StoreError, UserDocuments};
+use larder_vault::{VaultPath, turn_number};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

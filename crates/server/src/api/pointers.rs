@@ -4,8 +4,8 @@
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use larder_core::pointer::Pointer;
 use larder_store::{Selection, StoreError, StoredPointer, UserStore};
+use larder_text::pointer::Pointer;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -3,8 +3,8 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use larder_core::pointer::Pointer;
 use larder_store::{RunFilter, RunId, RunRecord, StoreError, Timestamp, UserStore};
+use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

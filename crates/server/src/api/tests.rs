@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use futures::StreamExt;
-use larder_core::hash::ContentHash;
 use larder_store::{NewIntervention, NewRun, RunFacts, RunStatus, RunTokens, UserStore};
+use larder_text::hash::ContentHash;
 use serde_json::{Value, json};
 
 use super::*;

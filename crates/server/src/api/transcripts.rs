@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use axum::{Extension, Json};
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
 use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore, branch_of};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

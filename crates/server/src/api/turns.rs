@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use futures::Stream;
 use larder::turn::{TurnOutcome, TurnRequest};
-use larder_core::document::{Mode, TurnMetrics};
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
+use larder_vault::{Mode, TurnMetrics};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 use larder::turn::TurnEvent;
-use larder_core::document::{Mode, TurnStatus};
 use larder_models::chat::Usage;
+use larder_vault::{Mode, TurnStatus};
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,8 +3,8 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
-use larder_core::document::{Timestamp, TurnStatus, VaultPath};
 use larder_store::{DocumentHit, TurnRow};
+use larder_vault::{Timestamp, TurnStatus, VaultPath};
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::document::links::{Destination, Link, LinkKind, Vault, is_external, links};
-use larder_core::document::{VaultPath, turn_number};
 use larder_store::{StoreError, UserDocuments};
+use larder_vault::links::{Destination, Link, LinkKind, Vault, is_external, links};
+use larder_vault::{VaultPath, turn_number};
 use percent_encoding::percent_decode_str;
 
 use super::figures::segment;

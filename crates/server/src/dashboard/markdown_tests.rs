@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use larder_core::document::VaultPath;
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions};
+use larder_vault::VaultPath;
 use proptest::prelude::*;
 
 use super::*;

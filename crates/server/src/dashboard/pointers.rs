@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::response::Html;
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 

@@ -2,8 +2,8 @@
 
 use axum::Extension;
 use axum::response::Html;
-use larder_core::hash::ContentHash;
 use larder_store::{StoreError, UserStore};
+use larder_text::hash::ContentHash;
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -214,7 +214,7 @@ fn entries(map: &CompactionMap) -> Markup {
 }
 
 /// From which form to which; the badge opens to the original.
-fn changed(from: Rendition, to: Rendition, pointer: Option<&larder_core::pointer::Pointer>) -> Markup {
+fn changed(from: Rendition, to: Rendition, pointer: Option<&larder_text::pointer::Pointer>) -> Markup {
     let words = html! { (form(from)) " → " (form(to)) };
     let Some(pointer) = pointer else { return words };
     let address = format!("/pointers/{}", segment(&pointer.to_string()));

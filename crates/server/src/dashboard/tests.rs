@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use futures::StreamExt;
-use larder_core::hash::ContentHash;
 use larder_core::pack::Rendition;
 use larder_models::table::Provider;
 use larder_store::{
     KeyLimits, NewIntervention, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
 };
+use larder_text::hash::ContentHash;
 use serde_json::json;
 use tower::ServiceExt;
 

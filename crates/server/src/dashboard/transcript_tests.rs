@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
-use larder_core::hash::ContentHash;
 use larder_store::TranscriptMessage;
+use larder_text::hash::ContentHash;
 use serde_json::json;
 
 use crate::desk::Desk;

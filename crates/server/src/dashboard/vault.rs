@@ -4,8 +4,8 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
-use larder_core::document::{Note, VaultPath};
 use larder_store::{CaptureRow, ResearchRow, StoreError, UserDocuments};
+use larder_vault::{Note, VaultPath};
 use maud::{Markup, html};
 use serde::Deserialize;
 

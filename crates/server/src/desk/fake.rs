@@ -11,7 +11,6 @@ use larder::project::Project;
 use larder::tools::{NoOne, ToolBox, ToolSettings};
 use larder::turn::{TurnLimits, Turns};
 use larder_core::pack::Rendition;
-use larder_core::tokens::Counter;
 use larder_models::chat::ChatModel;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -21,6 +20,7 @@ use larder_store::{
 };
 use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel};
+use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -272,7 +272,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         shape: Shape::default(),
     };
     let mut second = part("messages", "search", Rendition::Pointer, 40, 300);
-    let pointer: larder_core::pointer::Pointer = "lp1-0123456789abc-0a1b2c".parse().unwrap();
+    let pointer: larder_text::pointer::Pointer = "lp1-0123456789abc-0a1b2c".parse().unwrap();
     second.pointer = Some(pointer.clone());
     second.epoch = 1;
     let mut first = part("messages", "read_file", Rendition::Condensed, 200, 800);

@@ -1,16 +1,14 @@
 //! A vault with a turn in it whose every word is somebody else's, for tests of pages and API.
 
-use larder_core::content::sections::SectionId;
-use larder_core::document::context::{
-    self, Action, CallResult, CallStatus, Claim, Iteration, Origin, ToolLog,
-};
-use larder_core::document::links::DualLink;
-use larder_core::document::{
-    self, BlockId, Document, Meta, Mode, RunMetrics, Score, Timestamp, ToolResult, ToolResults, TurnMetadata,
+use larder_condense::sections::SectionId;
+use larder_store::{TurnDraft, UserDocuments};
+use larder_text::pointer::Pointer;
+use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, Iteration, Origin, ToolLog};
+use larder_vault::links::DualLink;
+use larder_vault::{
+    BlockId, Document, Meta, Mode, RunMetrics, Score, Timestamp, ToolResult, ToolResults, TurnMetadata,
     TurnMetrics, TurnStatus, VaultPath,
 };
-use larder_core::pointer::Pointer;
-use larder_store::{TurnDraft, UserDocuments};
 use serde_json::json;
 
 use super::fake::Fake;
@@ -46,13 +44,13 @@ pub async fn turn(fake: &Fake, user: &str, words: &str) -> UserDocuments {
     let meta = Meta::of_turn(draft.number, "toolresults", user, at());
     let text = Document::new(meta, ToolResults { results: vec![result] }).write(&results);
     put(&mut draft, "toolresults.md", text.as_bytes());
-    let metrics = document::write_json(&metrics(words));
+    let metrics = larder_vault::write_json(&metrics(words));
     put(&mut draft, "metrics.json", metrics.as_bytes());
     let considered =
         json!([{"document": words, "kind": words, "score": 0.5, "used": true, "tokens": 3, "why": words}]);
     let receipts = json!({"considered": considered}).to_string();
     put(&mut draft, "receipts.json", receipts.as_bytes());
-    let metadata = document::write_json(&metadata(user, words));
+    let metadata = larder_vault::write_json(&metadata(user, words));
     put(&mut draft, "metadata.json", metadata.as_bytes());
     vault.commit(&draft).await.unwrap();
     vault
@@ -66,13 +64,14 @@ fn context_of(draft: &TurnDraft, user: &str, words: &str, result: &ToolResult, b
     let place = draft.place.context();
     let meta = Meta::of_turn(draft.number, "context", user, at());
     let mut text = meta.write().as_str().to_owned();
-    text += &document::append_section(&text, SectionId::UserQuery, &document::query_body(words));
+    text += &larder_vault::append_section(&text, SectionId::UserQuery, &larder_vault::query_body(words));
     text += &context::append(&text, &log(draft, words, result, bytes), &place);
-    text += &document::append_section(&text, SectionId::Synthesis, &format!("The first answer.\n\n{words}"));
+    text +=
+        &larder_vault::append_section(&text, SectionId::Synthesis, &format!("The first answer.\n\n{words}"));
     let body =
         format!("The second answer.\n\n{words}\n\n[gone](gone.md) [results](toolresults.md#^result-001)");
-    text += &document::append_section(&text, SectionId::Synthesis, &body);
-    text += &document::append_compaction(&text, SectionId::Synthesis, "none", &format!("Short. {words}"))
+    text += &larder_vault::append_section(&text, SectionId::Synthesis, &body);
+    text += &larder_vault::append_compaction(&text, SectionId::Synthesis, "none", &format!("Short. {words}"))
         .unwrap();
     text
 }

@@ -1,9 +1,9 @@
 //! What is told of a decided window: tokens by kind, every part with its form and why, and what changed since the
 //! request before. Plain data; decides nothing.
 
-use larder_core::message::Role;
 use larder_core::pack::Rendition;
 use larder_core::policy::{Conversation, Decided, Item, Replaced, Stands, Status, Verdict, Window};
+use larder_text::message::Role;
 
 use crate::exchange::{
     Compaction, Decision, DecisionStatus, Exchange, Largest, Tokens, WindowPart, cut_name,
@@ -197,7 +197,7 @@ fn label(request: &Request<'_>, at: usize) -> String {
 
 /// What an item is condensed as; only looked at when its form changes.
 fn content_type(item: &Item<'_>) -> String {
-    let detected = larder_core::content::detect(None, "", false, item.text);
+    let detected = larder_condense::detect(None, "", false, item.text);
     serde_json::to_value(detected).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

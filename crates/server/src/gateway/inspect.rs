@@ -4,10 +4,10 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder::config::{Config, Gateway};
 use larder::engine::Engine;
-use larder_core::pointer::PointerKey;
 use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
-use larder_core::tokens::{Counter, Label};
 use larder_store::{Store, Timestamp, UserStore};
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::{Counter, Label};
 
 use crate::app::App;
 use crate::desk::ModelBudget;

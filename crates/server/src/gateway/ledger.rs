@@ -255,7 +255,7 @@ impl Ledger {
         if rounds > 1 {
             return;
         }
-        let estimated = larder_core::tokens::Counter::uncorrected(self.exchange.head.tokens.after, factor);
+        let estimated = larder_text::tokens::Counter::uncorrected(self.exchange.head.tokens.after, factor);
         self.later(0, move |store, _| store.observe_usage(&model, estimated, usage.input).map(drop));
     }
 

@@ -11,10 +11,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use larder_core::hash::ContentHash;
 use larder_models::chat::Usage;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, Target};
+use larder_text::hash::ContentHash;
 use serde_json::{Value, json};
 
 use crate::app::{App, Snapshot};

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use larder_core::tokens::Pictures;
+use larder_text::tokens::Pictures;
 use memchr::memmem;
 
 use crate::json::{Document, Value};

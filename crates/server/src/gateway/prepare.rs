@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
-use larder_core::tokens::{Counter, Label};
 use larder_models::upstream::Target;
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::tokens::{Counter, Label};
 
 use crate::app::Snapshot;
 use crate::exchange::{Exchange, Head, RoundTrips, Tokens, Wire};

@@ -10,11 +10,11 @@ use axum::http::{Response, StatusCode};
 use larder::engine::Engine;
 use larder::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
 use larder::inputs::RunInput;
-use larder_core::message::{Content, Message, Role, ToolCall};
 use larder_core::recipe::Recipe;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
+use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 

@@ -1,9 +1,9 @@
 //! Answering our own tool: the part of an original that a model asks back, within limits of rounds and tokens, and
 //! never over the budget of the prompt. Knows no wire format.
 
-use larder_core::pointer::Pointer;
-use larder_core::tokens::Counter;
 use larder_store::{Selection, StoreError, UserStore};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
 use serde::Deserialize;
 
 use crate::exchange::{Exchange, Rehydration, cut_name};

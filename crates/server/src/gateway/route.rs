@@ -7,11 +7,11 @@ use std::sync::Arc;
 use larder::config::{Config, Gateway};
 use larder::engine::Engine;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_core::tokens::Counter;
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Target, Upstream};
+use larder_text::tokens::Counter;
 
 use crate::exchange::{AnsweredBy, Wire, cut_name};
 use crate::gateway::fault::Fault;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder_core::hash::ContentHash;
 use larder_core::policy::Memo;
-use larder_core::tokens::Counter;
 use larder_store::{StoreError, UserStore};
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
 
 use crate::gateway::cache::Cache;
 use crate::gateway::describe::Forms;

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
 use larder_core::policy::{Item, Stands, Window};
 use larder_store::{NewTranscript, Store, StoreError, TranscriptMessage, UserStore};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
 
 use crate::gateway::describe::role;
 use crate::json::{self, Edit};

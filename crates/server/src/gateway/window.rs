@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use larder_core::hash::ContentHash;
-use larder_core::pointer::PointerKey;
 use larder_core::policy::{
     Call, ContextBudgetPolicy, Conversation, Decided, Fixed, Item, Means, Memo, Stands, Verdict, Window,
 };
-use larder_core::tokens::Counter;
+use larder_text::hash::ContentHash;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
 
 use crate::exchange::Exchange;
 use crate::gateway::attached;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use larder_core::beside;
+use larder_text::beside;
 
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.

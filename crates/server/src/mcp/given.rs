@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder::inputs::{Document, RunInput};
-use larder_core::pointer::Pointer;
 use larder_core::recipe::Mode;
-use larder_core::tokens::{Counter, Registry};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::{Counter, Registry};
 
 use super::{Guest, brief};
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
 use rmcp::model::{ErrorData, ReadResourceResult, ResourceContents, ResourceTemplate};
 use serde_json::json;
 

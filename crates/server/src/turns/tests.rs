@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder::turn::{TurnEvent, TurnRequest};
-use larder_core::document::Mode;
 use larder_models::chat::ModelError;
 use larder_testkit::scripted::{Act, text};
+use larder_vault::Mode;
 use serde_json::json;
 
 use super::*;

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

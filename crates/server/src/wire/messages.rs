@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::message::Role;
+use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
 use super::request::{Call, Item, Request, ResultOf, role};

@@ -1,8 +1,8 @@
 //! Where the model's texts stand in a history. Providers give texts no ids, so a text is known by itself and by its
 //! place: what others said before it, as the client has it. Knows nothing of what is hidden there.
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
 
 use super::Format;
 use super::request::{Item, Request};

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
 use super::{Format, REHYDRATE, chat, messages, responses};

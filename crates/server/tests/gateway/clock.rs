@@ -1,10 +1,10 @@
 //! A wall clock that is put back and forward by a day between requests, and during one.
 
-use larder_core::pointer::Pointer;
 use larder_server::auth::create_key;
 use larder_server::exchange::Exchange;
 use larder_store::{ExchangeFilter, KeyId, KeyLimits, Timestamp};
 use larder_testkit::stub::{Answer, StubServer};
+use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, SetClock, after_tool, chat_events, long_log, pointers, said};

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use larder_core::pointer::Pointer;
 use larder_server::auth::create_key;
 use larder_server::exchange::{Exchange, Outcome};
 use larder_store::{ExchangeFilter, KeyLimits};
 use larder_testkit::stub::{Answer, End, StubServer};
+use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said};

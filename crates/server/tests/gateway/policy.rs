@@ -28,7 +28,7 @@ async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
     let shown = result(&sent, 3);
     assert!(shown.contains("ERROR request 321"), "{shown}");
     let pointer = pointers(&gateway, &shown).into_iter().next().unwrap();
-    let whole = larder_core::pointer::Pointer::whole(pointer.id);
+    let whole = larder_text::pointer::Pointer::whole(pointer.id);
     assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes());
     for at in 0..3 {
         assert_eq!(sent["messages"][at], body["messages"][at]);

@@ -33,7 +33,7 @@ async fn asking(narrow: Value) -> StubServer {
 
 fn first_pointer(text: &str) -> String {
     let at = text.find("lp1-").unwrap();
-    larder_core::pointer::Pointer::parse_prefix(&text[at..]).unwrap().1.id.to_string()
+    larder_text::pointer::Pointer::parse_prefix(&text[at..]).unwrap().1.id.to_string()
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn the_prompt_never_grows_over_its_budget_by_what_is_asked_back() {
     let gateway = Gateway::with(asking(json!({})).await, settings).await;
     let response = gateway.chat(&after_tool(&long_log())).await;
     assert_eq!(response.status(), 200);
-    let counter = larder_core::tokens::Counter::o200k();
+    let counter = larder_text::tokens::Counter::o200k();
     for seen in gateway.seen() {
         let tokens: usize = seen.json()["messages"]
             .as_array()

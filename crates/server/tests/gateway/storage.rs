@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use larder_core::pointer::Pointer;
 use larder_server::auth::create_key;
 use larder_server::exchange::Outcome;
 use larder_store::{KeyLimits, StoreOptions};
 use larder_testkit::stub::StubServer;
+use larder_text::pointer::Pointer;
 use reqwest::Response;
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use larder::config::Config;
 use larder::engine::Engine;
 use larder::project::Project;
-use larder_core::tokens::Counter;
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::ModelSpec;
@@ -19,6 +18,7 @@ use larder_server::serve;
 use larder_store::{Clock, ExchangeFilter, Store, StoreOptions, Timestamp, UserStore};
 use larder_testkit::scripted::ScriptedModel;
 use larder_testkit::stub::{Answer, Seen, StubServer};
+use larder_text::tokens::Counter;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -307,6 +307,6 @@ pub fn long_log() -> String {
 }
 
 /// The pointers in a text that this gateway's user owns.
-pub fn pointers(gateway: &Gateway, text: &str) -> Vec<larder_core::pointer::Pointer> {
+pub fn pointers(gateway: &Gateway, text: &str) -> Vec<larder_text::pointer::Pointer> {
     gateway.store().key().find_in(text).into_iter().map(|(_, pointer)| pointer).collect()
 }

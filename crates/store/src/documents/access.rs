@@ -1,7 +1,7 @@
 //! Reading and writing single documents, within the folders of one user.
 
-use larder_core::document::VaultPath;
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
+use larder_vault::VaultPath;
 use rusqlite::params;
 
 use super::index::{Indexed, Spot, is_indexed, put, remove, rows_of};

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::lifecycle::{ResearchAction, ResearchLife};
-use larder_core::document::links::{Rename, Vault};
-use larder_core::document::{Timestamp, TurnStatus, VaultPath};
+use larder_vault::lifecycle::{ResearchAction, ResearchLife};
+use larder_vault::links::{Rename, Vault};
+use larder_vault::{Timestamp, TurnStatus, VaultPath};
 use rusqlite::params;
 
 use super::commit::METADATA;

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use larder_core::document::{TurnMetadata, VaultPath, read_json};
+use larder_vault::{TurnMetadata, VaultPath, read_json};
 
 use super::index::{Indexed, Rows, Spot, put, rows_of};
 use super::journal::{self, Files};

@@ -1,7 +1,7 @@
 //! Turns under way: numbers that are given out once, and drafts that outlast a crash. All of it stands in the main
 //! database.
 
-use larder_core::document::{Mode, Timestamp};
+use larder_vault::{Mode, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Removing everything of a user. The deletion is noted first, so that `recover` finishes one that was interrupted.
 
-use larder_core::document::layout::UserPlace;
+use larder_vault::layout::UserPlace;
 
 use super::Documents;
 use super::index::name_of;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::StoreError;

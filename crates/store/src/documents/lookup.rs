@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use larder_core::document::{Scope, VaultPath};
+use larder_vault::{Scope, VaultPath};
 use rusqlite::{OptionalExtension, params};
 
 use super::UserDocuments;

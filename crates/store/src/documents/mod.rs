@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use larder_core::document::layout::UserPlace;
+use larder_vault::layout::UserPlace;
 
 pub use hold::TurnHold;
 pub use types::{

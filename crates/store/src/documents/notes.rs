@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::document::layout::{TurnPlace, wrapper};
-use larder_core::document::links::DualLink;
-use larder_core::document::{
+use larder_vault::layout::{TurnPlace, wrapper};
+use larder_vault::links::DualLink;
+use larder_vault::{
     Document, IndexEntry, IndexNote, Meta, Scope, Tag, Timestamp, TopicEntry, VaultPath, Wrapper, turn_name,
     write_json,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::index::put;
 use super::{Documents, UserDocuments, journal};

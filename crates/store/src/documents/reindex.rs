@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
-use larder_core::document::layout::UserPlace;
-use larder_core::document::{VaultPath, turn_number};
+use larder_vault::layout::UserPlace;
+use larder_vault::{VaultPath, turn_number};
 
 use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
 use super::tree::Tree;

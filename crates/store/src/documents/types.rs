@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use larder_core::document::layout::TurnPlace;
-use larder_core::document::{Intent, Mode, Scope, Score, Timestamp, TurnStatus, VaultPath};
+use larder_vault::layout::TurnPlace;
+use larder_vault::{Intent, Mode, Scope, Score, Timestamp, TurnStatus, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::index::Of;

@@ -1,8 +1,8 @@
 //! What use teaches: how far documents and sites can be relied on. It does not follow from documents, so it stands in
 //! the main database.
 
-use larder_core::document::lifecycle::{Standing, promoted};
-use larder_core::document::{Scope, Score, Timestamp, VaultPath};
+use larder_vault::lifecycle::{Standing, promoted};
+use larder_vault::{Scope, Score, Timestamp, VaultPath};
 use rusqlite::{OptionalExtension, params};
 
 use super::UserDocuments;

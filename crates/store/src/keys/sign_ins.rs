@@ -1,7 +1,7 @@
 //! Who is signed in to the pages. A sign-in is known by the digest of its token, so that a copy of the index opens
 //! nothing. Knows nothing of cookies.
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;
 
 use super::{COLUMNS, KeyId, KeyRecord, read};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use larder_core::pointer::Fragment;
+use larder_text::pointer::Fragment;
 
 use super::SelectError;
 

@@ -6,7 +6,7 @@ mod json;
 use std::ops::Range;
 
 pub(crate) use cut::{Cutter, cut};
-use larder_core::pointer::Fragment;
+use larder_text::pointer::Fragment;
 use regex::bytes::{Regex, RegexBuilder};
 
 use json::JsonQuery;

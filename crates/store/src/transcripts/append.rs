@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::{

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use larder_core::hash::ContentHash;
-use larder_core::pointer::Pointer;
 use larder_store::{
     Clock, Entropy, NewExchange, NewRun, RunFacts, RunStatus, RunTokens, Store, StoreOptions, Timestamp,
     TranscriptMessage, UserStore,
 };
+use larder_text::hash::ContentHash;
+use larder_text::pointer::Pointer;
 
 /// A clock that stands still until it is set.
 pub struct FixedClock(AtomicU64);

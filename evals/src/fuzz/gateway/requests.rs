@@ -4,15 +4,15 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
 use larder_core::pack::Rendition;
-use larder_core::pointer::Pointer;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_core::tokens::{ClaudeGeneration, Counter};
 use larder_server::gateway::inspect::{Leaving, leaving};
 use larder_server::json::{self, Document};
 use larder_server::wire::{self, Format, Hidden, Request};
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::{ClaudeGeneration, Counter};
 use serde_json::Value as Json;
 
 use super::super::case::OUR_POINTER;

@@ -1,14 +1,14 @@
 //! Results of tools: whatever stands in one, the window shows it whole or with a pointer that gives back its exact bytes,
 //! and what was decided for it stays while the conversation goes on.
 
-use larder_core::hash::ContentHash;
-use larder_core::message::Role;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_core::tokens::Counter;
 use larder_server::gateway::inspect::{Leaving, leaving};
 use larder_server::json::Document;
 use larder_server::wire::{self, Format, REHYDRATE};
 use larder_store::NewPointer;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
 use serde_json::{Value as Json, json};
 
 use super::super::kept;

@@ -1,11 +1,9 @@
 //! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
 //! on a page is data and is given as it stands.
 
-use larder_core::content::rank::RankIndex;
-use larder_core::document::lifecycle::PER_DOCUMENT_CAP;
-use larder_core::document::{
-    ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json,
-};
+use larder_condense::rank::RankIndex;
+use larder_vault::lifecycle::PER_DOCUMENT_CAP;
+use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
 use serde_json::Value;
 
 use super::rules::{Holds, PageLevel, choose, is_stale};

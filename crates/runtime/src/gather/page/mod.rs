@@ -7,8 +7,8 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use larder_core::document::{ContentReference, Manifest, Timestamp, TurnStatus, VaultPath, read_json};
 use larder_store::{CaptureRow, DocumentKind};
+use larder_vault::{ContentReference, Manifest, Timestamp, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
 pub use rules::{Choice, Holds, PageLevel, choose};

@@ -6,9 +6,9 @@
 
 use std::ops::ControlFlow;
 
-use larder_core::document::Intent;
-use larder_core::document::lifecycle::{Aging, ttl};
-use larder_core::document::{Timestamp, Ttl};
+use larder_vault::Intent;
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::{Timestamp, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::table::{Needs, RULES, Rule};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
-use larder_core::document::context::CallStatus;
+use larder_condense::ContentType;
+use larder_vault::context::CallStatus;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

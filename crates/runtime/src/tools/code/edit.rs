@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

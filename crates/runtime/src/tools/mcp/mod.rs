@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
-use larder_core::document::context::CallStatus;
+use larder_condense::ContentType;
+use larder_vault::context::CallStatus;
 use rmcp::model::{CallToolResult, ContentBlock, Tool as Listed};
 use serde_json::Value;
 

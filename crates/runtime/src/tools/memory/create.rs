@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::document::{FactRecord, PreferenceRecord, Scope, Score, Ttl};
 use larder_store::StoreError;
+use larder_vault::{FactRecord, PreferenceRecord, Scope, Score, Ttl};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,13 +3,13 @@
 //! The rendering is written before the records: after a crash in between, the new line is taken for one that a person
 //! added, and nothing is lost. A line that people took out of the rendering takes its record with it.
 
-use larder_core::document::{
+use larder_store::UserDocuments;
+use larder_text::hash::ContentHash;
+use larder_vault::{
     BlockId, Document, DocumentValue, FactLine, FactRecord, FactRecords, Facts, Meta, PreferenceLine,
     PreferenceRecord, PreferenceRecords, Preferences, Scope, Score, Timestamp, Ttl, VaultPath, read_json,
     rewrite_json, safe_name, write_json,
 };
-use larder_core::hash::ContentHash;
-use larder_store::UserDocuments;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
-use larder_core::content::rank::RankIndex;
-use larder_core::document::Timestamp;
+use larder_condense::ContentType;
+use larder_condense::rank::RankIndex;
+use larder_vault::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl Tool for Query {
 
 async fn facts(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
     let book = FactBook::open(context.documents, context.now).await?;
-    let entry = |fact: larder_core::document::FactRecord| Entry {
+    let entry = |fact: larder_vault::FactRecord| Entry {
         words: format!("{} {}", fact.category, fact.fact),
         at: Some(fact.updated_at),
         value: json!({
@@ -104,7 +104,7 @@ async fn facts(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
 
 async fn preferences(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
     let book = PreferenceBook::open(context.documents, context.now).await?;
-    let entry = |preference: larder_core::document::PreferenceRecord| Entry {
+    let entry = |preference: larder_vault::PreferenceRecord| Entry {
         words: format!("{} {}", preference.id.replace(['_', '-'], " "), preference.value),
         at: Some(preference.updated_at),
         value: json!({

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use larder_core::document::context::{Claim, Origin};
-use larder_core::document::lifecycle::{Aging, ttl};
-use larder_core::document::links::DualLink;
-use larder_core::document::{BlockId, Intent};
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
+use larder_vault::context::{Claim, Origin};
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::links::DualLink;
+use larder_vault::{BlockId, Intent};
 
 use crate::tools::context::ToolContext;
 use crate::tools::spec::ToolError;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::context::Claim;
-use larder_core::document::lifecycle::{Aging, ttl};
-use larder_core::document::links::DualLink;
-use larder_core::document::{
+use larder_text::hash::ContentHash;
+use larder_vault::context::Claim;
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::links::DualLink;
+use larder_vault::{
     Backlink, ContentKind, Document, Intent, Listing, Meta, ReputableSource, Research, Score, Tag, Ttl,
     read_json, turn_name, write_json,
 };
-use larder_core::hash::ContentHash;
 
 use super::CONTENT;
 use super::claims::{PageClaims, Read, host};
@@ -241,7 +241,7 @@ fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::document::safe_name;
+    use larder_vault::safe_name;
 
     use super::*;
 

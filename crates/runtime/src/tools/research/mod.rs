@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
-use larder_core::content::ContentType;
-use larder_core::document::Intent;
+use larder_condense::ContentType;
+use larder_vault::Intent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

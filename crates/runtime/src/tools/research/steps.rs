@@ -117,7 +117,7 @@ impl<'a> SubRun<'a> {
                 .filter(|(name, _)| recipe.inputs.contains(*name))
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            turn_id: Some(larder_core::document::turn_name(self.context.turn.number())),
+            turn_id: Some(larder_vault::turn_name(self.context.turn.number())),
             ..RunInput::default()
         };
         let running = engine.run_recipe(recipe, &input, &self.meter, Purpose::Answer);

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::content::{ContentType, WebPage, web_page};
-use larder_core::document::{
+use larder_condense::{ContentType, WebPage, web_page};
+use larder_models::web::Got;
+use larder_vault::{
     Captured, ContentSummary, Document, Manifest, Meta, PageContent, Tag, VaultPath, write_json,
 };
-use larder_models::web::Got;
 use serde_json::{Map, Value, json};
 
 use super::decode::{Decoded, Form, decode};

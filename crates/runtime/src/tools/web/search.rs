@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_core::content::ContentType;
+use larder_condense::ContentType;
 use larder_models::web::{self, Get, Guard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

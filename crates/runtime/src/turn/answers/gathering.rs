@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_core::document::context::{CachedResearch, Gathered, Preference, PriorTurn, Relevance};
-use larder_core::document::links::Reference;
+use larder_vault::context::{CachedResearch, Gathered, Preference, PriorTurn, Relevance};
+use larder_vault::links::Reference;
 use serde::{Deserialize, Serialize};
 
 use super::stated;

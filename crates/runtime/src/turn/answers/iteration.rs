@@ -1,7 +1,7 @@
 //! Phase 4: one round of the coordinator.
 
-use larder_core::document::context::{Action, Claim, Iteration, IterationGoal, TaskPlan};
-use larder_core::document::{Score, Ttl};
+use larder_vault::context::{Action, Claim, Iteration, IterationGoal, TaskPlan};
+use larder_vault::{Score, Ttl};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

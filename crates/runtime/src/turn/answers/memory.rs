@@ -1,6 +1,6 @@
 //! After the turn: its summary, and what the user wants remembered.
 
-use larder_core::document::{Score, Ttl};
+use larder_vault::{Score, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::{said, topic};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::context::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
-use larder_core::document::{Intent, Score};
+use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+use larder_vault::{Intent, Score};
 use serde::{Deserialize, Serialize};
 
 use super::{Unusable, stated};

@@ -1,7 +1,7 @@
 //! Phases 0 and 1: what the query refers to, and whether it is clear.
 
-use larder_core::document::context::{Reflection, ReflectionDecision};
-use larder_core::document::{BlockId, ContentReference, QueryAnalysis, ReferenceType, Score};
+use larder_vault::context::{Reflection, ReflectionDecision};
+use larder_vault::{BlockId, ContentReference, QueryAnalysis, ReferenceType, Score};
 use serde::{Deserialize, Serialize};
 
 use super::{CONFIDENCE_THRESHOLD, Unusable, stated};

@@ -1,7 +1,7 @@
 //! The sub-run `internet.research`: what to search, what to read, what the pages say, and the document of it all.
 
-use larder_core::document::context::Claim;
-use larder_core::document::{Listing, Score, Stock, Ttl};
+use larder_vault::context::Claim;
+use larder_vault::{Listing, Score, Stock, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::{Unusable, said, stated, topic};

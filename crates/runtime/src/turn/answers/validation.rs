@@ -1,9 +1,7 @@
 //! Phase 6: the verdict on the answer.
 
-use larder_core::document::context::{
-    Check, CheckResult, Checklist, GoalVerdict, TaskPlan, Validation, Verdict,
-};
-use larder_core::document::{BlockId, Score};
+use larder_vault::context::{Check, CheckResult, Checklist, GoalVerdict, TaskPlan, Validation, Verdict};
+use larder_vault::{BlockId, Score};
 use serde::{Deserialize, Serialize};
 
 use super::{CONFIDENCE_THRESHOLD, Unusable, said};
@@ -132,7 +130,7 @@ impl ValidationAnswer {
     }
 
     fn goals(&self, plan: &TaskPlan) -> Result<Vec<GoalVerdict>, Unusable> {
-        let verdict = |goal: &larder_core::document::context::Goal| {
+        let verdict = |goal: &larder_vault::context::Goal| {
             let number = goal.id.0;
             let mut found = self.goals.iter().filter(|check| check.goal == number);
             match (found.next(), found.next()) {

@@ -6,10 +6,10 @@ use std::ops::Range;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
-use larder_core::document::ToolResult;
-use larder_core::document::context::Claim;
-use larder_core::pointer::{Fragment, Pointer};
 use larder_store::{StoreError, UserDocuments};
+use larder_text::pointer::{Fragment, Pointer};
+use larder_vault::ToolResult;
+use larder_vault::context::Claim;
 use maud::{Markup, PreEscaped, html};
 
 use super::super::documents::when;

@@ -1,10 +1,10 @@
 //! Everything that the page of a turn shows, read at once. A document that cannot be understood is left out here and
 //! stands whole behind its link.
 
-use larder_core::content::sections::{SectionId, Sections};
-use larder_core::document::context::{self, Claim, ToolLog};
-use larder_core::document::{Document, ToolResult, ToolResults, TurnMetrics, VaultPath};
+use larder_condense::sections::{SectionId, Sections};
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
+use larder_vault::context::{self, Claim, ToolLog};
+use larder_vault::{Document, ToolResult, ToolResults, TurnMetrics, VaultPath};
 use serde_json::Value;
 
 use super::super::links::Links;

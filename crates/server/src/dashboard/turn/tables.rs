@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::context::{CallStatus, Claim, Origin};
-use larder_core::document::{RunMetrics, ToolResult, VaultPath};
 use larder_models::price::Usd;
+use larder_vault::context::{CallStatus, Claim, Origin};
+use larder_vault::{RunMetrics, ToolResult, VaultPath};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -197,7 +197,7 @@ fn way(origin: &Origin, turn: u32) -> Markup {
 }
 
 /// The page that a link of ours leads to.
-pub fn linked(link: &larder_core::document::links::DualLink) -> String {
+pub fn linked(link: &larder_vault::links::DualLink) -> String {
     let anchor = link.block.as_ref().map(|block| format!("#{}", block_id(block.as_str())));
     address(&link.file) + &anchor.unwrap_or_default()
 }

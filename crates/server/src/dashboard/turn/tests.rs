@@ -4,8 +4,8 @@
 use axum::Router;
 use axum::http::StatusCode;
 use larder::turn::TurnEvent;
-use larder_core::document::Mode;
-use larder_core::pointer::Pointer;
+use larder_text::pointer::Pointer;
+use larder_vault::Mode;
 use std::sync::Arc;
 
 use crate::desk::Desk;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use larder_core::content::{self, CondenseRequest, ContentType, Gap, Unit};
+use larder_condense::{CondenseRequest, ContentType, Gap, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,9 +110,9 @@ impl Tool for Condense {
         let counter = guest.counter(self.model.as_deref())?;
         let Given { name, text } = guest.given(self.text, self.source.as_deref())?;
         let began = Instant::now();
-        let condensed = content::condense(&CondenseRequest {
+        let condensed = larder_condense::condense(&CondenseRequest {
             text: &text,
-            content_type: content::detect(explicit, &name, false, &text),
+            content_type: larder_condense::detect(explicit, &name, false, &text),
             target: self.target_tokens,
             query: self.query.as_deref(),
             pins: &self.pins,

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use larder_core::pointer::Pointer;
-use larder_core::tokens::Counter;
 use larder_store::Selection;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! What stands in a reply that would otherwise be empty: the model asked nothing but originals, and was given no more.
 //! Clients show nothing of such a reply, and providers refuse a history that holds one.
 
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
 
 use super::super::Format;
 use super::super::place::said;

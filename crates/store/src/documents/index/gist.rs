@@ -1,7 +1,7 @@
 //! What a turn or a piece of research says in short, for vectors of it: a function of its document alone, cut to what
 //! embedding models take.
 
-use larder_core::document::{Research, TurnMetadata};
+use larder_vault::{Research, TurnMetadata};
 
 /// Bytes of a text: a few hundred tokens, and for English within 512 of most vocabularies.
 const MOST: usize = 1_500;

@@ -1,6 +1,6 @@
 //! Rows going into the index of one user, and out of it. Knows the tables, and not where rows come from.
 
-use larder_core::document::{Manifest, Research, Scope, TurnMetadata, VaultPath};
+use larder_vault::{Manifest, Research, Scope, TurnMetadata, VaultPath};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::gist;

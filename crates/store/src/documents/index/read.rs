@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use larder_core::document::{Score, Timestamp, VaultPath};
+use larder_vault::{Score, Timestamp, VaultPath};
 use rusqlite::types::Type;
 use rusqlite::{Error, OptionalExtension, Params, Row, Transaction, params};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use larder_core::document::links::{Link, LinkKind, is_external, links};
-use larder_core::document::{Document, Manifest, Research, Scope, TurnMetadata, VaultPath, read_json};
+use larder_vault::links::{Link, LinkKind, is_external, links};
+use larder_vault::{Document, Manifest, Research, Scope, TurnMetadata, VaultPath, read_json};
 use percent_encoding::percent_decode_str;
 
 use super::spot::Spot;

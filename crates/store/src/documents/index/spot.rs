@@ -1,7 +1,7 @@
 //! What the path of a document says about it: whose it is, of which turn, which file. Reads no bytes.
 
-use larder_core::document::layout::UserPlace;
-use larder_core::document::{VaultPath, turn_number};
+use larder_vault::layout::UserPlace;
+use larder_vault::{VaultPath, turn_number};
 
 use crate::documents::types::DocumentKind;
 

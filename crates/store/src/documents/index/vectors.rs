@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 use rusqlite::{OptionalExtension, Params, Transaction, params};
 
 use super::gist::hash;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::super::tree::{Done, Level, Tree};
 use crate::error::StoreError;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::document::layout::{TurnPlace, UserPlace};
-use larder_core::document::links::DualLink;
-use larder_core::document::{
+use larder_vault::layout::{TurnPlace, UserPlace};
+use larder_vault::links::DualLink;
+use larder_vault::{
     Captured, ContentSummary, Document, Intent, Manifest, Meta, Mode, PageContent, Research, Response, Score,
     Timestamp, TurnMetadata, TurnStatus, write_json,
 };

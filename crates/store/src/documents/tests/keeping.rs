@@ -1,8 +1,8 @@
 //! What documents are worth with time and use.
 
 use futures::executor::block_on;
-use larder_core::document::{Document, Research, Scope, VaultPath};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
+use larder_vault::{Document, Research, Scope, VaultPath};
 
 use super::generate::turn;
 use super::*;
@@ -129,8 +129,7 @@ fn records_follow_a_turn_to_the_archive() {
             at.folder()
         );
         user.write(&facts, said.as_bytes(), None).await.unwrap();
-        let now =
-            larder_core::document::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
+        let now = larder_vault::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
         let report = documents.archive("u", now.unwrap()).await.unwrap();
         assert_eq!(report.turns, [at.number()]);
         let folder = user.turn(at.number()).unwrap().unwrap().context.folder().to_owned();

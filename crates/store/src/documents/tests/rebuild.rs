@@ -1,7 +1,7 @@
 //! An index that is built anew is the one that grew.
 
 use futures::executor::block_on;
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::generate::turn;
 use super::*;
@@ -39,7 +39,7 @@ fn a_rebuilt_index_is_the_one_that_grew() {
         documents.recover().await.unwrap();
         let user = documents.user("Ünï x").unwrap();
         assert_same(&dump(user.index()), &grown);
-        assert_eq!(user.begin(larder_core::document::Mode::Chat, None, "q").unwrap().number, 201);
+        assert_eq!(user.begin(larder_vault::Mode::Chat, None, "q").unwrap().number, 201);
     });
 }
 
@@ -81,7 +81,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
         }
         resolve_all(&user, turns).await;
         let later = i64::try_from(START + 200 * 86_400_000).unwrap();
-        let now = larder_core::document::Timestamp::from_millis(later).unwrap();
+        let now = larder_vault::Timestamp::from_millis(later).unwrap();
         home.set(START + 200 * 86_400_000);
         user.commit(&turn(&user)).await.unwrap();
         let report = documents.archive("u", now).await.unwrap();
@@ -99,7 +99,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
 }
 
 async fn resolve_all(user: &UserDocuments, turns: u64) {
-    use larder_core::document::links::{Destination, Vault, links};
+    use larder_vault::links::{Destination, Vault, links};
     let mut files = user.list("users/u").await.unwrap();
     for month in user.tree().level("archive").await.unwrap().folders {
         files.extend(user.list(&format!("archive/{month}/u")).await.unwrap());

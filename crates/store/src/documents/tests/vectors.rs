@@ -1,8 +1,8 @@
 //! Vectors follow what turns say: through summaries, the archive, an index that is built anew, and an end.
 
 use futures::executor::block_on;
-use larder_core::document::{Timestamp, TurnMetadata, read_json, write_json};
-use larder_core::hash::ContentHash;
+use larder_text::hash::ContentHash;
+use larder_vault::{Timestamp, TurnMetadata, read_json, write_json};
 
 use super::generate::turn;
 use super::*;

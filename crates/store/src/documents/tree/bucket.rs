@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};

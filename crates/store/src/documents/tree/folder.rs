@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures::future::ready;
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::{Done, Level, Tree};
 use crate::error::StoreError;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use larder_core::document::VaultPath;
+use larder_vault::VaultPath;
 
 use super::types::DocumentPlace;
 use crate::error::StoreError;

@@ -1,0 +1,202 @@
+//! What condensed logs guarantee.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may stop and say why"
+)]
+
+mod guarantees;
+
+use guarantees::{Case, held, key, pins_of};
+use larder_condense::{CondenseRequest, Condensed, ContentType, condense, essential};
+use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::tokens::Counter;
+use proptest::prelude::*;
+
+fn request<'a>(
+    text: &'a str,
+    target: usize,
+    counter: &'a Counter,
+    key: &'a PointerKey,
+) -> CondenseRequest<'a> {
+    CondenseRequest { text, content_type: ContentType::Log, target, query: None, pins: &[], counter, key }
+}
+
+fn condensed(text: &str, target: usize) -> Condensed {
+    condense(&request(text, target, &Counter::o200k(), &key())).unwrap()
+}
+
+fn check(text: &str, target: usize, query: Option<&str>, pins: &[String]) {
+    held(&Case { text, content_type: ContentType::Log, target, query, pins }, &Counter::o200k());
+}
+
+const SCRAPS: [&str; 33] = [
+    "2024-05-01 12:00:00 INFO request 17 took 12ms\n",
+    "2024-05-01 12:00:01 INFO request 18 took 9ms\n",
+    "2024-05-01 12:00:02 ERROR disk full at /var/log/app.log:12\n",
+    "2024-05-01 12:00:03 WARN slow query from 10.0.0.7 (1.2 KB)\r\n",
+    "May  1 12:00:04 host sshd[811]: Failed password for invalid user bob from 10.1.2.3 port 22 ssh2\n",
+    "May  1 12:00:05 host sshd[812]: Failed password for invalid user eve from 10.1.2.4 port 22 ssh2\r\n",
+    "\u{1b}[31mERROR\u{1b}[0m 12:00:06 it broke\n",
+    "Traceback (most recent call last):\n",
+    "  File \"a.py\", line 3, in f\n",
+    "ValueError: bad\n",
+    "java.lang.IllegalStateException: no\n",
+    "\tat a.b.C.d(C.java:12)\n",
+    "Caused by: java.io.IOException: gone\n",
+    "plain line without a time\n",
+    "\n",
+    "\r\n",
+    "\0\0\0binary\u{1}\n",
+    "12× 2024-05-01 12:00:00 INFO request 17 took 12ms\n",
+    "[… L3-9]\n",
+    "[Condensed log. Full text: lp1-0000000000000-000000.\n",
+    "lp1-",
+    "吾輩は猫である。\n",
+    "(((((((((((((((((((",
+    "1 2 3 4 5 6 7 8 9 10 11 12 13\n",
+    ")))))))))",
+    "a=b c=d e=f\n",
+    "12:00:07 x",
+    "👩‍👩‍👧‍👦 e\u{301}\n",
+    "....\n",
+    "/\n",
+    "{\"t\": 1}\n",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "\u{2028}\u{feff}",
+];
+
+fn logs() -> impl Strategy<Value = String> {
+    let scraps = prop::collection::vec((prop::sample::select(SCRAPS.to_vec()), 1..6_usize), 0..90)
+        .prop_map(|scraps| scraps.into_iter().map(|(scrap, times)| scrap.repeat(times)).collect());
+    let line = "(May 1 12:00:0[0-9] )?(INFO|ERROR|WARN)? ?[a-c]{1,3} [a-z]{1,2} [0-9]{1,5}( [a-c.]{1,6})?";
+    let lines = prop::collection::vec(line, 0..120).prop_map(|lines| lines.join("\n"));
+    prop_oneof![3 => scraps, 3 => lines, 1 => any::<Vec<char>>().prop_map(String::from_iter)]
+}
+
+proptest! {
+    #[test]
+    fn any_log_meets_its_target_or_is_refused_with_the_number_it_needs(
+        text in logs(),
+        target in prop_oneof![0..80_usize, 80..700_usize, 700..2_000_usize],
+        query in prop::option::of("[a-z ]{0,30}|failed password"),
+        places in prop::collection::vec((any::<prop::sample::Index>(), 0..60_usize), 0..3),
+    ) {
+        check(&text, target, query.as_deref(), &pins_of(&text, &places));
+    }
+
+    #[test]
+    fn our_own_pointers_survive_in_logs(before in logs(), after in logs(), target in 60..400_usize) {
+        let pointer = Pointer::lines(key().mint(larder_text::hash::ContentHash::of(b"elsewhere")), 3, 9);
+        check(&format!("{before}{pointer} {after}"), target, None, &[]);
+    }
+
+    #[test]
+    fn what_is_essential_is_enough(text in logs()) {
+        let (counter, key) = (Counter::o200k(), key());
+        // Lines of JSON are no log.
+        let Some(target) = essential(&request(&text, 0, &counter, &key)) else { return Ok(()) };
+        let condensed = condense(&request(&text, target, &counter, &key));
+        prop_assert!(condensed.is_ok_and(|condensed| condensed.gaps.iter().all(|gap| gap.count > 0)));
+    }
+}
+
+/// A server's log: many requests, few failures, one crash.
+fn server(lines: usize) -> String {
+    (0..lines)
+        .map(|n| match n {
+            611 => "12:10:11 ERROR worker 3: connection refused by 10.0.0.7\n".to_owned(),
+            700 => format!(
+                "12:11:40 ERROR request failed\njava.lang.IllegalStateException: pool {n}\n{}Caused by: java.io.IOException: broken pipe\n\tat d.E.f(E.java:1)\n",
+                "\tat a.B.c(B.java:17)\n".repeat(30)
+            ),
+            n => format!("12:{:02}:{:02} INFO request {n} served in {} ms\n", n / 60 % 60, n % 60, n * 7 % 90),
+        })
+        .collect()
+}
+
+#[test]
+fn every_kind_of_line_is_shown_once_with_its_count() {
+    let condensed = condensed(&server(1_000), 300);
+    let shown = |line: &str| condensed.text.lines().any(|shown| shown == line);
+    assert!(shown("998× 12:00:00 INFO request 0 served in 0 ms"), "{}", condensed.text);
+    assert!(shown("12:10:11 ERROR worker 3: connection refused by 10.0.0.7"), "{}", condensed.text);
+    assert!(condensed.text.contains("request 999 served"), "{}", condensed.text);
+}
+
+#[test]
+fn a_stack_trace_stays_with_its_head_and_keeps_its_cause() {
+    let condensed = condensed(&server(1_000), 400);
+    let trace =
+        "12:11:40 ERROR request failed\njava.lang.IllegalStateException: pool 700\n\tat a.B.c(B.java:17)\n";
+    assert!(condensed.text.contains(trace), "{}", condensed.text);
+    assert!(condensed.text.contains("Caused by: java.io.IOException: broken pipe\n"), "{}", condensed.text);
+    let gap = condensed.gaps.first().unwrap();
+    assert!(server(1_000)[gap.bytes.clone()].lines().all(|line| line == "\tat a.B.c(B.java:17)"));
+}
+
+#[test]
+fn the_lines_that_answer_the_query_are_shown() {
+    let (text, counter, key) = (server(1_000), Counter::o200k(), key());
+    let request = CondenseRequest { query: Some("request 437"), ..request(&text, 250, &counter, &key) };
+    let condensed = condense(&request).unwrap();
+    assert!(condensed.text.contains("INFO request 437 served"), "{}", condensed.text);
+}
+
+#[test]
+fn where_not_every_kind_fits_failures_stay_and_the_rest_is_marked() {
+    let words = ["ash", "birch", "cedar", "elm", "fir", "hazel", "maple", "oak", "pine", "willow"];
+    let line = |n: usize| match n {
+        777 => "12:00:00 ERROR the store is lost\n".to_owned(),
+        _ => format!("12:00:00 INFO {} {} {}\n", words[n % 10], words[n / 10 % 10], words[n / 100]),
+    };
+    let text: String = (0..1_000).map(line).collect();
+    let condensed = condensed(&text, 300);
+    assert!(condensed.text.contains("12:00:00 ERROR the store is lost\n"), "{}", condensed.text);
+    assert!(condensed.text.contains("[… L") && !condensed.gaps.is_empty());
+}
+
+#[test]
+fn a_log_that_imitates_counts_is_told_apart() {
+    let text = server(600).replace("12:00:07 INFO", "55× 12:00:07 INFO");
+    let condensed = condensed(&text, 300);
+    let id = condensed.pointer.id.as_str();
+    assert!(
+        condensed.text.contains(&format!("×{} 12:00:00 INFO", &id[id.len() - 2..])),
+        "{}",
+        condensed.text
+    );
+}
+
+#[test]
+fn hostile_logs_are_condensed() {
+    for unit in SCRAPS {
+        check(&unit.repeat(60_000 / unit.len()), 300, Some("a b"), &[]);
+    }
+    check(&format!("12:00:00 INFO {}", "x1,".repeat(3_400_000)), 300, None, &[]);
+    let distinct: String = (0..40_000).map(|n| format!("w{}\n", "abcdefgh".repeat(n % 97))).collect();
+    check(&distinct, 300, None, &[]);
+}
+
+#[test]
+fn an_error_goes_before_everything_else() {
+    let line = |n: usize| match n {
+        213 => "2026-01-02T03:04:05Z FATAL out of memory in worker 7\n".to_owned(),
+        n => format!("2026-01-02T03:04:05Z INFO request {n} answered in {} ms\n", n % 90),
+    };
+    let text: String = (0..400).map(line).collect();
+    for target in [100, 120, 150, 170, 185, 200] {
+        let condensed = condensed(&text, target);
+        assert!(condensed.text.contains("FATAL out of memory"), "at {target}: {}", condensed.text);
+    }
+    let (counter, key) = (Counter::o200k(), key());
+    let asked = CondenseRequest {
+        query: Some("what happened to request 200?"),
+        ..request(&text, 160, &counter, &key)
+    };
+    let condensed = condense(&asked).unwrap();
+    assert!(condensed.text.contains("FATAL out of memory"), "{}", condensed.text);
+}

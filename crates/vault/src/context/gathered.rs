@@ -1,0 +1,233 @@
+//! §2: what was gathered (R1-3.29 to R1-3.34, R1-8.2, R1-12.2).
+
+use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::links::{DualLink, Reference};
+use crate::problem::{Problem, Reading};
+use crate::value::{Hours, ValueError, words};
+use crate::{Score, VaultPath};
+use larder_condense::sections::SectionId;
+
+use super::SectionValue;
+
+const INFORMATION: &str = "### Gathered Information";
+const PREFERENCES: &str = "### Session Preferences";
+const TURNS: &str = "### Relevant Prior Turns";
+const RESEARCH: &str = "### Cached Research Intelligence";
+const REFERENCES: &str = "### Source References";
+const REFERENCES_WIKI: &str = "### Source References (Obsidian)";
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[INFORMATION, PREFERENCES, TURNS, RESEARCH, REFERENCES, REFERENCES_WIKI],
+    labels: &["Research", "Topic", "Quality Score", "Age", "Top Results"],
+};
+
+words! {
+    /// How much an earlier turn matters (R1-3.31).
+    Relevance, "high, medium or low":
+    /// It answers.
+    High = "high",
+    /// It helps.
+    Medium = "medium",
+    /// It touches.
+    Low = "low",
+}
+
+/// §2 as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gathered {
+    /// What was compiled for the question, in words.
+    pub information: String,
+    /// What the user likes, and from where that is known (R1-3.30).
+    pub preferences: Vec<Preference>,
+    /// Earlier turns that matter (R1-3.31).
+    pub prior_turns: Vec<PriorTurn>,
+    /// Research that is at hand (R1-3.32).
+    pub research: Vec<CachedResearch>,
+    /// Documents that were used (R1-3.33).
+    pub references: Vec<Reference>,
+}
+
+/// A preference of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preference {
+    /// Such as `budget`.
+    pub name: String,
+    /// Such as `$500-800`.
+    pub value: String,
+    /// The turn that said so.
+    pub source_turn: Option<u32>,
+}
+
+/// An earlier turn that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriorTurn {
+    /// Its number.
+    pub turn: u32,
+    /// How much it matters.
+    pub relevance: Relevance,
+    /// What it was about.
+    pub summary: String,
+}
+
+/// Research that is at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachedResearch {
+    /// The document, whose label is the research's id (R1-12.2).
+    pub document: Option<DualLink>,
+    /// Such as `commerce.laptop`.
+    pub topic: String,
+    /// How good it is.
+    pub quality: Score,
+    /// How old it is.
+    pub age: Hours,
+    /// The best of what it found.
+    pub top: Vec<TopResult>,
+}
+
+/// One thing that research found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopResult {
+    /// What.
+    pub product: String,
+    /// For how much.
+    pub price: String,
+    /// Where.
+    pub source: String,
+}
+
+const PREFERENCE: [&str; 3] = ["Preference", "Value", "Source"];
+const TURN: [&str; 3] = ["Turn", "Relevance", "Summary"];
+const TOP: [&str; 3] = ["Product", "Price", "Source"];
+
+impl SectionValue for Gathered {
+    const ID: SectionId = SectionId::GatheredContext;
+
+    fn write(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        if !self.information.is_empty() {
+            writer.head(INFORMATION);
+            writer.text(&self.information);
+        }
+        if !self.preferences.is_empty() {
+            writer.head(PREFERENCES);
+            let turn = |turn: Option<u32>| turn.map(|turn| format!("turn {turn}")).unwrap_or_default();
+            let row = |row: &Preference| [row.name.clone(), row.value.clone(), turn(row.source_turn)];
+            writer.table(PREFERENCE, self.preferences.iter().map(row));
+        }
+        if !self.prior_turns.is_empty() {
+            writer.head(TURNS);
+            let row =
+                |row: &PriorTurn| [row.turn.to_string(), row.relevance.to_string(), row.summary.clone()];
+            writer.table(TURN, self.prior_turns.iter().map(row));
+        }
+        self.research.iter().for_each(|research| research.write(&mut writer, at));
+        if !self.references.is_empty() {
+            writer.head(REFERENCES);
+            let numbered = |(number, reference): (usize, &Reference)| reference.numbered(number + 1, at);
+            writer.list(self.references.iter().enumerate().map(numbered));
+            writer.head(REFERENCES_WIKI);
+            writer.list(self.references.iter().map(Reference::wiki));
+        }
+        writer.finish()
+    }
+
+    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let mut read = Self::default();
+        let mut numbered = Vec::new();
+        for block in blocks(body, &GRAMMAR, line) {
+            match block.head {
+                INFORMATION | "" => {
+                    read.information.push_str(&block.text("").unwrap_or_default());
+                }
+                PREFERENCES => {
+                    let rows = block.rows("", PREFERENCE).into_iter();
+                    read.preferences.extend(rows.map(|(line, row)| preference(line, row, &mut problems)));
+                }
+                TURNS => {
+                    let rows = block.rows("", TURN).into_iter();
+                    read.prior_turns
+                        .extend(rows.filter_map(|(line, row)| prior_turn(line, row, &mut problems)));
+                }
+                RESEARCH => read.research.extend(CachedResearch::read(&block, at, &mut problems)),
+                REFERENCES => numbered = references(&block, at, &mut problems),
+                _ => read.references = references(&block, at, &mut problems),
+            }
+        }
+        if read.references.is_empty() {
+            read.references = numbered;
+        }
+        Reading::new(Some(read), problems)
+    }
+}
+
+impl CachedResearch {
+    fn write(&self, writer: &mut Writer, at: &VaultPath) {
+        writer.head(RESEARCH);
+        if let Some(document) = &self.document {
+            writer.field("Research", &document.both(at));
+        }
+        writer.text_field("Topic", &self.topic);
+        writer.field("Quality Score", &self.quality.to_string());
+        writer.field("Age", &format!("{} hours", self.age));
+        if !self.top.is_empty() {
+            writer.label("Top Results");
+            let row = |row: &TopResult| [row.product.clone(), row.price.clone(), row.source.clone()];
+            writer.table(TOP, self.top.iter().map(row));
+        }
+    }
+
+    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+        let quality = block.required("Quality Score", problems);
+        let age = block.required("Age", problems);
+        let top = block.rows("Top Results", TOP).into_iter();
+        Some(Self {
+            document: block.line("Research").and_then(|(_, link)| DualLink::read(link, at)),
+            topic: block.text("Topic").unwrap_or_default(),
+            quality: quality?,
+            age: age?,
+            top: top.map(|(_, [product, price, source])| TopResult { product, price, source }).collect(),
+        })
+    }
+}
+
+fn preference(line: usize, [name, value, source]: [String; 3], problems: &mut Vec<Problem>) -> Preference {
+    let number = source.trim().trim_start_matches("turn").trim_matches([' ', '_']);
+    let source_turn = if number.is_empty() { None } else { turn(number, line, problems) };
+    Preference { name, value, source_turn }
+}
+
+fn prior_turn(
+    line: usize,
+    [number, relevance, summary]: [String; 3],
+    problems: &mut Vec<Problem>,
+) -> Option<PriorTurn> {
+    let number = turn(number.trim().trim_start_matches("turn").trim_matches([' ', '_']), line, problems);
+    let relevance = parsed(&relevance, line, "Relevance", problems);
+    Some(PriorTurn { turn: number?, relevance: relevance?, summary })
+}
+
+fn turn(number: &str, line: usize, problems: &mut Vec<Problem>) -> Option<u32> {
+    let error = || Problem::new(line, ValueError::new("the number of a turn", number).to_string());
+    number.parse().map_err(|_| problems.push(error())).ok()
+}
+
+fn references(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Vec<Reference> {
+    let items = block.items("").into_iter();
+    items
+        .filter_map(|(line, item)| {
+            let read = Reference::read(item, at).or_else(|| bare(item));
+            if read.is_none() {
+                problems.push(Problem::new(line, "expected a link to a document of the vault"));
+            }
+            read
+        })
+        .collect()
+}
+
+/// A hand-written path from the root of the vault (R1-3.33).
+fn bare(item: &str) -> Option<Reference> {
+    let file = VaultPath::new(item.trim())?;
+    let label = file.short().to_owned();
+    Some(Reference { link: DualLink::new(file, &label), note: String::new() })
+}

@@ -1,0 +1,98 @@
+//! What stands in the sections of `context.md` (R1-3), as values: written as a section's body, read back from it.
+//!
+//! Each section has a file. Knows the notation of the sections; does not know who fills them, or budgets.
+
+mod gathered;
+mod plan;
+mod query;
+mod reflection;
+mod synthesis;
+mod tools;
+mod validation;
+
+use larder_condense::sections::{Section, SectionId, Sections};
+
+use super::blocks::Block;
+use super::problem::{Problem, Reading};
+use super::quote::block_id_at_end;
+use super::value::ValueError;
+use super::write::{COMPACTION, COMPACTION_END};
+use super::{BlockId, VaultPath, append_section, unescape};
+
+pub use gathered::{CachedResearch, Gathered, Preference, PriorTurn, Relevance, TopResult};
+pub(super) use plan::GRAMMAR as PLAN;
+pub use plan::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+pub(super) use query::original_in;
+pub use query::{Resolved, SourceReference, UserQuery, query_body};
+pub use reflection::{Reflection, ReflectionDecision};
+pub use synthesis::{Checklist, Synthesis};
+pub use tools::{
+    Action, CallResult, CallStatus, Claim, Count, Iteration, IterationGoal, Origin, Termination, ToolLog,
+};
+pub use validation::{Check, CheckResult, GoalVerdict, Validation, Verdict};
+
+/// What a section holds.
+pub trait SectionValue: Sized {
+    /// The section.
+    const ID: SectionId;
+
+    /// The body, for a document that stands at `at`.
+    fn write(&self, at: &VaultPath) -> String;
+
+    /// Reads a body whose first line has this number in the document.
+    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self>;
+}
+
+/// What to write at the end of `document`, which stands at `at`, to add this value as a section; as
+/// [`append_section`].
+pub fn append<T: SectionValue>(document: &str, value: &T, at: &VaultPath) -> String {
+    append_section(document, T::ID, &value.write(at))
+}
+
+/// One version of a section as a value. Compactions are passed over: they say nothing that does not stand there.
+pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) -> Reading<T> {
+    let line = document[..section.body.start].matches('\n').count() + 1;
+    T::read(&unescape(&without_compactions(&document[section.body.clone()])), line, at)
+}
+
+/// The newest version of a section as a value, if there is one.
+pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<Reading<T>> {
+    let sections = Sections::of(document);
+    sections.newest(T::ID).map(|section| read(document, section, at))
+}
+
+/// The body with every compaction made blank lines, so that the others keep their numbers.
+fn without_compactions(body: &str) -> String {
+    let mut inside = false;
+    let mut kept = String::with_capacity(body.len());
+    for line in body.split_inclusive('\n') {
+        inside |= line.starts_with(COMPACTION);
+        kept.push_str(if inside { "\n" } else { line });
+        inside &= !line.starts_with(COMPACTION_END);
+    }
+    kept
+}
+
+/// `APPROVE #decision ^decision-validation`, and a blank line after it: a block id ends its paragraph.
+fn decision_line(decision: &str, block: Option<&BlockId>) -> String {
+    match block {
+        Some(block) => format!("{decision} #{} {block}\n", super::Tag::Decision),
+        None => decision.to_owned(),
+    }
+}
+
+/// Reads such a line.
+fn decision<T>(block: &Block<'_>, label: &str, problems: &mut Vec<Problem>) -> Option<(T, Option<BlockId>)>
+where
+    T: std::str::FromStr<Err = ValueError>,
+{
+    let (line, value) = block.line(label)?;
+    let word = value.split_whitespace().next().unwrap_or_default();
+    let decision = super::blocks::parsed(word, line, label, problems)?;
+    Some((decision, block_id_at_end(value).and_then(|(_, id)| BlockId::new(id))))
+}
+
+/// Texts of a list, numbered or not; `None` alone is an empty list.
+fn texts(items: &[(usize, &str)]) -> Vec<String> {
+    items.iter().map(|(_, item)| super::quote::uninline(item)).collect()
+}

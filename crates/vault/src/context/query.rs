@@ -1,0 +1,140 @@
+//! §0: the user's query, verbatim, and what phase 0 found out about it (R1-3.20 to R1-3.25).
+
+use crate::blocks::{Grammar, Writer, blocks};
+use crate::problem::Reading;
+use crate::quote::{inline, uninline};
+use crate::value::Truth;
+use crate::{ReferenceType, VaultPath};
+use larder_condense::sections::SectionId;
+
+use super::SectionValue;
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[],
+    labels: &["Original", "Resolved", "Query Type", "Was Resolved", "Content Reference", "Reasoning"],
+};
+
+/// §0 as a whole. It is written once and enriched once (R1-3.20).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserQuery {
+    /// Exactly what the user typed (R1-3.25).
+    pub original: String,
+    /// What phase 0 added.
+    pub resolved: Option<Resolved>,
+}
+
+/// What phase 0 found out about the query (R1-3.21).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The query with its references resolved.
+    pub query: String,
+    /// What it refers to.
+    pub query_type: ReferenceType,
+    /// Whether anything had to be resolved.
+    pub was_resolved: bool,
+    /// The content it refers to.
+    pub content_reference: Option<SourceReference>,
+    /// Why.
+    pub reasoning: String,
+}
+
+/// Content that a query refers to (R1-3.23).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceReference {
+    /// Its title.
+    pub title: String,
+    /// Such as `thread`.
+    pub content_type: String,
+    /// Where it stands.
+    pub site: String,
+    /// The turn that saw it.
+    pub source_turn: Option<u32>,
+}
+
+/// The body of a new §0 that holds `query`, for [`append_section`](crate::append_section).
+pub fn query_body(query: &str) -> String {
+    let mut writer = Writer::new(&GRAMMAR);
+    writer.text_field("Original", query);
+    writer.finish()
+}
+
+impl Resolved {
+    /// What to add to §0, for [`extend_section`](crate::extend_section).
+    pub fn write(&self) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.text_field("Resolved", &self.query);
+        writer.field("Query Type", self.query_type.as_str());
+        writer.field("Was Resolved", Truth::from(self.was_resolved).as_str());
+        match &self.content_reference {
+            None => writer.field("Content Reference", "none"),
+            Some(reference) => {
+                writer.label("Content Reference");
+                let texts = [
+                    ("Title", &reference.title),
+                    ("Type", &reference.content_type),
+                    ("Site", &reference.site),
+                ];
+                let lines = texts.map(|(name, text)| format!("{name}: {}", inline(text)));
+                let turn = reference.source_turn.map(|turn| format!("Source Turn: {turn}"));
+                writer.list(lines.into_iter().chain(turn));
+            }
+        }
+        writer.text_field("Reasoning", &self.reasoning);
+        writer.finish()
+    }
+}
+
+impl SectionValue for UserQuery {
+    const ID: SectionId = SectionId::UserQuery;
+
+    fn write(&self, _: &VaultPath) -> String {
+        let mut body = query_body(&self.original);
+        if let Some(resolved) = &self.resolved {
+            body = body.trim_end().to_owned() + "\n\n" + &resolved.write();
+        }
+        body
+    }
+
+    fn read(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let blocks = blocks(body, &GRAMMAR, line);
+        let block = &blocks[0];
+        let Some(original) = original_in(body) else {
+            problems.push(crate::Problem::new(line, "**Original:** is missing: there is no query"));
+            return Reading::new(None, problems);
+        };
+        let resolved = block.text("Resolved").and_then(|query| {
+            let query_type = block.required("Query Type", &mut problems);
+            let was_resolved = block.value("Was Resolved", &mut problems) == Some(Truth::True);
+            Some(Resolved {
+                query,
+                query_type: query_type?,
+                was_resolved,
+                content_reference: reference(&block.items("Content Reference")),
+                reasoning: block.text("Reasoning").unwrap_or_default(),
+            })
+        });
+        Reading::new(Some(Self { original, resolved }), problems)
+    }
+}
+
+/// The query in the body of §0: the `**Original:**` field, or the whole body where a hand-written §0 has no fields.
+pub(crate) fn original_in(body: &str) -> Option<String> {
+    let blocks = blocks(body, &GRAMMAR, 1);
+    let has_fields = GRAMMAR.labels.iter().any(|label| blocks[0].has(label));
+    let label = if has_fields { "Original" } else { "" };
+    blocks[0].text(label).filter(|query| !query.is_empty())
+}
+
+fn reference(items: &[(usize, &str)]) -> Option<SourceReference> {
+    let value = |name: &str| {
+        let found = items.iter().find_map(|(_, item)| item.strip_prefix(name)?.strip_prefix(':'));
+        found.map(uninline)
+    };
+    (!items.is_empty()).then(|| SourceReference {
+        title: value("Title").unwrap_or_default(),
+        content_type: value("Type").unwrap_or_default(),
+        site: value("Site").unwrap_or_default(),
+        source_turn: value("Source Turn").and_then(|turn| turn.trim_start_matches("turn_").parse().ok()),
+    })
+}

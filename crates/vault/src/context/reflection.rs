@@ -1,0 +1,92 @@
+//! §1: whether to go on or to ask back (R1-3.26 to R1-3.28).
+
+use crate::blocks::{Grammar, Writer, blocks};
+use crate::problem::Reading;
+use crate::value::{Truth, words};
+use crate::{BlockId, Score, VaultPath};
+use larder_condense::sections::SectionId;
+
+use super::{SectionValue, decision, decision_line};
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[],
+    labels: &["Decision", "Confidence", "Query Type", "Is Follow-up", "Reasoning", "Clarification Question"],
+};
+
+words! {
+    /// What reflection decides (R1-11.1).
+    ReflectionDecision, "PROCEED or CLARIFY":
+    /// The query is clear.
+    Proceed = "PROCEED",
+    /// The user must be asked.
+    Clarify = "CLARIFY",
+}
+
+words! {
+    /// Whether something is to be done, as the section shows it (C11).
+    Ask, "ACTION or QUESTION":
+    /// Something is to be done.
+    Action = "ACTION",
+    /// Something is to be answered.
+    Question = "QUESTION",
+}
+
+/// §1 as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reflection {
+    /// The decision.
+    pub decision: ReflectionDecision,
+    /// How sure it is.
+    pub confidence: Score,
+    /// Whether the query asks for something to be done (C11).
+    pub is_action: bool,
+    /// Whether it goes on with an earlier one.
+    pub is_follow_up: bool,
+    /// Why.
+    pub reasoning: String,
+    /// What to ask the user, with CLARIFY.
+    pub question: Option<String>,
+    /// The name of the decision as a block: `decision-reflection` (R1-9.15).
+    pub block: Option<BlockId>,
+}
+
+impl SectionValue for Reflection {
+    const ID: SectionId = SectionId::Reflection;
+
+    fn write(&self, _: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.field("Decision", &decision_line(self.decision.as_str(), self.block.as_ref()));
+        writer.field("Confidence", &self.confidence.to_string());
+        let ask = if self.is_action { Ask::Action } else { Ask::Question };
+        writer.field("Query Type", ask.as_str());
+        writer.field("Is Follow-up", Truth::from(self.is_follow_up).as_str());
+        writer.text_field("Reasoning", &self.reasoning);
+        if let Some(question) = &self.question {
+            writer.text_field("Clarification Question", question);
+        }
+        writer.finish()
+    }
+
+    fn read(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let blocks = blocks(body, &GRAMMAR, line);
+        let block = &blocks[0];
+        let decision = decision(block, "Decision", &mut problems);
+        let confidence = block.required("Confidence", &mut problems);
+        let ask = block.value::<Ask>("Query Type", &mut problems);
+        let follow_up = block.value::<Truth>("Is Follow-up", &mut problems);
+        if decision.is_none() && !block.has("Decision") {
+            problems.push(crate::Problem::new(line, "**Decision:** is missing"));
+        }
+        let value = decision.zip(confidence).map(|((decision, id), confidence)| Self {
+            decision,
+            confidence,
+            is_action: ask == Some(Ask::Action),
+            is_follow_up: follow_up == Some(Truth::True),
+            reasoning: block.text("Reasoning").unwrap_or_default(),
+            question: block.text("Clarification Question"),
+            block: id,
+        });
+        Reading::new(value, problems)
+    }
+}

@@ -1,0 +1,81 @@
+//! §5: the answer, or a digest of it, and what the writer checked (R1-3.46, R1-3.47, C22).
+
+use crate::VaultPath;
+use crate::blocks::{Grammar, Writer, blocks};
+use crate::links::DualLink;
+use crate::problem::{Problem, Reading};
+use larder_condense::sections::SectionId;
+
+use super::SectionValue;
+
+static GRAMMAR: Grammar =
+    Grammar { heads: &[], labels: &["Response Preview", "Full Response", "Validation Checklist"] };
+
+const CHECKS: [&str; 4] =
+    ["Claims match evidence", "Intent satisfied", "No hallucinations", "Appropriate format"];
+
+/// §5 as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synthesis {
+    /// The answer in Markdown, or a digest of it.
+    pub preview: String,
+    /// The whole answer, where the section holds a digest (C22).
+    pub full: Option<DualLink>,
+    /// What the writer says of its answer.
+    pub checklist: Checklist,
+}
+
+/// Four boxes (R1-3.47).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checklist {
+    /// Claims match evidence.
+    pub claims_match: bool,
+    /// Intent satisfied.
+    pub intent_satisfied: bool,
+    /// No hallucinations.
+    pub no_hallucinations: bool,
+    /// Appropriate format.
+    pub appropriate_format: bool,
+}
+
+impl SectionValue for Synthesis {
+    const ID: SectionId = SectionId::Synthesis;
+
+    fn write(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.label("Response Preview");
+        writer.text(&self.preview);
+        if let Some(full) = &self.full {
+            writer.field("Full Response", &full.both(at));
+        }
+        writer.gap();
+        writer.label("Validation Checklist");
+        let list = &self.checklist;
+        let boxes =
+            [list.claims_match, list.intent_satisfied, list.no_hallucinations, list.appropriate_format];
+        let lines = CHECKS.into_iter().zip(boxes);
+        writer.list(lines.map(|(name, checked)| format!("[{}] {name}", if checked { 'x' } else { ' ' })));
+        writer.finish()
+    }
+
+    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let blocks = blocks(body, &GRAMMAR, line);
+        let block = &blocks[0];
+        let items = block.items("Validation Checklist");
+        let checked = |name: &str| {
+            let boxes = items.iter().filter_map(|(_, item)| item.strip_prefix('[')?.split_once(']'));
+            boxes.into_iter().any(|(mark, text)| mark.eq_ignore_ascii_case("x") && text.trim() == name)
+        };
+        // A hand-written answer may stand without its label.
+        let Some(preview) = block.text("Response Preview").or_else(|| block.text("")) else {
+            return Reading::new(
+                None,
+                vec![Problem::new(line, "**Response Preview:** is missing: there is no answer")],
+            );
+        };
+        let [claims_match, intent_satisfied, no_hallucinations, appropriate_format] = CHECKS.map(checked);
+        let checklist = Checklist { claims_match, intent_satisfied, no_hallucinations, appropriate_format };
+        let full = block.line("Full Response").and_then(|(_, link)| DualLink::read(link, at));
+        Reading::new(Some(Self { preview, full, checklist }), Vec::new())
+    }
+}

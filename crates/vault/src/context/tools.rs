@@ -1,0 +1,392 @@
+//! §4: one log of tool calls, their results, and the claims that came of them (R1-3.38 to R1-3.45, R1-3.83, C9).
+//!
+//! An iteration that works at one goal of several is shown in the layout of goals, any other in that of iterations;
+//! both hold the same.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::links::DualLink;
+use crate::problem::{Problem, Reading};
+use crate::quote::{block_id_at_end, inline, uninline};
+use crate::value::{ValueError, words};
+use crate::{BlockId, Score, Ttl, VaultPath};
+use larder_condense::sections::SectionId;
+use larder_text::pointer::Pointer;
+
+use super::{GoalId, SectionValue};
+
+const ITERATION: &str = "### Iteration ";
+const GOAL_RESULTS: &str = "### 4.";
+const CLAIMS: &str = "### Claims Extracted";
+const TERMINATION: &str = "### Termination";
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[ITERATION, GOAL_RESULTS, CLAIMS, TERMINATION],
+    labels: &[
+        "Action",
+        "Goal",
+        "Reasoning",
+        "Tools Called",
+        "Tool",
+        "Confidence",
+        "Results",
+        "Result",
+        "Progress Summary",
+        "Reason",
+        "Iterations",
+        "Tool Calls",
+    ],
+};
+
+words! {
+    /// What an iteration does (R1-3.39).
+    Action, "TOOL_CALL or DONE":
+    /// It calls tools.
+    ToolCall = "TOOL_CALL",
+    /// It ends the loop.
+    Done = "DONE",
+}
+
+words! {
+    /// How a call ended (R1-3.41).
+    CallStatus, "SUCCESS, ERROR, TIMEOUT or DENIED":
+    /// With a result.
+    Success = "SUCCESS",
+    /// With an error.
+    Error = "ERROR" | "FAILED",
+    /// Not in time.
+    Timeout = "TIMEOUT",
+    /// It was not let through.
+    Denied = "DENIED",
+}
+
+/// §4 as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolLog {
+    /// Round by round.
+    pub iterations: Vec<Iteration>,
+    /// What was found to be so.
+    pub claims: Vec<Claim>,
+    /// How it ended; none while it goes on.
+    pub termination: Option<Termination>,
+}
+
+/// One round of the coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Iteration {
+    /// From 1.
+    pub number: u32,
+    /// What it does.
+    pub action: Action,
+    /// The goal it works at, if there are several.
+    pub goal: Option<IterationGoal>,
+    /// Why.
+    pub reasoning: String,
+    /// The calls, such as `internet.research(query="...", mode="commerce")` (R1-3.40).
+    pub calls: Vec<String>,
+    /// Their results, in the same order.
+    pub results: Vec<CallResult>,
+    /// How sure the results are.
+    pub confidence: Option<Score>,
+    /// What is known now, with DONE.
+    pub progress: Option<String>,
+}
+
+/// The goal that an iteration works at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IterationGoal {
+    /// Its name.
+    pub id: GoalId,
+    /// What is wanted.
+    pub description: String,
+}
+
+/// What a call gave, in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    /// How it ended.
+    pub status: CallStatus,
+    /// Such as `Found 12 products across 4 vendors`.
+    pub text: String,
+    /// Where the whole result stands (C29).
+    pub full: Option<DualLink>,
+}
+
+/// Something found to be so (R1-3.42).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Such as `Lenovo LOQ 15 @ $697`.
+    pub claim: String,
+    /// How sure it is.
+    pub confidence: Score,
+    /// Who says so.
+    pub source: String,
+    /// How long it may be believed.
+    pub ttl: Ttl,
+    /// Where it comes from.
+    pub origin: Option<Origin>,
+}
+
+/// The provenance of a claim: a block that links can lead to (R1-9.15), and the bytes that say it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// `claim-001`.
+    pub block: BlockId,
+    /// The bytes, in what a tool gave.
+    pub bytes: Option<Pointer>,
+    /// The document that holds them.
+    pub document: Option<DualLink>,
+}
+
+/// How the loop ended (R1-3.43).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Termination {
+    /// Why.
+    pub reason: String,
+    /// Rounds, of as many as are allowed.
+    pub iterations: Count,
+    /// Calls, of as many as are allowed.
+    pub tool_calls: Count,
+}
+
+/// So many of as many as are allowed: `2/10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub done: u32,
+    /// How many are allowed.
+    pub limit: u32,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.done, self.limit)
+    }
+}
+
+impl FromStr for Count {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let numbers = || {
+            let (done, limit) = text.split_once('/')?;
+            Some(Self { done: done.trim().parse().ok()?, limit: limit.trim().parse().ok()? })
+        };
+        numbers().ok_or_else(|| ValueError::new("two numbers such as 2/10", text))
+    }
+}
+
+const CLAIM: [&str; 4] = ["Claim", "Confidence", "Source", "TTL"];
+
+impl SectionValue for ToolLog {
+    const ID: SectionId = SectionId::ToolExecution;
+
+    fn write(&self, at: &VaultPath) -> String {
+        let iterations = self.iterations.iter().map(|iteration| iteration.write(at));
+        let claims = (!self.claims.is_empty()).then(|| Claim::write_all(&self.claims, at));
+        let end = self.termination.as_ref().map(Termination::write);
+        iterations.chain(claims).chain(end).collect::<Vec<_>>().join("\n")
+    }
+
+    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let mut log = Self::default();
+        for block in blocks(body, &GRAMMAR, line) {
+            match block.head {
+                ITERATION | GOAL_RESULTS => log.iterations.extend(Iteration::read(&block, at, &mut problems)),
+                CLAIMS => log.claims.extend(Claim::read_all(&block, at, &mut problems)),
+                TERMINATION => log.termination = Termination::read(&block, &mut problems),
+                _ => {}
+            }
+        }
+        Reading::new(Some(log), problems)
+    }
+}
+
+impl Iteration {
+    /// What to add to §4, for [`extend_section`](crate::extend_section).
+    pub fn write(&self, at: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        match &self.goal {
+            None => writer.line(&format!("{ITERATION}{}", self.number)),
+            Some(goal) => {
+                writer.line(&format!("{GOAL_RESULTS}{} Research Results ({})", self.number, goal.id))
+            }
+        }
+        writer.gap();
+        writer.field("Action", self.action.as_str());
+        if let Some(goal) = &self.goal {
+            writer.text_field("Goal", &goal.description);
+        }
+        if !self.reasoning.is_empty() {
+            writer.text_field("Reasoning", &self.reasoning);
+        }
+        let results: Vec<String> = self.results.iter().map(|result| result.write(at)).collect();
+        let calls: Vec<String> = self.calls.iter().map(|call| inline(call)).collect();
+        let [called, resulted] =
+            if self.goal.is_some() { ["Tool", "Result"] } else { ["Tools Called", "Results"] };
+        list(&mut writer, called, calls);
+        if let Some(confidence) = self.confidence {
+            writer.field("Confidence", &confidence.to_string());
+        }
+        // Signs of code in a text before or after a link in one paragraph could make the link code.
+        let linked = self.results.iter().any(|result| result.full.is_some());
+        if linked {
+            writer.gap();
+        }
+        list(&mut writer, resulted, results);
+        if linked {
+            writer.gap();
+        }
+        if let Some(progress) = &self.progress {
+            writer.text_field("Progress Summary", progress);
+        }
+        writer.finish()
+    }
+
+    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+        let number = block.rest.split_whitespace().next().and_then(|number| number.parse().ok());
+        if number.is_none() {
+            problems.push(Problem::new(block.line, "expected the number of the iteration in its heading"));
+        }
+        let tag =
+            block.rest.rsplit_once('(').and_then(|(_, tag)| tag.trim_end().strip_suffix(')')?.parse().ok());
+        let goal = tag.filter(|_| block.head == GOAL_RESULTS);
+        let action = block.value("Action", problems).unwrap_or(Action::ToolCall);
+        let calls = read_list(block, ["Tools Called", "Tool"]);
+        let results = read_list(block, ["Results", "Result"]);
+        let results = results.iter().filter_map(|(line, item)| CallResult::read(item, *line, at, problems));
+        let results = results.collect();
+        let confidence = block.value("Confidence", problems);
+        Some(Self {
+            number: number?,
+            action,
+            goal: goal.map(|id| IterationGoal { id, description: block.text("Goal").unwrap_or_default() }),
+            reasoning: block.text("Reasoning").unwrap_or_default(),
+            calls: calls.iter().map(|(_, call)| uninline(call)).collect(),
+            results,
+            confidence,
+            progress: block.text("Progress Summary"),
+        })
+    }
+}
+
+/// A label and its list; the layout of goals puts a single entry in the line of the label (R1-3.83).
+fn list(writer: &mut Writer, label: &'static str, items: Vec<String>) {
+    match items.as_slice() {
+        [] => {}
+        [one] if matches!(label, "Tool" | "Result") && !one.is_empty() => writer.field(label, one),
+        _ => {
+            writer.label(label);
+            writer.list(items.into_iter());
+        }
+    }
+}
+
+fn read_list<'t>(block: &Block<'t>, labels: [&str; 2]) -> Vec<(usize, &'t str)> {
+    let label = labels.into_iter().find(|label| block.has(label)).unwrap_or_default();
+    match block.line(label).filter(|(_, value)| !value.is_empty() && !label.is_empty()) {
+        Some(one) => vec![one],
+        None if label.is_empty() => Vec::new(),
+        None => block.items(label),
+    }
+}
+
+impl CallResult {
+    fn write(&self, at: &VaultPath) -> String {
+        let full = self.full.as_ref().map(|full| format!(" ({})", full.both(at))).unwrap_or_default();
+        format!("{}: {}{full}", self.status, inline(&self.text))
+    }
+
+    fn read(item: &str, line: usize, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+        // No text of others holds `](`, so the first one is ours.
+        let link = item.find("](").and_then(|link| item[..link].rfind(" ([")).unwrap_or(item.len());
+        let (text, full) = item.split_at(link);
+        let (status, text) = text.split_once(':').unwrap_or((text, ""));
+        Some(Self {
+            status: parsed(status, line, "Results", problems)?,
+            text: uninline(text),
+            full: DualLink::read(full, at),
+        })
+    }
+}
+
+impl Claim {
+    /// What to add to §4, for [`extend_section`](crate::extend_section): the table, and under it one line
+    /// for each claim whose origin is known, since a row of a table is no block that Obsidian could link to.
+    pub fn write_all(claims: &[Self], at: &VaultPath) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.line(CLAIMS);
+        Self::write_rows(claims, &mut writer, at);
+        writer.finish()
+    }
+
+    pub(crate) fn write_rows(claims: &[Self], writer: &mut Writer, at: &VaultPath) {
+        let row = |claim: &Self| {
+            [claim.claim.clone(), claim.confidence.to_string(), claim.source.clone(), claim.ttl.to_string()]
+        };
+        writer.table(CLAIM, claims.iter().map(row));
+        let known = claims
+            .iter()
+            .enumerate()
+            .filter_map(|(number, claim)| Some((number + 1, claim.origin.as_ref()?)));
+        writer.list(known.map(|(number, origin)| {
+            let bytes = origin.bytes.as_ref().map(|bytes| format!(" from {bytes}")).unwrap_or_default();
+            let document = origin.document.as_ref().map(|document| format!(" in {}", document.both(at)));
+            format!("claim {number}{bytes}{} {}", document.unwrap_or_default(), origin.block)
+        }));
+    }
+
+    pub(crate) fn read_all(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Vec<Self> {
+        let origins = block.items("");
+        let origin = |number: usize| {
+            let start = format!("claim {number} ");
+            origins.iter().find_map(|(_, item)| Origin::read(item.strip_prefix(&start)?, at))
+        };
+        let rows = block.rows("", CLAIM).into_iter().enumerate();
+        rows.filter_map(|(place, (line, [claim, confidence, source, ttl]))| {
+            let confidence = parsed(&confidence, line, "Confidence", problems);
+            let ttl = parsed(&ttl, line, "TTL", problems);
+            Some(Self { claim, confidence: confidence?, source, ttl: ttl?, origin: origin(place + 1) })
+        })
+        .collect()
+    }
+}
+
+impl Origin {
+    fn read(text: &str, at: &VaultPath) -> Option<Self> {
+        let (place, block) = block_id_at_end(text)?;
+        let text = text[..place].trim();
+        let bytes = text.strip_prefix("from ").and_then(Pointer::parse_prefix);
+        let document = text.split_once("in [").and_then(|(_, link)| DualLink::read(&format!("[{link}"), at));
+        Some(Self { block: BlockId::new(block)?, bytes: bytes.map(|(_, pointer)| pointer), document })
+    }
+}
+
+impl Termination {
+    /// What to add to §4 at its end.
+    pub fn write(&self) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.line(TERMINATION);
+        writer.gap();
+        writer.text_field("Reason", &self.reason);
+        writer.field("Iterations", &self.iterations.to_string());
+        writer.field("Tool Calls", &self.tool_calls.to_string());
+        writer.gap();
+        writer.finish()
+    }
+
+    fn read(block: &Block<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        let iterations = block.required("Iterations", problems);
+        let tool_calls = block.required("Tool Calls", problems);
+        Some(Self {
+            reason: block.text("Reason").unwrap_or_default(),
+            iterations: iterations?,
+            tool_calls: tool_calls?,
+        })
+    }
+}

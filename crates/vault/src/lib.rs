@@ -1,0 +1,138 @@
+//! Documents: the files of turns and of memory, each with one writer and one reader, and the links between them.
+//!
+//! A text is the truth and a value is a reading of it: what people change in a file stays, and what cannot be
+//! understood is reported with its line. Everything here takes a text and gives a text; nothing knows recipes, packs,
+//! budgets, or how a file is stored.
+//!
+//! | | |
+//! |---|---|
+//! | `context.md` | [`context`], appended to by [`append_section`], [`extend_section`], [`append_compaction`]; seen through [`select`] |
+//! | other Markdown | [`Document`] of a [`DocumentValue`]; any note: [`Note`] and its [`Frontmatter`] |
+//! | JSON | [`read_json`], [`write_json`], [`rewrite_json`] |
+//! | links | [`links`] |
+//! | names and places | [`VaultPath`], [`safe_name`], [`layout`] |
+//! | how long knowledge lives | [`lifecycle`] |
+#![deny(missing_docs)]
+
+mod analysis;
+mod answers;
+mod blocks;
+pub mod context;
+mod file;
+mod json;
+pub mod layout;
+pub mod lifecycle;
+pub mod links;
+mod memory;
+mod meta;
+mod names;
+mod note;
+mod page;
+mod problem;
+mod query;
+mod quote;
+pub mod recall;
+mod research;
+mod sync;
+mod tool_results;
+mod turn_files;
+mod value;
+mod vault_notes;
+mod write;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use larder_condense::sections::{Section, SectionId, Sections};
+
+pub use analysis::{ContentReference, QueryAnalysis};
+pub use answers::{Response, Ticket};
+pub use file::{Document, DocumentValue};
+pub use json::{read_json, rewrite_json, write_json};
+pub use memory::{
+    FactLine, FactRecord, FactRecords, Facts, PreferenceLine, PreferenceRecord, PreferenceRecords,
+    Preferences, SiteKnowledge, SitePattern,
+};
+pub use meta::{ContentKind, Meta, Tag};
+pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
+pub use note::{Frontmatter, Note};
+pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
+pub use problem::{Problem, Reading};
+pub use query::{original_query, query_body};
+pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
+pub use tool_results::{ToolResult, ToolResults};
+pub use turn_files::{Mode, RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
+pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, Ttl, ValueError};
+pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
+pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};
+
+/// What a recipe sees of `context.md`: one version of each section it selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View<'t> {
+    text: &'t str,
+    /// The versions shown, in the order of the section numbers.
+    pub sections: Vec<Section>,
+    /// Sections that were selected and do not stand in the document; they are skipped (C3).
+    pub absent: Vec<SectionId>,
+}
+
+impl<'t> View<'t> {
+    /// Heading and body of a shown section: as written, or from its last compaction on (C7).
+    pub fn text_of(&self, section: &Section) -> Cow<'t, str> {
+        let body = self.body_of(section);
+        match write::compactions(body).last() {
+            None => Cow::Borrowed(self.slice(&section.range)),
+            Some(at) => Cow::Owned(format!(
+                "{}{}",
+                self.slice(&(section.range.start..section.body.start)),
+                &body[at..]
+            )),
+        }
+    }
+
+    /// The body of a shown section, as written.
+    pub fn body_of(&self, section: &Section) -> &'t str {
+        self.slice(&section.body)
+    }
+
+    /// All shown sections, one after the other.
+    pub fn joined(&self) -> String {
+        let mut joined = String::new();
+        for section in &self.sections {
+            // Only the last section of a document may lack its line break, and it need not be the last one shown.
+            if !joined.is_empty() && !joined.ends_with('\n') {
+                joined.push('\n');
+            }
+            joined.push_str(&self.text_of(section));
+        }
+        joined
+    }
+
+    fn slice(&self, range: &Range<usize>) -> &'t str {
+        self.text.get(range.clone()).unwrap_or_default()
+    }
+}
+
+/// The view of `context.md` for a recipe that reads `selected` (R0-12.6). §0 is always in it (R0-12.7) and is the
+/// first one written, since the user's query is immutable (R1-3.20); of every other section the newest version is
+/// shown (C8). Frontmatter and preamble are not.
+pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> View<'_> {
+    let all = Sections::of(text);
+    let mut wanted = [false; SectionId::ALL.len()];
+    for id in selected.into_iter().chain([SectionId::UserQuery]) {
+        wanted[usize::from(id.number())] = true;
+    }
+    let mut view = View { text, sections: Vec::new(), absent: Vec::new() };
+    for id in SectionId::ALL.into_iter().filter(|id| wanted[usize::from(id.number())]) {
+        let shown = if id == SectionId::UserQuery { all.attempts(id).next() } else { all.newest(id) };
+        match shown {
+            Some(section) => view.sections.push(section.clone()),
+            None => view.absent.push(id),
+        }
+    }
+    view
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

@@ -1,0 +1,121 @@
+//! Links of our own documents, in both styles: relative for every reader of Markdown, as wikilink for Obsidian
+//! (R1-8.1, R1-9.2 to R1-9.4). Written by rule, never by a model.
+
+use serde::{Deserialize, Serialize};
+
+use super::spell::encoded;
+use crate::quote::{inline, uninline};
+use crate::{BlockId, VaultPath};
+
+/// Between the two styles.
+const BETWEEN: &str = " | ";
+
+/// A link to a file of the vault.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DualLink {
+    /// Where it leads.
+    pub file: VaultPath,
+    /// To which block there.
+    pub block: Option<BlockId>,
+    /// What the wikilink shows: one line, without brackets and bars.
+    pub label: String,
+}
+
+impl DualLink {
+    /// A link to a whole file.
+    pub fn new(file: VaultPath, label: &str) -> Self {
+        Self { file, block: None, label: label_of(label) }
+    }
+
+    /// A link to one block of it.
+    pub fn to_block(file: VaultPath, block: BlockId, label: &str) -> Self {
+        Self { file, block: Some(block), label: label_of(label) }
+    }
+
+    fn fragment(&self) -> String {
+        self.block.as_ref().map(|block| format!("#{block}")).unwrap_or_default()
+    }
+
+    /// `[turn_000759/research.md](../turn_000759/research.md)`, as it stands in the file `at`.
+    pub fn relative(&self, at: &VaultPath) -> String {
+        let path = encoded(&at.relative(&self.file));
+        format!("[{}]({path}{})", label_of(self.file.short()), self.fragment())
+    }
+
+    /// `[[users/u/turns/turn_000759/research|research]]`; a name that no wikilink can hold is linked from the root.
+    pub fn wiki(&self) -> String {
+        let path = self.file.wiki();
+        let plain = path.chars().all(|char| char.is_alphanumeric() || " _-./".contains(char));
+        if !plain || path.trim() != path {
+            return format!("[{}](/{}{})", self.label, encoded(self.file.as_str()), self.fragment());
+        }
+        format!("[[{}{}|{}]]", self.file.wiki(), self.fragment(), self.label)
+    }
+
+    /// Both, on one line (R1-9.2).
+    pub fn both(&self, at: &VaultPath) -> String {
+        format!("{}{BETWEEN}{}", self.relative(at), self.wiki())
+    }
+
+    /// Reads what [`both`](Self::both), [`relative`](Self::relative) or [`wiki`](Self::wiki) wrote in the file `at`.
+    pub(crate) fn read(text: &str, at: &VaultPath) -> Option<Self> {
+        let found = super::scan(text, super::Dialect::Vault);
+        let link = found.iter().find(|link| link.kind == super::LinkKind::Wiki).or(found.first())?;
+        let block = match &link.fragment {
+            Some(fragment) => Some(fragment.parse().ok()?),
+            None => None,
+        };
+        if link.kind == super::LinkKind::Wiki {
+            let whole = &text[link.range.clone()];
+            let label = whole.split_once('|').map_or("", |(_, label)| label.trim_end_matches("]]"));
+            let named = |path: &str| path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+            let path = if named(&link.path) { link.path.clone() } else { format!("{}.md", link.path) };
+            let path = path.trim_start_matches('/');
+            return Some(Self { file: VaultPath::new(path)?, block, label: label.to_owned() });
+        }
+        let path = percent_encoding::percent_decode_str(&link.path).decode_utf8().ok()?;
+        let file = match path.strip_prefix('/') {
+            Some(path) => VaultPath::new(path)?,
+            None => at.join(&path)?,
+        };
+        // Without a wikilink, the last link shows the label.
+        let shown = found.last().and_then(|last| text[last.range.clone()].split_once("]("));
+        let label = shown.map_or("", |(label, _)| label.trim_start_matches('['));
+        Some(Self { label: label.to_owned(), file, block })
+    }
+}
+
+/// What can stand in a label wherever it stands.
+fn label_of(text: &str) -> String {
+    let kept = |char: char| char.is_alphanumeric() || "_-.,:+'@/#".contains(char);
+    let plain = text.replace(|char: char| !kept(char), " ");
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// One entry of `Source References` (R1-8.2): a link and what it is good for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Reference {
+    /// Where it leads.
+    pub link: DualLink,
+    /// Such as `Full research`; anybody's text.
+    pub note: String,
+}
+
+impl Reference {
+    /// `[1] [turn_000759/research.md](../turn_000759/research.md) - "Full research"`.
+    pub(crate) fn numbered(&self, number: usize, at: &VaultPath) -> String {
+        format!("[{number}] {} - \"{}\"", self.link.relative(at), inline(&self.note))
+    }
+
+    /// `[[users/u/turns/turn_000759/research|research_759_abc123]] - "Full research"`.
+    pub(crate) fn wiki(&self) -> String {
+        format!("{} - \"{}\"", self.link.wiki(), inline(&self.note))
+    }
+
+    /// Reads either.
+    pub(crate) fn read(item: &str, at: &VaultPath) -> Option<Self> {
+        let (link, note) = item.split_once(" - \"").unwrap_or((item, ""));
+        let note = uninline(note.strip_suffix('"').unwrap_or(note));
+        Some(Self { link: DualLink::read(link, at)?, note })
+    }
+}

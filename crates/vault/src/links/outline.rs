@@ -1,0 +1,215 @@
+//! What a fragment can lead to: the headings of a note and its named blocks.
+
+use std::ops::Range;
+
+use hashbrown::{HashMap, HashSet};
+use percent_encoding::percent_decode_str;
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+
+use super::scan::Dialect;
+use crate::quote::block_id_at_end;
+use larder_condense::sections::Sections;
+
+/// A heading and what stands under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: u8,
+    /// Its text without markup.
+    pub text: String,
+    /// The heading and everything up to the next one that is no deeper, in bytes of the note.
+    pub section: Range<usize>,
+}
+
+/// A block with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// The name without `^`.
+    pub id: String,
+    /// The block, its name included, in bytes of the note.
+    pub range: Range<usize>,
+}
+
+/// Headings and named blocks of a note.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// In their order.
+    pub headings: Vec<Heading>,
+    /// In their order; of blocks with one name the first counts.
+    pub anchors: Vec<Anchor>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Lines,
+    Item,
+    Table,
+}
+
+impl Outline {
+    /// Of a whole note, frontmatter included.
+    pub fn of(note: &str) -> Self {
+        let base = Sections::of(note).frontmatter.end;
+        let text = &note[base..];
+        let mut outline = Self::default();
+        let (mut shapes, mut code) = (Vec::new(), Vec::new());
+        let mut heading: Option<Heading> = None;
+        for (event, range) in Parser::new_ext(text, Dialect::Vault.options()).into_offset_iter() {
+            let range = range.start + base..range.end + base;
+            match event {
+                Event::Start(Tag::Heading { level, .. }) => {
+                    shapes.push((Shape::Lines, range.clone()));
+                    heading = Some(Heading { level: level as u8, text: String::new(), section: range });
+                }
+                Event::End(TagEnd::Heading(_)) => outline.headings.extend(heading.take()),
+                Event::Start(Tag::Paragraph) => shapes.push((Shape::Lines, range)),
+                Event::Start(Tag::Item) => shapes.push((Shape::Item, range)),
+                Event::Start(Tag::Table(_)) => shapes.push((Shape::Table, range)),
+                Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => {
+                    shapes.push((Shape::Lines, range.clone()));
+                    code.push(range);
+                }
+                Event::Text(words) | Event::Code(words) => {
+                    if let Some(heading) = &mut heading {
+                        heading.text.push_str(&words);
+                    }
+                }
+                Event::SoftBreak | Event::HardBreak => {
+                    if let Some(heading) = &mut heading {
+                        heading.text.push(' ');
+                    }
+                }
+                _ => {}
+            }
+        }
+        outline.close_sections(note.len());
+        outline.find_anchors(note, base, &shapes, &code);
+        outline
+    }
+
+    /// Each section goes to the next heading that is no deeper.
+    fn close_sections(&mut self, end: usize) {
+        let mut open: Vec<usize> = Vec::new();
+        for at in 0..self.headings.len() {
+            let (level, start) = (self.headings[at].level, self.headings[at].section.start);
+            while let Some(last) = open.pop_if(|last| self.headings[*last].level >= level) {
+                self.headings[last].section.end = start;
+            }
+            open.push(at);
+        }
+        open.into_iter().for_each(|last| self.headings[last].section.end = end);
+    }
+
+    fn find_anchors(
+        &mut self,
+        note: &str,
+        base: usize,
+        shapes: &[(Shape, Range<usize>)],
+        code: &[Range<usize>],
+    ) {
+        let mut sweep = Sweep { shapes, next: 0, open: Vec::new(), closed: None };
+        let mut seen = HashSet::new();
+        let mut at = base;
+        for line in note[base..].split_inclusive('\n') {
+            let range = at..at + line.len();
+            at = range.end;
+            let Some((place, id)) = block_id_at_end(line) else { continue };
+            let place = range.start + place;
+            let in_code = code.partition_point(|code| code.end <= place);
+            if code.get(in_code).is_some_and(|code| code.start <= place) {
+                continue;
+            }
+            sweep.to(place);
+            let around = if line.trim_start().starts_with('^') {
+                // A name on its own belongs to the block before it.
+                sweep.closed.map(|(_, shape)| shape.start..range.end)
+            } else {
+                let inner = sweep.open.last().filter(|(shape, whole)| match shape {
+                    Shape::Table => false,
+                    Shape::Item => true,
+                    Shape::Lines => note[range.end..whole.end.max(range.end)].trim().is_empty(),
+                });
+                inner.map(|(_, whole)| without_blank_end(note, whole))
+            };
+            if seen.insert(id.to_ascii_lowercase()) {
+                self.anchors.push(Anchor { id: id.to_owned(), range: around.unwrap_or(range) });
+            }
+        }
+    }
+
+    /// What a fragment leads to, in bytes of the note: `^id` a block; else a heading by its words or by its address
+    /// (`heading-1`), or a heading under another (`One#Two`).
+    pub fn find(&self, fragment: &str) -> Option<Range<usize>> {
+        let decoded = percent_decode_str(fragment).decode_utf8().ok()?;
+        if let Some(id) = decoded.trim().strip_prefix('^') {
+            let anchor = self.anchors.iter().find(|anchor| anchor.id.eq_ignore_ascii_case(id.trim()));
+            return anchor.map(|anchor| anchor.range.clone());
+        }
+        let mut inside = 0..usize::MAX;
+        for step in decoded.split('#') {
+            let found = self.headings.iter().find(|heading| {
+                inside.contains(&heading.section.start) && plain(&heading.text) == plain(step)
+            });
+            inside = found.map(|heading| heading.section.clone()).or_else(|| self.by_address(step))?;
+        }
+        Some(inside)
+    }
+
+    /// The heading with this address; of several with one address, the second has `-1` at its end.
+    fn by_address(&self, address: &str) -> Option<Range<usize>> {
+        let wanted = address.trim().to_lowercase();
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        self.headings.iter().find_map(|heading| {
+            let base = slug(&heading.text);
+            let before = seen.entry(base.clone()).or_default();
+            let address = if *before == 0 { base } else { format!("{base}-{before}") };
+            *before += 1;
+            (address == wanted).then(|| heading.section.clone())
+        })
+    }
+}
+
+/// Goes through blocks from front to back and knows which are open.
+struct Sweep<'s> {
+    shapes: &'s [(Shape, Range<usize>)],
+    next: usize,
+    open: Vec<&'s (Shape, Range<usize>)>,
+    /// The block that closed last; the outermost, if several did.
+    closed: Option<&'s (Shape, Range<usize>)>,
+}
+
+impl Sweep<'_> {
+    fn to(&mut self, place: usize) {
+        while let Some(shape) = self.shapes.get(self.next).filter(|(_, shape)| shape.start <= place) {
+            self.close(shape.1.start);
+            self.open.push(shape);
+            self.next += 1;
+        }
+        self.close(place);
+    }
+
+    fn close(&mut self, place: usize) {
+        while let Some(shape) = self.open.pop_if(|(_, shape)| shape.end <= place) {
+            self.closed = Some(shape);
+        }
+    }
+}
+
+/// A block without the blank lines at its end, which the parser counts to an item.
+fn without_blank_end(note: &str, block: &Range<usize>) -> Range<usize> {
+    let kept = block.start + note[block.clone()].trim_end().len();
+    let line = note[kept..block.end].find('\n').map_or(block.end, |at| kept + at + 1);
+    block.start..line
+}
+
+/// The words of a heading as links compare them: without signs that cannot stand in a link, spaces and capitals.
+fn plain(text: &str) -> String {
+    let words = text.split(|char: char| char.is_whitespace() || "#^|[]:\\/%".contains(char));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The address that renderers give a heading.
+fn slug(text: &str) -> String {
+    let kept = text.trim().chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
+    kept.map(|char| if char == ' ' { '-' } else { char }).collect::<String>().to_lowercase()
+}

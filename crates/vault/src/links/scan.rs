@@ -1,0 +1,276 @@
+//! Finding links: those of CommonMark through its parser, wikilinks in a layer above it. Nothing inside code counts.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CowStr, Event, LinkType, OffsetIter, Options, Parser, Tag, TagEnd};
+
+use super::{html, wiki};
+use larder_condense::sections::Sections;
+
+/// Which Markdown a text is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// CommonMark and nothing else.
+    CommonMark,
+    /// What vaults are written in: with wikilinks, tables, footnotes, task lists and mathematics.
+    Vault,
+}
+
+impl Dialect {
+    pub(crate) fn options(self) -> Options {
+        match self {
+            Self::CommonMark => Options::empty(),
+            Self::Vault => {
+                Options::ENABLE_TABLES
+                    | Options::ENABLE_FOOTNOTES
+                    | Options::ENABLE_STRIKETHROUGH
+                    | Options::ENABLE_TASKLISTS
+                    | Options::ENABLE_MATH
+            }
+        }
+    }
+}
+
+/// How a link is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinkKind {
+    /// `[[path#fragment|text]]`.
+    Wiki,
+    /// `[text](destination)`.
+    Inline,
+    /// `[text][label]`, `[label][]` or `[label]`, with a definition elsewhere.
+    Reference,
+    /// `<https://…>` or `<name@host>`.
+    Autolink,
+    /// `href` or `src` of an HTML tag.
+    Html,
+}
+
+/// A link or an embed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// How it is written.
+    pub kind: LinkKind,
+    /// Whether it shows its target in place: `![…](…)`, `![[…]]`, `src`.
+    pub embed: bool,
+    /// All of it, in bytes of the text.
+    pub range: Range<usize>,
+    /// The destination up to `#`, as meant: escapes read, percent signs as written.
+    pub path: String,
+    /// What follows `#`: a heading, or `^` and a block id.
+    pub fragment: Option<String>,
+    /// Where the destination is written: of a wikilink the path alone, of a reference link in its definition. None if
+    /// it could not be found for certain; such a link can be followed and not rewritten.
+    pub target: Option<Range<usize>>,
+    /// Of a reference link: where its definition gives the label.
+    pub label: Option<Range<usize>>,
+}
+
+impl Link {
+    pub(super) fn new(
+        kind: LinkKind,
+        embed: bool,
+        range: Range<usize>,
+        destination: &str,
+        target: Option<Range<usize>>,
+    ) -> Self {
+        let (path, fragment) = match destination.split_once('#') {
+            Some((path, fragment)) => (path, Some(fragment.to_owned())),
+            None => (destination, None),
+        };
+        Self { kind, embed, range, path: path.to_owned(), fragment, target, label: None }
+    }
+
+    /// Path and fragment.
+    pub fn destination(&self) -> String {
+        match &self.fragment {
+            Some(fragment) => format!("{}#{fragment}", self.path),
+            None => self.path.clone(),
+        }
+    }
+
+    fn moved(mut self, by: usize) -> Self {
+        for range in [Some(&mut self.range), self.target.as_mut(), self.label.as_mut()].into_iter().flatten()
+        {
+            *range = range.start + by..range.end + by;
+        }
+        self
+    }
+}
+
+/// The links of a note: wikilinks among its properties, then the links of its body, in their order.
+pub fn links(note: &str) -> Vec<Link> {
+    let front = Sections::of(note).frontmatter.end;
+    let mut links = wiki::in_properties(&note[..front]);
+    links.extend(scan(&note[front..], Dialect::Vault).into_iter().map(|link| link.moved(front)));
+    links
+}
+
+/// The links of a Markdown text without frontmatter, in the order in which they start.
+pub fn scan(text: &str, dialect: Dialect) -> Vec<Link> {
+    let mut scanner = Scanner {
+        text,
+        events: Parser::new_ext(text, dialect.options()).into_offset_iter(),
+        open: Vec::new(),
+        dead: Vec::new(),
+        found: Vec::new(),
+    };
+    scanner.run();
+    let Scanner { mut found, dead, .. } = scanner;
+    if dialect == Dialect::Vault {
+        found.extend(wiki::in_text(text, &dead));
+    }
+    found.sort_by_key(|link| (link.range.start, link.range.end));
+    found
+}
+
+/// A link whose text is being read.
+struct Open<'t> {
+    kind: LinkType,
+    embed: bool,
+    range: Range<usize>,
+    destination: CowStr<'t>,
+    label: CowStr<'t>,
+    /// Where its text ends, as far as it is known.
+    text_end: usize,
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    events: OffsetIter<'t>,
+    open: Vec<Open<'t>>,
+    /// Where no wikilink can stand: code, HTML, mathematics, destinations.
+    dead: Vec<Range<usize>>,
+    found: Vec<Link>,
+}
+
+impl<'t> Scanner<'t> {
+    fn run(&mut self) {
+        while let Some((event, range)) = self.events.next() {
+            match &event {
+                Event::End(TagEnd::Link | TagEnd::Image) => {}
+                _ => self.read_to(range.end),
+            }
+            match event {
+                Event::Start(Tag::Link { link_type, dest_url, id, .. }) => {
+                    self.start(link_type, false, range, dest_url, id);
+                }
+                Event::Start(Tag::Image { link_type, dest_url, id, .. }) => {
+                    self.start(link_type, true, range, dest_url, id);
+                }
+                Event::End(TagEnd::Link | TagEnd::Image) => {
+                    if let Some(open) = self.open.pop() {
+                        self.read_to(open.range.end);
+                        self.end(&open);
+                    }
+                }
+                Event::Start(Tag::CodeBlock(_))
+                | Event::Code(_)
+                | Event::InlineMath(_)
+                | Event::DisplayMath(_) => {
+                    self.dead.push(range);
+                }
+                Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_) => {
+                    self.found.extend(html::links(&self.text[range.clone()], range.start));
+                    self.dead.push(range);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The text of the innermost open link goes at least so far.
+    fn read_to(&mut self, end: usize) {
+        if let Some(open) = self.open.last_mut() {
+            open.text_end = open.text_end.max(end);
+        }
+    }
+
+    fn start(
+        &mut self,
+        kind: LinkType,
+        embed: bool,
+        range: Range<usize>,
+        destination: CowStr<'t>,
+        label: CowStr<'t>,
+    ) {
+        let text_end = range.start + 1 + usize::from(embed);
+        self.open.push(Open { kind, embed, range, destination, label, text_end });
+    }
+
+    fn end(&mut self, open: &Open<'t>) {
+        let text = self.text;
+        let mut destination = open.destination.to_string();
+        let mut label = None;
+        let (kind, target) = match open.kind {
+            LinkType::Inline => {
+                let target = destination_in(text, "](", open.text_end, open.range.end);
+                if let Some(target) = &target {
+                    self.dead.push(target.clone());
+                }
+                (LinkKind::Inline, target)
+            }
+            LinkType::Autolink => (LinkKind::Autolink, None),
+            LinkType::Email => {
+                destination.insert_str(0, "mailto:");
+                (LinkKind::Autolink, None)
+            }
+            _ => {
+                let definition = self.events.reference_definitions().get(&open.label);
+                let span = definition.map(|definition| definition.span.clone());
+                label = span.clone().and_then(|span| label_in(text, span));
+                let target = span.and_then(|span| destination_in(text, "]:", span.start, span.end));
+                (LinkKind::Reference, target)
+            }
+        };
+        // The text of an image is shown as words, so what stands in it is no link.
+        if !self.open.iter().any(|around| around.embed) {
+            let link = Link::new(kind, open.embed, open.range.clone(), &destination, target);
+            self.found.push(Link { label, ..link });
+        }
+    }
+}
+
+/// Where a definition gives its label.
+fn label_in(text: &str, definition: Range<usize>) -> Option<Range<usize>> {
+    let inner = text.get(definition.clone())?.strip_prefix('[')?;
+    let start = definition.start + 1;
+    Some(start..start + unescaped(inner, "]:")?)
+}
+
+/// Where the destination behind the first `mark` from `from` on is written, its angle brackets left out.
+fn destination_in(text: &str, mark: &str, from: usize, end: usize) -> Option<Range<usize>> {
+    let part = text.get(from..end)?;
+    let mut at = unescaped(part, mark)? + mark.len();
+    at += part[at..].len() - part[at..].trim_start_matches([' ', '\t', '\r', '\n']).len();
+    let (angle, at) = if part[at..].starts_with('<') { (true, at + 1) } else { (false, at) };
+    let (mut depth, mut escaped) = (0_u32, false);
+    for (place, char) in part[at..].char_indices() {
+        let ends = match char {
+            _ if escaped => false,
+            '>' if angle => true,
+            '\n' | '\r' if angle => return None,
+            _ if angle => false,
+            ')' if depth == 0 => true,
+            char => char.is_ascii_whitespace() || char.is_control(),
+        };
+        if ends {
+            return Some(from + at..from + at + place);
+        }
+        match char {
+            '(' if !escaped && !angle => depth += 1,
+            ')' if !escaped && !angle => depth -= 1,
+            _ => {}
+        }
+        escaped = char == '\\' && !escaped;
+    }
+    (!angle).then_some(from + at..end)
+}
+
+/// The first place of `mark` without a backslash before it.
+fn unescaped(text: &str, mark: &str) -> Option<usize> {
+    text.match_indices(mark).map(|(at, _)| at).find(|&at| {
+        let before = &text[..at];
+        (before.len() - before.trim_end_matches('\\').len()).is_multiple_of(2)
+    })
+}

@@ -1,0 +1,148 @@
+//! Following a link inside a vault, by the rules of Obsidian. Knows the list of files and nothing in them.
+
+use hashbrown::HashMap;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use percent_encoding::percent_decode_str;
+
+use super::is_external;
+use super::scan::{Link, LinkKind};
+use crate::VaultPath;
+
+/// The files of a vault.
+#[derive(Debug, Clone, Default)]
+pub struct Vault {
+    files: Vec<VaultPath>,
+    /// Places in `files` by path and by name, both [`fold`]ed.
+    by_path: HashMap<String, Vec<usize>>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination<'v> {
+    /// To a file of the vault, which may be the one that holds the link.
+    File(&'v VaultPath),
+    /// Out of the vault, to an address with a scheme.
+    External,
+    /// Nowhere: no such file, or a path that leaves the vault.
+    Missing,
+}
+
+/// A path without what does not tell files apart: capitals, ways to write one letter, kinds of spaces.
+fn fold(path: &str) -> String {
+    ComposingNormalizerBorrowed::new_nfc().normalize(path).to_lowercase().replace('\u{a0}', " ")
+}
+
+impl Vault {
+    /// A vault with these files, in any order.
+    pub fn new(files: impl IntoIterator<Item = VaultPath>) -> Self {
+        let mut files: Vec<VaultPath> = files.into_iter().collect();
+        files.sort();
+        files.dedup();
+        let mut vault = Self { files, ..Self::default() };
+        for (at, file) in vault.files.iter().enumerate() {
+            vault.by_path.entry(fold(file.as_str())).or_default().push(at);
+            vault.by_name.entry(fold(file.name())).or_default().push(at);
+        }
+        vault
+    }
+
+    /// The files, sorted.
+    pub fn files(&self) -> &[VaultPath] {
+        &self.files
+    }
+
+    /// Whether this very file is there.
+    pub fn contains(&self, file: &VaultPath) -> bool {
+        self.files.binary_search(file).is_ok()
+    }
+
+    /// The same vault after a rename.
+    pub(super) fn renamed(&self, from: &VaultPath, to: &VaultPath) -> Self {
+        Self::new(self.files.iter().map(|file| if file == from { to.clone() } else { file.clone() }))
+    }
+
+    /// Where `link` leads that stands in the file `from`.
+    pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> Destination<'v> {
+        let found = match link.kind {
+            LinkKind::Wiki => self.wiki(from, &link.path),
+            LinkKind::Autolink => return Destination::External,
+            _ if is_external(&link.path) => return Destination::External,
+            _ => self.relative(from, &link.path),
+        };
+        found.map_or(Destination::Missing, Destination::File)
+    }
+
+    /// A wikilink's path: the whole path from the root of the vault; from `./` or `../` on, as seen from the file;
+    /// else any end of a path, files in the folder of `from` and below it first, then the shortest.
+    pub(super) fn wiki<'v>(&'v self, from: &'v VaultPath, path: &str) -> Option<&'v VaultPath> {
+        let path = path.trim();
+        if path.is_empty() {
+            return Some(from);
+        }
+        if path.starts_with("./") || path.starts_with("../") {
+            return self.exact(from.join(path)?.as_str());
+        }
+        if let Some(path) = path.strip_prefix('/') {
+            return self.exact(path);
+        }
+        self.exact(path).or_else(|| self.by_end(from, path))
+    }
+
+    /// The destination of a link of CommonMark: relative to the file, from the root after `/`; a path that leads
+    /// nowhere is tried as that of a wikilink, as Obsidian does.
+    fn relative<'v>(&'v self, from: &'v VaultPath, destination: &str) -> Option<&'v VaultPath> {
+        let path = destination.split('?').next().unwrap_or_default();
+        let path = percent_decode_str(path).decode_utf8().ok()?;
+        if path.is_empty() {
+            return destination.is_empty().then_some(from);
+        }
+        let found = self.written(from, &path);
+        let lenient = !path.starts_with(['.', '/']);
+        found.or_else(|| lenient.then(|| self.by_end(from, &path)).flatten())
+    }
+
+    /// The file at exactly this place: relative to `from`, or from the root after `/`.
+    fn written(&self, from: &VaultPath, path: &str) -> Option<&VaultPath> {
+        if let Some(path) = path.strip_prefix('/') {
+            return self.exact(path);
+        }
+        from.join(path).filter(|_| !path.ends_with('/')).and_then(|path| self.exact(path.as_str()))
+    }
+
+    /// Whether every reader of Markdown follows `link` to where it leads, not only one that looks through the vault.
+    pub(super) fn is_plain(&self, from: &VaultPath, link: &Link) -> bool {
+        let path = link.path.split('?').next().unwrap_or_default();
+        let path = percent_decode_str(path).decode_utf8();
+        link.kind != LinkKind::Wiki && path.is_ok_and(|path| self.written(from, &path).is_some())
+    }
+
+    /// The file with this path, with or without `.md`; capitals decide only between files that differ in nothing else.
+    fn exact(&self, path: &str) -> Option<&VaultPath> {
+        [path.to_owned(), format!("{path}.md")].iter().find_map(|path| {
+            let files = self.by_path.get(&fold(path))?.iter().map(|at| &self.files[*at]);
+            files.clone().find(|file| file.as_str() == path).or_else(|| files.into_iter().next())
+        })
+    }
+
+    fn by_end(&self, from: &VaultPath, path: &str) -> Option<&VaultPath> {
+        let near = match from.folder() {
+            "" => String::new(),
+            folder => fold(folder) + "/",
+        };
+        [fold(path), fold(path) + ".md"].iter().find_map(|path| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let files = self.by_name.get(name)?.iter().map(|at| &self.files[*at]);
+            let fits = |file: &&VaultPath| {
+                let whole = fold(file.as_str());
+                whole
+                    .strip_suffix(path.as_str())
+                    .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            };
+            files.filter(fits).min_by_key(|file| {
+                let whole = fold(file.as_str());
+                (!whole.starts_with(&near), whole.chars().count(), *file)
+            })
+        })
+    }
+}

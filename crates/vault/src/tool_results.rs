@@ -1,0 +1,124 @@
+//! `toolresults.md`: every call of a tool with its whole result (R1-13.4, C29). It grows by one piece a call; what
+//! tools said stands in fences, where nothing counts.
+
+use super::blocks::{Block, Grammar, Writer, blocks};
+use super::context::{CallStatus, GoalId};
+use super::file::DocumentValue;
+use super::problem::{Problem, Reading};
+use super::value::{Number, Size};
+use super::write::escape;
+use super::{BlockId, Timestamp, VaultPath};
+use larder_text::pointer::Pointer;
+
+const TITLE: &str = "# Tool Results";
+const RESULT: &str = "## Result ";
+
+static GRAMMAR: Grammar = Grammar {
+    heads: &[TITLE, RESULT],
+    labels: &["Call", "Iteration", "Goal", "At", "Bytes", "Original", "Status", "Content"],
+};
+
+/// All results of a turn, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolResults {
+    /// One for each call.
+    pub results: Vec<ToolResult>,
+}
+
+/// One call and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// From 1, over all iterations. Links lead to it as `^result-001`.
+    pub number: u32,
+    /// Such as `internet.research(query="...")`.
+    pub call: String,
+    /// The round of the coordinator.
+    pub iteration: u32,
+    /// The goal, if there are several.
+    pub goal: Option<GoalId>,
+    /// How it ended.
+    pub status: CallStatus,
+    /// When it ended.
+    pub at: Timestamp,
+    /// Bytes of the whole result.
+    pub bytes: u64,
+    /// Where the whole result is stored; needed where `content` is only its beginning.
+    pub original: Option<Pointer>,
+    /// What the tool said.
+    pub content: String,
+}
+
+impl ToolResult {
+    /// The block that links lead to.
+    pub fn block(&self) -> BlockId {
+        BlockId::numbered("result", usize::try_from(self.number).unwrap_or(usize::MAX))
+    }
+
+    /// What to write at the end of the document.
+    pub fn write(&self) -> String {
+        escape(&self.write_body()).into_owned()
+    }
+
+    fn write_body(&self) -> String {
+        let mut writer = Writer::new(&GRAMMAR);
+        writer.head(&format!("{RESULT}{}", self.number));
+        writer.text_field("Call", &self.call);
+        writer.field("Iteration", &self.iteration.to_string());
+        if let Some(goal) = self.goal {
+            writer.field("Goal", &goal.to_string());
+        }
+        writer.field("At", &self.at.to_string());
+        writer.field("Bytes", &self.bytes.to_string());
+        if let Some(original) = &self.original {
+            writer.field("Original", &original.to_string());
+        }
+        // The name ends its paragraph, which says what the result is.
+        writer.field("Status", &format!("{} {}", self.status, self.block()));
+        writer.gap();
+        writer.label("Content");
+        writer.fenced(&self.content);
+        format!("\n{}", writer.finish())
+    }
+
+    fn read(block: &Block<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        let number = super::blocks::parsed::<Number>(&block.rest, block.line, "Result", problems);
+        let iteration = block.required::<Number>("Iteration", problems);
+        let status = block.line("Status").and_then(|(line, value)| {
+            let word = value.split_whitespace().next().unwrap_or_default();
+            super::blocks::parsed(word, line, "Status", problems)
+        });
+        if !block.has("Status") {
+            problems.push(Problem::new(block.line, "**Status:** is missing"));
+        }
+        let at = block.required("At", problems);
+        let content = block.text("Content").unwrap_or_default();
+        let bytes = block.value::<Size>("Bytes", problems);
+        Some(Self {
+            call: block.text("Call").unwrap_or_default(),
+            goal: block.value("Goal", problems),
+            bytes: bytes.map_or_else(|| u64::try_from(content.len()).unwrap_or(u64::MAX), |bytes| bytes.0),
+            original: block.line("Original").and_then(|(_, pointer)| pointer.parse().ok()),
+            number: number?.0,
+            iteration: iteration?.0,
+            status: status?,
+            at: at?,
+            content,
+        })
+    }
+}
+
+impl DocumentValue for ToolResults {
+    fn write_body(&self, at: &VaultPath) -> String {
+        let turn = at.folder().rsplit('/').next().unwrap_or_default();
+        let results: String = self.results.iter().map(ToolResult::write_body).collect();
+        format!("{TITLE}\n\nAll calls of {turn} and what came of them.\n{results}")
+    }
+
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+        let mut problems = Vec::new();
+        let blocks = blocks(body, &GRAMMAR, line);
+        let results = blocks.iter().filter(|block| block.head == RESULT);
+        let results = results.filter_map(|block| ToolResult::read(block, &mut problems)).collect();
+        Reading::new(Some(Self { results }), problems)
+    }
+}
