@@ -12,10 +12,10 @@ use larder::gather::GatherError;
 use larder::project::ProjectError;
 use larder::turn::{HostError, TurnError};
 use larder_condense::CondenseError;
+use larder_gateway::app::StartError;
+use larder_gateway::auth::AuthError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
-use larder_server::app::StartError;
-use larder_server::auth::AuthError;
 use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
 

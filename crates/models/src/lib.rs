@@ -12,7 +12,6 @@ mod failure;
 mod http;
 mod openai;
 pub mod plain;
-pub mod price;
 pub mod replay;
 pub mod resilient;
 pub mod secret;
@@ -22,3 +21,5 @@ pub mod table;
 pub mod upstream;
 pub mod web;
 pub mod weights;
+
+pub use larder_text::price;

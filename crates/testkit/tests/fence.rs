@@ -30,13 +30,58 @@ const NOT_IN_CORE: [&str; 14] = [
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
 /// Our crates, and those of ours that each may depend on.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("larder-core", &[]),
     ("larder-models", &["larder-core"]),
     ("larder-store", &["larder-core"]),
     ("larder", &["larder-core", "larder-models", "larder-store"]),
-    ("larder-server", &["larder", "larder-core", "larder-models", "larder-store"]),
-    ("larder-cli", &["larder", "larder-core", "larder-models", "larder-server", "larder-store"]),
+    ("larder-proxy", &["larder-condense", "larder-core", "larder-text"]),
+    (
+        "larder-mcp",
+        &["larder", "larder-condense", "larder-core", "larder-models", "larder-store", "larder-text"],
+    ),
+    (
+        "larder-gateway",
+        &[
+            "larder",
+            "larder-core",
+            "larder-mcp",
+            "larder-models",
+            "larder-proxy",
+            "larder-store",
+            "larder-text",
+        ],
+    ),
+    (
+        "larder-console",
+        &[
+            "larder",
+            "larder-condense",
+            "larder-core",
+            "larder-gateway",
+            "larder-models",
+            "larder-proxy",
+            "larder-store",
+            "larder-text",
+            "larder-vault",
+        ],
+    ),
+    (
+        "larder-cli",
+        &[
+            "larder",
+            "larder-condense",
+            "larder-console",
+            "larder-core",
+            "larder-gateway",
+            "larder-mcp",
+            "larder-models",
+            "larder-proxy",
+            "larder-store",
+            "larder-text",
+            "larder-vault",
+        ],
+    ),
 ];
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -141,7 +186,7 @@ fn only_the_executor_asks_a_model() {
 #[test]
 fn one_place_asks_for_vectors() {
     let mut askers = BTreeSet::new();
-    for crate_ in ["runtime", "cli", "server", "store"] {
+    for crate_ in ["runtime", "cli", "proxy", "gateway", "console", "mcp", "store"] {
         let folder = Path::new(ROOT).join("crates").join(crate_).join("src");
         for path in sources(&folder) {
             let text = std::fs::read_to_string(&path).unwrap();

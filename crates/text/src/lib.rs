@@ -7,4 +7,8 @@ pub mod beside;
 pub mod hash;
 pub mod message;
 pub mod pointer;
+pub mod price;
+pub mod provider;
+pub mod time;
 pub mod tokens;
+pub mod usage;

@@ -1,8 +1,8 @@
 //! `larder keys`: who may call the gateway, and for how much a day. Keys of every user: whoever has the home folder runs
 //! the gateway.
 
+use larder_gateway::auth::create_key;
 use larder_models::price::Usd;
-use larder_server::auth::create_key;
 use larder_store::{DaySpend, KeyLimits, KeyRecord, Store};
 use serde_json::{Value, json};
 

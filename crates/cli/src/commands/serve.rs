@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use larder_core::recipe::Diagnostic;
-use larder_server::app::{App, Load, Loaded};
-use larder_server::reload::Watched;
-use larder_server::serve;
+use larder_gateway::app::{App, Load, Loaded};
+use larder_gateway::reload::Watched;
+use larder_gateway::serve;
 use larder_store::Store;
 use tokio::net::TcpListener;
 
@@ -28,10 +28,11 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         CliError::Fixable(format!("cannot listen on {address}: {error}; name another place with --listen"))
     })?;
+    let extra = larder_console::routes(&app);
     let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
     let cut = tokio::select! {
-        cut = serve::run(app, listener, watched, asked) => cut,
+        cut = serve::run(app, extra, listener, watched, asked) => cut,
         never = memory::give_back_program() => match never {},
     };
     if cut > 0 {
