@@ -5,10 +5,10 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use larder::config::Config;
-use larder::engine::{Engine, Policy};
-use larder::executor::RunReceipt;
-use larder::project::Project;
+use larder_engine::config::Config;
+use larder_engine::executor::RunReceipt;
+use larder_engine::project::Project;
+use larder_engine::{Engine, Policy};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::embedded::{self, Embedded, MiniLm};

@@ -361,3 +361,7 @@ fn whole(job: &Job<'_>) -> Condensed {
         author: None,
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

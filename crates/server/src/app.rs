@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use larder::config::{Config, Gateway, Setting};
-use larder::engine::Engine;
-use larder::project::Project;
-use larder::tools::NoOne;
-use larder::turn::Turns;
+use larder_agent::turn::Turns;
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway, Setting};
+use larder_engine::project::Project;
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use larder_tools::NoOne;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder::config::Setting;
-use larder::project::Project;
-use larder::turn::Turns;
+use larder_agent::turn::Turns;
 use larder_core::policy::ContextBudgetPolicy;
+use larder_engine::config::Setting;
+use larder_engine::project::Project;
 use larder_models::table::ModelSpec;
 use larder_store::{StoreError, UserDocuments, UserStore};
 use serde::{Deserialize, Serialize};

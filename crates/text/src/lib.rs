@@ -8,3 +8,7 @@ pub mod hash;
 pub mod message;
 pub mod pointer;
 pub mod tokens;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use larder::ask::{Answer, AskError, Limits, Planner, Question, Quote, Search};
+use larder_agent::ask::{Answer, AskError, Asker, Question, Quote, Search};
+use larder_engine::settings::{AskLimits, Planner};
 
 use crate::args::{AskArgs, Format, PlannerArg};
 use crate::context::Context;
@@ -35,7 +36,7 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
             PlannerArg::Rules => Planner::Rules,
             PlannerArg::Model => Planner::Model,
         }),
-        limits: Limits {
+        limits: AskLimits {
             depth: args.max_depth.unwrap_or(limits.depth),
             calls: args.max_calls.unwrap_or(limits.calls),
             tokens: args.max_tokens.unwrap_or(limits.tokens),
@@ -43,12 +44,12 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
     };
     let spinner = Spinner::new(false);
     if args.quote {
-        let quotes = engine.quote(&question, QUOTED, &spinner);
+        let quotes = Asker::new(&engine, &spinner).quote(&question, QUOTED);
         spinner.done();
         let (quotes, search) = quotes.map_err(failed)?;
         return print_quotes(context.global.format, &quotes, &search);
     }
-    let answer = engine.ask(&question, &spinner).await;
+    let answer = Asker::new(&engine, &spinner).ask(&question).await;
     spinner.done();
     print(context, &answer.map_err(failed)?, args.explain)
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder::config::{Config, ConfigError, Problem};
-use larder::project::Project;
+use larder_engine::config::{Config, ConfigError, Problem};
+use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_text::tokens::Counter;
 use serde_json::json;

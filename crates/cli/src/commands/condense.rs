@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use larder::executor::CondensingTally;
 use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
+use larder_engine::executor::CondensingTally;
 use serde::Serialize;
 
 use crate::args::{CondenseArgs, Format, Target};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use larder::executor::RunReceipt;
 use larder_core::pack::{Rendition, layout};
+use larder_engine::executor::RunReceipt;
 
 use crate::args::{ExplainArgs, Format};
 use crate::context::Context;

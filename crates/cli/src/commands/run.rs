@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use larder::executor::RunOutcome;
-use larder::inputs::{Document, RunInput};
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
+use larder_engine::executor::RunOutcome;
+use larder_engine::inputs::{Document, RunInput};
 use larder_text::message::Message;
 use serde::Deserialize;
 

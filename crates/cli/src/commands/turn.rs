@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use larder::turn::{TurnError, TurnHost};
+use larder_agent::turn::{TurnError, TurnHost};
 use larder_store::{TurnRow, UserDocuments};
 use larder_vault::VaultPath;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -9,7 +9,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use futures::Stream;
-use larder::turn::{TurnOutcome, TurnRequest};
+use larder_agent::turn::{TurnOutcome, TurnRequest};
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{Html, IntoResponse};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use maud::{Markup, html};
 
 use super::figures::{money, money_saved, name, number, percent, share, short};

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Html;
 use axum::{Extension, Form};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use maud::{Markup, html};
 use serde::Deserialize;
 

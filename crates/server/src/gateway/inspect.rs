@@ -2,9 +2,9 @@
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder::config::{Config, Gateway};
-use larder::engine::Engine;
 use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway};
 use larder_store::{Store, Timestamp, UserStore};
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::{Counter, Label};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
-use larder::executor;
 use larder_core::policy::{self, ContextBudgetPolicy};
+use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{StoreError, Timestamp, UserStore};

@@ -35,7 +35,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use larder::config::Gateway;
+use larder_engine::config::Gateway;
 use larder_models::upstream::{self, Outgoing, Patience, Target};
 
 use crate::app::{App, Snapshot};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder::turn::{TurnEvent, TurnRequest};
+use larder_agent::turn::{TurnEvent, TurnRequest};
 use larder_models::chat::ModelError;
 use larder_testkit::scripted::{Act, text};
 use larder_vault::Mode;

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder::ask::{Limits, Planner};
-use larder::engine::{Engine, Policy};
-use larder::project::Project;
+use larder_engine::project::Project;
+use larder_engine::settings::{AskLimits, Planner};
+use larder_engine::{Engine, Policy};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::{ModelSpec, ModelTable};
@@ -81,7 +81,7 @@ impl Shop {
     /// A guest for whom the model plans, too.
     pub fn planning(&self, user: &str) -> Guest {
         let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
-        Guest { asking: (Planner::Model, Limits::DEFAULT), ..self.guest_over(&table, user) }
+        Guest { asking: (Planner::Model, AskLimits::DEFAULT), ..self.guest_over(&table, user) }
     }
 
     fn guest_over(&self, table: &str, user: &str) -> Guest {
@@ -92,7 +92,7 @@ impl Shop {
         let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
         Guest {
             engine: Arc::new(engine),
-            asking: (Planner::Rules, Limits::DEFAULT),
+            asking: (Planner::Rules, AskLimits::DEFAULT),
             roots: Arc::new(Roots::open(&[self.path("files")]).unwrap()),
             purse: None,
         }

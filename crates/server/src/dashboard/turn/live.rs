@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
-use larder::turn::TurnEvent;
+use larder_agent::turn::TurnEvent;
 use maud::{Markup, html};
 
 use super::super::figures::{chip, name, number, span};

@@ -1,7 +1,8 @@
 //! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
 
-use larder::ask::{Answer, AskError, Limits, Question};
-use larder::executor::Meter;
+use larder_agent::ask::{Answer, AskError, Asker, Question};
+use larder_engine::executor::Meter;
+use larder_engine::settings::AskLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,18 +86,18 @@ impl Tool for Ask {
         let paths = guest.sources(&self.sources)?;
         let (planner, own) = guest.asking;
         let limits =
-            Limits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
+            AskLimits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
         let recipe = self.recipe.as_deref().unwrap_or(RECIPE);
         guest.engine.own_or_shipped(recipe).map_err(|error| missing(&error))?;
         let question = Question { text: &self.question, paths: &paths, recipe, planner, limits };
         let reserved = match &guest.purse {
             Some(purse) => {
-                Some(purse.reserve(limits.tokens, &guest.engine.reach_of(&question)).map_err(Failure)?)
+                Some(purse.reserve(limits.tokens, &question.reach(&guest.engine)).map_err(Failure)?)
             }
             None => None,
         };
         let meter = Meter::new(course, None, None);
-        let answer = course.wait(guest.engine.ask(&question, &meter));
+        let answer = course.wait(Asker::new(&guest.engine, &meter).ask(&question));
         let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
         let taken = meter.taken();
         let used = match &answer {
@@ -123,7 +124,7 @@ impl Answered {
     fn of(answer: Answer, guest: &Guest) -> Self {
         let Answer { outcome, claims, search } = answer;
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-        let claim = |claim: larder::ask::Claim| Claim {
+        let claim = |claim: larder_agent::ask::Claim| Claim {
             text: claim.text,
             source: guest.roots.shown(&claim.source),
             lines: claim.lines.into(),

@@ -7,7 +7,7 @@ mod explain;
 mod rehydrate;
 mod search;
 
-use larder::ask::{Quote, Search};
+use larder_agent::ask::{Quote, Search};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
