@@ -9,7 +9,6 @@ pub mod desk;
 pub mod exchange;
 pub mod gateway;
 mod guest;
-pub mod json;
 pub mod limits;
 pub mod live;
 pub mod mcp;

@@ -25,7 +25,7 @@ use crate::gateway::fault::Fault;
 use crate::gateway::ledger::Ledger;
 use crate::gateway::relay::{self, Sending};
 use crate::gateway::{RECIPE, outgoing, patience, read, recipes, reply};
-use crate::json as spans;
+use larder_text::json as spans;
 use crate::limits::read_body;
 use crate::wire::{Format, Known};
 

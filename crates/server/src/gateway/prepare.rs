@@ -25,7 +25,8 @@ use crate::gateway::route::Route;
 use crate::gateway::shelf::Session;
 use crate::gateway::window::{Bench, Missing, Prepared};
 use crate::wire::{self, Format, Request};
-use crate::{json, sessions};
+use crate::sessions;
+use larder_text::json;
 
 /// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
 const LOOKED_BACK: usize = 8;

@@ -10,7 +10,7 @@ use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 
 use crate::gateway::describe::role;
-use crate::json::{self, Edit};
+use larder_text::json::{self, Edit};
 use crate::wire::Request;
 
 /// Bytes of a reply that a transcript keeps.

@@ -18,7 +18,7 @@ use crate::gateway::fault::Fault;
 use crate::gateway::ledger::micros;
 use crate::gateway::shelf::Counts;
 use crate::gateway::transcript::Transcript;
-use crate::json;
+use larder_text::json;
 use crate::wire::{self, Change, Kind, Request};
 
 /// A request that may leave, and what must be stored before it does.

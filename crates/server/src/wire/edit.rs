@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::{reference, rehydrate_tool_json};
-use crate::json::{self, Edit, Id, Kind, encoded};
+use larder_text::json::{self, Edit, Id, Kind, encoded};
 
 /// What becomes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

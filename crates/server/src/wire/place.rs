@@ -6,7 +6,7 @@ use larder_text::message::Role;
 
 use super::Format;
 use super::request::{Item, Request};
-use crate::json::{Id, Value};
+use larder_text::json::{Id, Value};
 
 /// A place at which the model speaks.
 ///

@@ -3,7 +3,7 @@
 use larder_core::policy::BudgetDecision;
 
 use super::Format;
-use crate::json::encoded;
+use larder_text::json::encoded;
 
 /// What is wrong with a request, as far as its client is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,7 @@ use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
 use super::{Format, REHYDRATE, chat, messages, responses};
-use crate::json::{self, Document, Id, Value};
+use larder_text::json::{self, Document, Id, Value};
 
 /// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
 /// in every request.

@@ -6,7 +6,7 @@ use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
 use super::request::{Call, Item, Request, ResultOf, Text, role};
-use crate::json::{Kind, Value};
+use larder_text::json::{Kind, Value};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, input, instructions, tools, stream, max, choice, text, background] = fields(

@@ -1,6 +1,6 @@
 //! In what a body that leaves differs from the one that came: told from outside, by the two texts alone.
 
-use larder_server::json::{self, Edit, Kind, Value};
+use larder_text::json::{self, Edit, Kind, Value};
 use larder_server::wire::{Format, REHYDRATE, rehydrate_tool_json};
 
 use super::cut;

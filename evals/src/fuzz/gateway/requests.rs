@@ -7,7 +7,7 @@ use std::time::Instant;
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
 use larder_server::gateway::inspect::{Leaving, leaving};
-use larder_server::json::{self, Document};
+use larder_text::json::{self, Document};
 use larder_server::wire::{self, Format, Hidden, Request};
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;

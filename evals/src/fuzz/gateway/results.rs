@@ -3,7 +3,7 @@
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
 use larder_server::gateway::inspect::{Leaving, leaving};
-use larder_server::json::Document;
+use larder_text::json::Document;
 use larder_server::wire::{self, Format, REHYDRATE};
 use larder_store::NewPointer;
 use larder_text::hash::ContentHash;

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use larder_server::json::Document;
+use larder_text::json::Document;
 use larder_server::wire::{self, Format, Place, Problem, ProblemKind, ReadError, Stream, Whole};
 
 use super::super::check::slow;

@@ -6,7 +6,7 @@ use larder_text::hash::ContentHash;
 use super::super::Format;
 use super::super::place::said;
 use super::{Round, Rounds, text};
-use crate::json::{self, Document, Edit, Value, encoded};
+use larder_text::json::{self, Document, Edit, Value, encoded};
 
 /// Hexadecimal digits of the id of an item.
 const DIGITS: usize = 48;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::Format;
 use super::super::reply::{Note, Unit, length, text};
 use super::{Action, Context};
-use crate::json::{self, Edit, Kind, Value};
+use larder_text::json::{self, Edit, Kind, Value};
 
 /// Events by which an item of ours comes.
 const EVENTS_OF_NOTE: usize = 6;

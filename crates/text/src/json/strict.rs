@@ -1,101 +1,26 @@
-//! JSON text as spans: read without recursion, changed by byte range, never written anew.
-//!
-//! Owns the grammar, string literals and edits. Knows no wire format. Whatever no edit covers stays byte for byte.
+//! Strict reading: the grammar of RFC 8259 and nothing else, with the place of the first fault. Knows no values' meaning.
 
-mod edit;
-mod literal;
-
-use std::borrow::Cow;
-use std::ops::Range;
-
-pub use edit::{Edit, EditError, add_members, append_to, apply, remove_from, splice, without};
-use literal::{before, literal_is, special};
-pub use literal::{decode, encode, encoded};
-
-/// Containers within containers that a text may have. Providers allow fewer; a reader that recurses further on may need
-/// stack for each.
-pub const MAX_DEPTH: usize = 512;
-/// Values that a request may have, names of members among them: the list of their places then takes no more than 32 MiB.
-/// A request of 300,000 tokens as numbers, which is what providers take, has a seventh of that.
-pub const MAX_VALUES: usize = 1 << 21;
-
-/// A text that is no JSON, with the place at which it stops being any.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not JSON: {what} at line {line}, column {column} (byte {at})")]
-pub struct JsonError {
-    /// What was expected or found.
-    pub what: &'static str,
-    /// The byte, from 0.
-    pub at: usize,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in bytes, from 1.
-    pub column: usize,
-}
-
-/// What a value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `{…}`
-    Object,
-    /// `[…]`
-    Array,
-    /// `"…"`
-    String,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Bool,
-    /// `null`
-    Null,
-}
-
-/// One value; those inside it follow in the order of the text, members as name, value, name, value …
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    start: u32,
-    end: u32,
-    /// The node after this one and everything in it.
-    next: u32,
-    kind: Kind,
-}
-
-/// A value's place in its [`Document`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(u32);
-
-/// A text and the spans of all its values.
-#[derive(Debug, Clone, Default)]
-pub struct Document<'t> {
-    text: &'t str,
-    nodes: Vec<Node>,
-}
-
-/// One value of a document.
-#[derive(Debug, Clone, Copy)]
-pub struct Value<'d, 't> {
-    doc: &'d Document<'t>,
-    id: Id,
-}
+use super::literal::{before, special};
+use super::{Document, JsonError, Kind, MAX_DEPTH, MAX_VALUES, Node};
 
 impl<'t> Document<'t> {
     /// Reads a text of one JSON value.
     ///
     /// # Errors
-    /// With the place, where the grammar is left or containers are nested deeper than [`MAX_DEPTH`].
+    /// The text leaves the grammar or nests containers deeper than [`MAX_DEPTH`].
     pub fn parse(text: &'t str) -> Result<Self, JsonError> {
         Self::parse_up_to(text, usize::MAX)
     }
 
-    /// Reads a text that anybody may have sent.
+    /// Reads an untrusted text.
     ///
     /// # Errors
-    /// As [`Document::parse`], and where it has more than [`MAX_VALUES`] values.
+    /// As [`Document::parse`], and if it has more than [`MAX_VALUES`] values and names.
     pub fn parse_request(text: &'t str) -> Result<Self, JsonError> {
         Self::parse_up_to(text, MAX_VALUES)
     }
 
-    fn parse_up_to(text: &'t str, most: usize) -> Result<Self, JsonError> {
+    fn parse_up_to(text: &'t str, max_values: usize) -> Result<Self, JsonError> {
         let fail = |(at, what): Fault| {
             let before = &text.as_bytes()[..at.min(text.len())];
             let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -106,115 +31,17 @@ impl<'t> Document<'t> {
             return Err(fail((0, "more than 4 GiB")));
         }
         let nodes = Vec::with_capacity(text.len() / 64 + 16);
-        let mut scan = Scan { bytes: text.as_bytes(), at: 0, nodes, most };
+        let names = Vec::with_capacity(text.len() / 64 + 16);
+        let mut scan = Scan { bytes: text.as_bytes(), at: 0, nodes, names, name: 0, max_values };
         scan.run().map_err(fail)?;
-        Ok(Self { text, nodes: scan.nodes })
-    }
-
-    /// The value that the text is.
-    pub const fn root(&self) -> Value<'_, 't> {
-        self.value(Id(0))
-    }
-
-    /// The value at a place.
-    pub const fn value(&self, id: Id) -> Value<'_, 't> {
-        Value { doc: self, id }
-    }
-}
-
-impl<'d, 't> Value<'d, 't> {
-    fn node(self) -> Node {
-        self.doc.nodes[self.id.0 as usize]
-    }
-
-    /// Its place.
-    pub const fn id(self) -> Id {
-        self.id
-    }
-
-    /// What it is.
-    pub fn kind(self) -> Kind {
-        self.node().kind
-    }
-
-    /// Its bytes in the text.
-    pub fn span(self) -> Range<usize> {
-        let Node { start, end, .. } = self.node();
-        start as usize..end as usize
-    }
-
-    /// It as it stands.
-    pub fn raw(self) -> &'t str {
-        &self.doc.text[self.span()]
-    }
-
-    /// The text of a string, decoded; none for other values. See [`decode`].
-    pub fn text(self) -> Option<Cow<'t, str>> {
-        (self.kind() == Kind::String).then(|| decode(self.raw()))
-    }
-
-    /// A whole number that is not negative.
-    pub fn as_u64(self) -> Option<u64> {
-        self.raw().parse().ok()
-    }
-
-    /// Whether it is `true`.
-    pub fn is_true(self) -> bool {
-        self.raw() == "true"
-    }
-
-    /// Whether it is this string.
-    pub fn is(self, text: &str) -> bool {
-        self.kind() == Kind::String && literal_is(self.raw(), text)
-    }
-
-    /// The values directly inside: items of an array, names and values of an object in turn.
-    fn inside(self) -> impl Iterator<Item = Value<'d, 't>> {
-        let Node { next: end, kind, .. } = self.node();
-        let mut at = self.id.0 + 1;
-        let container = matches!(kind, Kind::Object | Kind::Array);
-        std::iter::from_fn(move || {
-            (container && at < end).then(|| {
-                let value = self.doc.value(Id(at));
-                at = value.node().next;
-                value
-            })
-        })
-    }
-
-    /// The items of an array; none of anything else.
-    pub fn items(self) -> impl Iterator<Item = Value<'d, 't>> {
-        let array = self.kind() == Kind::Array;
-        self.inside().filter(move |_| array)
-    }
-
-    /// The members of an object in order, each as name and value, those with the same name too; none of anything else.
-    pub fn members(self) -> impl Iterator<Item = (Value<'d, 't>, Value<'d, 't>)> {
-        let object = self.kind() == Kind::Object;
-        let mut inside = self.inside();
-        std::iter::from_fn(move || {
-            if !object {
-                return None;
-            }
-            Some((inside.next()?, inside.next()?))
-        })
-    }
-
-    /// The member of this name; the last if there are several, as most readers have it.
-    pub fn get(self, name: &str) -> Option<Value<'d, 't>> {
-        self.members().filter(|(key, _)| key.is(name)).last().map(|(_, value)| value)
-    }
-
-    /// The member of this name, unless it is `null`.
-    pub fn given(self, name: &str) -> Option<Value<'d, 't>> {
-        self.get(name).filter(|value| value.kind() != Kind::Null)
+        Ok(Self { text, nodes: scan.nodes, names: scan.names, dense: Vec::new() })
     }
 }
 
 /// Where reading stopped, and why.
 type Fault = (usize, &'static str);
 
-/// What may stand next.
+/// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Value,
@@ -229,8 +56,11 @@ struct Scan<'t> {
     bytes: &'t [u8],
     at: usize,
     nodes: Vec<Node>,
-    /// Values that there may be.
-    most: usize,
+    names: Vec<(u32, u32)>,
+    /// The name of the next value, as in [`Node`].
+    name: u32,
+    /// How many values and names there may be.
+    max_values: usize,
 }
 
 impl Scan<'_> {
@@ -239,7 +69,7 @@ impl Scan<'_> {
         let mut next = Next::Value;
         loop {
             self.skip_blanks();
-            if self.nodes.len() > self.most {
+            if self.nodes.len() + self.names.len() > self.max_values {
                 return Err((self.at, "more than 2,097,152 values"));
             }
             let Some(&byte) = self.bytes.get(self.at) else {
@@ -264,7 +94,7 @@ impl Scan<'_> {
                 }
                 (Next::CommaOrEnd, _) => return Err((self.at, "expected a comma or the end")),
                 (Next::Name | Next::NameOrEnd, b'"') => {
-                    self.string()?;
+                    self.name()?;
                     self.skip_blanks();
                     self.expect(b':', "expected a colon after the name")?;
                     Next::Value
@@ -309,7 +139,16 @@ impl Scan<'_> {
     /// A value from `start` to here. Places and counts fit: the text has fewer than 2³² bytes.
     fn push(&mut self, kind: Kind, start: usize) {
         let next = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { start: start as u32, end: self.at as u32, next, kind });
+        let (start, end, name) = (start as u32, self.at as u32, std::mem::take(&mut self.name));
+        self.nodes.push(Node { start, end, next, name, kind, irregular: false });
+    }
+
+    fn name(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        self.string()?;
+        self.names.push((start as u32, self.at as u32));
+        self.name = self.names.len() as u32;
+        Ok(())
     }
 
     fn close(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<(), Fault> {
@@ -326,7 +165,12 @@ impl Scan<'_> {
 
     fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
         match byte {
-            b'"' => self.string(),
+            b'"' => {
+                let start = self.at;
+                self.string()?;
+                self.push(Kind::String, start);
+                Ok(())
+            }
             b't' => self.word("true", Kind::Bool),
             b'f' => self.word("false", Kind::Bool),
             b'n' => self.word("null", Kind::Null),
@@ -376,6 +220,7 @@ impl Scan<'_> {
         if self.at == start { Err((start, "expected a digit")) } else { Ok(()) }
     }
 
+    /// Passes a literal, which is checked but not decoded.
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at;
         let mut at = start + 1;
@@ -392,11 +237,10 @@ impl Scan<'_> {
             }
         }
         self.at = at + 1;
-        self.push(Kind::String, start);
         Ok(())
     }
 
-    /// How many bytes the escape has whose backslash stands before `at`.
+    /// How many bytes the escape has whose backslash is before `at`.
     fn escape(&self, at: usize) -> Result<usize, Fault> {
         match self.bytes.get(at) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(1),
@@ -412,7 +256,3 @@ impl Scan<'_> {
 const fn after_value(open: &[usize]) -> Next {
     if open.is_empty() { Next::Nothing } else { Next::CommaOrEnd }
 }
-
-#[cfg(test)]
-#[path = "json_tests.rs"]
-mod tests;

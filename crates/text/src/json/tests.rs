@@ -1,8 +1,11 @@
 //! Tests of reading, decoding and editing JSON text.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
+use super::literal::literal_is;
 use super::*;
 
 fn any_json() -> impl Strategy<Value = Json> {
@@ -31,7 +34,7 @@ fn rebuilt(value: Value<'_, '_>) -> Json {
     match value.kind() {
         Kind::Object => {
             let members =
-                value.members().map(|(key, value)| (key.text().unwrap().into_owned(), rebuilt(value)));
+                value.members().map(|(key, value)| (key.text().into_owned(), rebuilt(value)));
             Json::Object(members.collect())
         }
         Kind::Array => Json::Array(value.items().map(rebuilt).collect()),
@@ -42,7 +45,8 @@ fn rebuilt(value: Value<'_, '_>) -> Json {
 
 fn spans_of(text: &str) -> Vec<Range<usize>> {
     let doc = Document::parse(text).unwrap();
-    doc.nodes.iter().map(|node| node.start as usize..node.end as usize).collect()
+    let values = doc.nodes.iter().map(|node| node.start as usize..node.end as usize);
+    values.chain(doc.names.iter().map(|&(start, end)| start as usize..end as usize)).collect()
 }
 
 proptest! {
@@ -130,7 +134,7 @@ proptest! {
 #[test]
 fn members_keep_their_order_and_their_doubles() {
     let doc = Document::parse(r#" {"b":1, "\u0061":[2,{"x":null}],"b" : "three"} "#).unwrap();
-    let names: Vec<_> = doc.root().members().map(|(key, _)| key.text().unwrap()).collect();
+    let names: Vec<_> = doc.root().members().map(|(key, _)| key.text()).collect();
     assert_eq!(names, ["b", "a", "b"]);
     assert!(doc.root().get("b").unwrap().is("three"));
     assert_eq!(doc.root().get("a").unwrap().raw(), r#"[2,{"x":null}]"#);

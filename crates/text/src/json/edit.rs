@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Value;
+use super::{Name, Value};
 
 /// Bytes of a text that become others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn remove_from(spans: &[Range<usize>], gone: impl Fn(usize) -> bool) -> Vec<
 pub fn without(object: Value<'_, '_>, names: &[&str]) -> Vec<Edit> {
     let members: Vec<_> = object.members().collect();
     let spans: Vec<_> = members.iter().map(|(key, value)| key.span().start..value.span().end).collect();
-    let named = |key: &Value<'_, '_>| names.iter().any(|name| key.is(name));
+    let named = |key: &Name<'_>| names.iter().any(|name| key.is(name));
     remove_from(&spans, |at| members.get(at).is_some_and(|(key, _)| named(key)))
 }
 

@@ -1,9 +1,9 @@
-//! String literals: what they stand for, and how a text is written as one. Knows no other values.
+//! String literals: where they end, decoding and encoding. Knows no other values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use larder_text::beside;
+use crate::beside;
 
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
@@ -92,7 +92,32 @@ const fn equal(eight: [u8; 8], byte: u8) -> u64 {
     zeros.wrapping_sub(LOWEST_BITS) & !zeros & HIGHEST_BITS
 }
 
-/// How many of eight bytes stand before the first that was found; of those found after it not all may be right.
+/// The byte after the quote that closes a string, if any does; escapes are passed over unchecked. Most strings are
+/// short, so eight bytes are looked at together.
+pub(super) fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let signs = equal(*eight, b'"') | equal(*eight, b'\\');
+        if signs == 0 {
+            at += eight.len();
+            continue;
+        }
+        at += before(signs) + 1;
+        if bytes[at - 1] == b'"' {
+            return Some(at);
+        }
+        at += 1;
+    }
+    while let Some(&byte) = bytes.get(at) {
+        at += if byte == b'\\' { 2 } else { 1 };
+        if byte == b'"' {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// How many of eight bytes are before the first that was found; of those found after it not all may be right.
 pub(super) const fn before(found: u64) -> usize {
     found.trailing_zeros() as usize / 8
 }
@@ -134,8 +159,13 @@ fn unit(text: &str) -> Option<u32> {
 
 /// Whether a literal, quotes included, is this text.
 pub(super) fn literal_is(literal: &str, text: &str) -> bool {
-    let inner = &literal[1..literal.len() - 1];
-    inner == text || inner.contains('\\') && decode(literal) == text
+    let inner = literal.as_bytes().get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    inner == text.as_bytes() || memchr::memchr(b'\\', inner).is_some() && decode(literal) == text
+}
+
+/// `raw` without the quotes around it, if it has both.
+pub fn unquoted(raw: &str) -> &str {
+    raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)
 }
 
 /// Appends `text` as a string literal, quotes included.
