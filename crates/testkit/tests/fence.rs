@@ -30,13 +30,17 @@ const NOT_IN_CORE: [&str; 14] = [
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
 /// Our crates, and those of ours that each may depend on.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("larder-core", &[]),
     ("larder-models", &["larder-core"]),
+    ("larder-local", &["larder-models", "larder-text"]),
     ("larder-store", &["larder-core"]),
     ("larder", &["larder-core", "larder-models", "larder-store"]),
     ("larder-server", &["larder", "larder-core", "larder-models", "larder-store"]),
-    ("larder-cli", &["larder", "larder-core", "larder-models", "larder-server", "larder-store"]),
+    (
+        "larder-cli",
+        &["larder", "larder-core", "larder-local", "larder-models", "larder-server", "larder-store"],
+    ),
 ];
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
