@@ -36,12 +36,13 @@ const IO: [&str; 17] = [
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
 /// Our crates from the bottom up, and those that each may depend on: only ones above it in this list.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("larder-text", &[]),
     ("larder-condense", &["larder-text"]),
     ("larder-core", &["larder-condense", "larder-text"]),
     ("larder-vault", &["larder-condense", "larder-text"]),
     ("larder-models", &["larder-core", "larder-text"]),
+    ("larder-local", &["larder-models", "larder-text"]),
     ("larder-store", &["larder-text", "larder-vault"]),
     (
         "larder-engine",
@@ -112,6 +113,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "larder-condense",
             "larder-core",
             "larder-engine",
+            "larder-local",
             "larder-models",
             "larder-retrieval",
             "larder-server",

@@ -2,6 +2,7 @@
 //! no network. It writes fluently and knows little; with a schema its replies are always valid, which does not make
 //! them right.
 
+mod bert;
 mod bounds;
 mod closing;
 mod generate;
@@ -28,23 +29,42 @@ use futures::stream::{BoxStream, StreamExt};
 
 use self::generate::Generator;
 use self::llama::Llama;
-pub use self::minilm::{EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, MiniLm};
-pub(crate) use self::minilm::{MINILM_TOKENIZER, MINILM_WEIGHTS};
+pub use self::minilm::{EMBEDDING_DIMENSIONS, MiniLm};
 use self::tokenizer::Tokenizer;
 use self::worker::Worker;
-use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
+use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError};
+use larder_models::connect::EmbeddedModels;
+use larder_models::table::{Capability, ModelSpec};
+use larder_models::weights::{CHAT_MODEL, CHAT_WEIGHTS, EMBEDDING_MODEL, Weights};
 
-/// The model's name in the model table and for `larder models pull`.
-pub const MODEL: &str = "smollm2-135m";
-/// The name of its vocabulary, as receipts print it.
-pub const TOKENIZER: &str = "smollm2";
 /// Tokens of prompt and reply together. The model was trained on 8,192; beyond this it is too slow to be of use.
 pub const WINDOW: usize = 4096;
-/// The weights file in the model's folder.
-pub const WEIGHTS_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 /// What errors call this provider.
 const PROVIDER: &str = "embedded";
+
+/// The models in this process, opened from the folders where their weights lie.
+pub struct LocalModels(pub Weights);
+
+impl EmbeddedModels for LocalModels {
+    fn chat(&self, spec: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let folder = self.0.locate(CHAT_MODEL).ok_or_else(|| no_weights(spec))?;
+        Ok(Arc::new(Embedded::open(&folder)?))
+    }
+
+    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        let folder = self.0.locate(EMBEDDING_MODEL).ok_or_else(|| no_weights(spec))?;
+        Ok(Arc::new(MiniLm::open(&folder)?))
+    }
+}
+
+fn no_weights(spec: &ModelSpec) -> ModelError {
+    let name = if spec.can(Capability::Embedding) { EMBEDDING_MODEL } else { CHAT_MODEL };
+    ModelError::NotConfigured {
+        provider: PROVIDER.to_owned(),
+        detail: format!("{} has no weights yet; `larder models pull {name}` fetches them", spec.id),
+    }
+}
 
 /// A model in this process. Clones share one thread, which answers one request at a time, in order.
 #[derive(Debug, Clone)]
@@ -59,8 +79,8 @@ impl Embedded {
     /// # Errors
     /// [`ModelError::NotConfigured`] when the weights are missing or are not this model's, with how to get them.
     pub fn open(dir: &Path) -> Result<Self, ModelError> {
-        let wrong = |detail| not_configured(MODEL, detail);
-        let path = dir.join(WEIGHTS_FILE);
+        let wrong = |detail| not_configured(CHAT_MODEL, detail);
+        let path = dir.join(CHAT_WEIGHTS);
         if !path.is_file() {
             return Err(wrong(format!("{} is missing", path.display())));
         }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use larder_models::chat::{ChatModel, ChatRequest};
-use larder_models::embedded::MODEL;
+use larder_models::weights::CHAT_MODEL;
 use larder_text::message::{Message, Role};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn a_shared_beginning_is_read_once() {
     let model = larder_testkit::weights::embedded();
     let ask = |question: &str| {
         let message = Message::text(Role::User, format!("{background}\n{question}"));
-        ChatRequest::new(MODEL, vec![message], 24, Duration::from_secs(300))
+        ChatRequest::new(CHAT_MODEL, vec![message], 24, Duration::from_secs(300))
     };
     model.chat(&ask("What is the capital of France?")).await.unwrap();
     let related = model.chat(&ask("Which shelf holds the red crates?")).await.unwrap();

@@ -12,12 +12,11 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use larder_local::{EMBEDDING_DIMENSIONS, Embedded, MiniLm, WINDOW};
 use larder_models::chat::{
     ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, ModelError, StopReason,
 };
-use larder_models::embedded::{
-    EMBEDDING_DIMENSIONS, EMBEDDING_MODEL, Embedded, MODEL, MiniLm, TOKENIZER, WEIGHTS_FILE, WINDOW,
-};
+use larder_models::weights::{CHAT_MODEL, CHAT_TOKENIZER, CHAT_WEIGHTS, EMBEDDING_MODEL};
 use larder_testkit::weights::folder;
 use larder_text::message::{Content, Message, Role, ToolDef};
 use larder_text::tokens::Counter;
@@ -33,7 +32,7 @@ fn model() -> Embedded {
 
 fn ask(text: &str, max_output: u32) -> ChatRequest {
     let system = Message::text(Role::System, "You answer questions about a warehouse in plain English.");
-    ChatRequest::new(MODEL, vec![system, Message::text(Role::User, text)], max_output, PATIENCE)
+    ChatRequest::new(CHAT_MODEL, vec![system, Message::text(Role::User, text)], max_output, PATIENCE)
 }
 
 async fn reply(request: &ChatRequest) -> ChatReply {
@@ -122,8 +121,8 @@ async fn a_reply_that_nobody_waits_for_is_abandoned() {
 
 #[tokio::test]
 async fn the_counter_charges_no_less_than_the_model_reads() {
-    let file = std::fs::File::open(folder(MODEL).join(WEIGHTS_FILE)).unwrap();
-    let counter = Counter::from_gguf(std::io::BufReader::new(file), TOKENIZER).unwrap();
+    let file = std::fs::File::open(folder(CHAT_MODEL).join(CHAT_WEIGHTS)).unwrap();
+    let counter = Counter::from_gguf(std::io::BufReader::new(file), CHAT_TOKENIZER).unwrap();
     let tool = ToolDef {
         name: "find".into(),
         description: "Finds things.".into(),

@@ -1,20 +1,20 @@
 //! How fast the embedded model is on this machine: opening, reading a prompt, writing freely and under a schema.
 //!
-//! `cargo run --release -p larder-models --example embedded_speed`
+//! `cargo run --release -p larder-local --example speed`
 
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use larder_local::Embedded;
 use larder_models::chat::{ChatModel, ChatReply, ChatRequest};
-use larder_models::embedded::{Embedded, MODEL};
-use larder_models::weights::{Source, Weights};
+use larder_models::weights::{CHAT_MODEL, Source, Weights};
 use larder_text::message::{Message, Role};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let env = |name: &str| std::env::var(name).ok();
-    let folder = Weights::shared(None, &env).pull(MODEL, &Source::Any, &env, &mut |_, _| {}).await?;
+    let folder = Weights::shared(None, &env).pull(CHAT_MODEL, &Source::Any, &env, &mut |_, _| {}).await?;
     let mut out = std::io::stdout();
     let start = Instant::now();
     let model = Embedded::open(&folder)?;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn request(text: &str, max_output: u32) -> ChatRequest {
-    ChatRequest::new(MODEL, vec![Message::text(Role::User, text)], max_output, Duration::from_secs(600))
+    ChatRequest::new(CHAT_MODEL, vec![Message::text(Role::User, text)], max_output, Duration::from_secs(600))
 }
 
 async fn timed(

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::generate::{Generator, Listener};
 use super::{PROVIDER, broken};
-use crate::chat::{ChatEvent, ChatReply, ChatRequest, ModelError};
+use larder_models::chat::{ChatEvent, ChatReply, ChatRequest, ModelError};
 
 /// Stack of each thread: grammars of deeply nested schemas recurse.
 const STACK_BYTES: usize = 16 << 20;

@@ -12,7 +12,7 @@ use super::sample::Sampler;
 use super::text::TextStream;
 use super::tokenizer::Tokenizer;
 use super::{WINDOW, broken, refused, template, tools};
-use crate::chat::{ChatEvent, ChatReply, ChatRequest, ModelError, StopReason, Usage};
+use larder_models::chat::{ChatEvent, ChatReply, ChatRequest, ModelError, StopReason, Usage};
 
 /// Prompt tokens read in one pass. Passes start at multiples of it, so that a prompt whose beginning is already known
 /// is computed in the same pieces as a prompt that is new, and gives the same reply to the last bit.

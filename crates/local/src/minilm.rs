@@ -4,24 +4,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device};
 use candle_nn::VarBuilder;
-use candle_transformers::models::bert::{BertModel, Config, HiddenAct, PositionEmbeddingType};
 use futures::future::BoxFuture;
 use rayon::prelude::*;
 use tokenizers::{Tokenizer, TruncationParams};
 
-use super::{broken, not_configured};
-use crate::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
+use larder_models::weights::{EMBEDDING_MODEL, EMBEDDING_TOKENIZER, EMBEDDING_WEIGHTS};
 
-/// The model's name in the model table and for `larder models pull`.
-pub const EMBEDDING_MODEL: &str = "all-minilm-l6-v2";
+use super::bert::{Bert, Shape};
+use super::{broken, not_configured};
+use larder_models::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
+
 /// Numbers of a vector.
 pub const EMBEDDING_DIMENSIONS: usize = 384;
-/// The weights file in the model's folder.
-pub(crate) const MINILM_WEIGHTS: &str = "model.safetensors";
-/// The vocabulary in the model's folder.
-pub(crate) const MINILM_TOKENIZER: &str = "tokenizer.json";
 
 /// Tokens of a text that are read; the model was trained on no more.
 const LONGEST: usize = 256;
@@ -32,7 +28,7 @@ const LONGEST: usize = 256;
 pub struct MiniLm(Arc<Inner>);
 
 struct Inner {
-    model: BertModel,
+    model: Bert,
     tokenizer: Tokenizer,
 }
 
@@ -49,13 +45,14 @@ impl MiniLm {
         let wrong = |name: &str, error: &dyn std::fmt::Display| {
             missing(format!("{} is not the expected file: {error}", dir.join(name).display()))
         };
-        let weights = VarBuilder::from_buffered_safetensors(file(MINILM_WEIGHTS)?, DType::F32, &Device::Cpu);
-        let model = weights.and_then(|weights| BertModel::load(weights, &config()));
-        let model = model.map_err(|error| wrong(MINILM_WEIGHTS, &error))?;
-        let tokenizer = Tokenizer::from_bytes(file(MINILM_TOKENIZER)?);
-        let mut tokenizer = tokenizer.map_err(|error| wrong(MINILM_TOKENIZER, &error))?;
+        let weights =
+            VarBuilder::from_buffered_safetensors(file(EMBEDDING_WEIGHTS)?, DType::F32, &Device::Cpu);
+        let model = weights.and_then(|weights| Bert::load(&weights, &SHAPE));
+        let model = model.map_err(|error| wrong(EMBEDDING_WEIGHTS, &error))?;
+        let tokenizer = Tokenizer::from_bytes(file(EMBEDDING_TOKENIZER)?);
+        let mut tokenizer = tokenizer.map_err(|error| wrong(EMBEDDING_TOKENIZER, &error))?;
         let truncation = TruncationParams { max_length: LONGEST, ..TruncationParams::default() };
-        tokenizer.with_truncation(Some(truncation)).map_err(|error| wrong(MINILM_TOKENIZER, &error))?;
+        tokenizer.with_truncation(Some(truncation)).map_err(|error| wrong(EMBEDDING_TOKENIZER, &error))?;
         tokenizer.with_padding(None);
         Ok(Self(Arc::new(Inner { model, tokenizer })))
     }
@@ -64,11 +61,7 @@ impl MiniLm {
 impl Inner {
     fn vector(&self, text: &str) -> Result<Vec<f32>, ModelError> {
         let encoding = self.tokenizer.encode_fast(text, true).map_err(broken)?;
-        let read = || {
-            let tokens = Tensor::new(encoding.get_ids(), &Device::Cpu)?.unsqueeze(0)?;
-            let states = self.model.forward(&tokens, &tokens.zeros_like()?, None)?;
-            states.mean(1)?.squeeze(0)?.to_vec1::<f32>()
-        };
+        let read = || self.model.forward(encoding.get_ids())?.mean(1)?.squeeze(0)?.to_vec1::<f32>();
         let mut vector = read().map_err(broken)?;
         let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
         vector.iter_mut().for_each(|value| *value /= length);
@@ -107,24 +100,14 @@ fn missing(detail: String) -> ModelError {
     not_configured(EMBEDDING_MODEL, detail)
 }
 
-/// The shape of this one model, as its `config.json` states it.
-fn config() -> Config {
-    Config {
-        vocab_size: 30_522,
-        hidden_size: EMBEDDING_DIMENSIONS,
-        num_hidden_layers: 6,
-        num_attention_heads: 12,
-        intermediate_size: 1_536,
-        hidden_act: HiddenAct::Gelu,
-        hidden_dropout_prob: 0.0,
-        max_position_embeddings: 512,
-        type_vocab_size: 2,
-        initializer_range: 0.02,
-        layer_norm_eps: 1e-12,
-        pad_token_id: 0,
-        position_embedding_type: PositionEmbeddingType::Absolute,
-        use_cache: false,
-        classifier_dropout: None,
-        model_type: None,
-    }
-}
+/// The shape of this one model, as its `config.json` gives it.
+const SHAPE: Shape = Shape {
+    vocabulary: 30_522,
+    segments: 2,
+    positions: 512,
+    width: EMBEDDING_DIMENSIONS,
+    layers: 6,
+    heads: 12,
+    feed_forward: 1_536,
+    norm_epsilon: 1e-12,
+};
