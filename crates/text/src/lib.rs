@@ -6,5 +6,8 @@
 pub mod beside;
 pub mod hash;
 pub mod message;
+mod mode;
 pub mod pointer;
 pub mod tokens;
+
+pub use mode::Mode;

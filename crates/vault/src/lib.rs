@@ -49,6 +49,7 @@ pub use analysis::{ContentReference, QueryAnalysis};
 pub use answers::{Response, Ticket};
 pub use file::{Document, DocumentValue};
 pub use json::{read_json, rewrite_json, write_json};
+pub use larder_text::Mode;
 pub use memory::{
     FactLine, FactRecord, FactRecords, Facts, PreferenceLine, PreferenceRecord, PreferenceRecords,
     Preferences, SiteKnowledge, SitePattern,
@@ -61,7 +62,7 @@ pub use problem::{Problem, Reading};
 pub use query::{original_query, query_body};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
 pub use tool_results::{ToolResult, ToolResults};
-pub use turn_files::{Mode, RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
+pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
 pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, Ttl, ValueError};
 pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
 pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::value::words;
 use super::{Intent, Score, Timestamp};
+use larder_text::Mode;
 
 words! {
     /// How a turn stands.
@@ -18,15 +19,6 @@ words! {
     Failed = "failed",
     /// It stopped before its end and can go on.
     Interrupted = "interrupted",
-}
-
-words! {
-    /// Which recipes a turn runs (R0-17.4).
-    Mode, "chat or code":
-    /// Those of conversations.
-    Chat = "chat",
-    /// Those that may write files.
-    Code = "code",
 }
 
 /// `metadata.json`.

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use super::choose::{Choice, Ladder};
 use super::slot::Overflow;
 
-/// How firmly a message holds its place.
+/// What has to remain of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hold {
-    /// May go.
-    Free,
-    /// Stays in some form.
-    Firm,
+pub(super) enum Presence {
+    /// May be left out.
+    Optional,
+    /// Stays in some rendition.
+    Required,
     /// Stays whole.
-    Critical,
+    Whole,
 }
 
 /// Chooses for a slot of messages: everything gets its floor newest first, then messages are raised by priority,
@@ -23,7 +23,7 @@ pub(super) enum Hold {
 pub(super) fn choose_messages(
     ladders: &[Ladder],
     groups: &[usize],
-    hold: &[Hold],
+    presence: &[Presence],
     overflow: Overflow,
     budget: usize,
 ) -> Vec<Choice> {
@@ -31,11 +31,12 @@ pub(super) fn choose_messages(
     let mut left = budget;
     let floor = |part: usize| {
         let ladder = &ladders[part];
-        let gives = hold[part] != Hold::Critical && ladder.can_point(overflow) && ladder.summarizable;
-        if gives { Choice::Pointer } else { Choice::Whole }
+        let can_point =
+            presence[part] != Presence::Whole && ladder.can_point(overflow) && ladder.summarizable;
+        if can_point { Choice::Pointer } else { Choice::Whole }
     };
     let mut order: Vec<usize> = (0..ladders.len()).collect();
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(part)));
+    order.sort_by_key(|&part| (Reverse(presence[part]), Reverse(part)));
     let mut members_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (part, &group) in groups.iter().enumerate() {
         members_of.entry(group).or_default().push(part);
@@ -45,7 +46,7 @@ pub(super) fn choose_messages(
         let Some(members) = members_of.remove(&groups[part]) else { continue };
         let cost =
             members.iter().map(|&member| ladders[member].cost(floor(member))).fold(0, usize::saturating_add);
-        let must = members.iter().any(|&member| hold[member] != Hold::Free);
+        let must = members.iter().any(|&member| presence[member] != Presence::Optional);
         if must || (room && cost <= left) {
             members.iter().for_each(|&member| choices[member] = floor(member));
             left = left.saturating_sub(cost);
@@ -54,18 +55,18 @@ pub(super) fn choose_messages(
             room = false;
         }
     }
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(ladders[part].priority), Reverse(part)));
+    order.sort_by_key(|&part| (Reverse(presence[part]), Reverse(ladders[part].priority), Reverse(part)));
     for part in order {
         let ladder = &ladders[part];
         if choices[part] != Choice::Pointer {
             continue;
         }
         let now = ladder.pointer;
-        let most = now + left;
+        let max = now + left;
         let choice = match ladder.whole {
-            Some(whole) if whole <= most => Choice::Whole,
+            Some(whole) if whole <= max => Choice::Whole,
             _ => match ladder.least_condensed(overflow) {
-                Some(least) if least <= most => Choice::Condensed(most.min(ladder.size.saturating_sub(1))),
+                Some(min) if min <= max => Choice::Condensed(max.min(ladder.size.saturating_sub(1))),
                 _ => continue,
             },
         };
@@ -93,8 +94,8 @@ mod tests {
         };
         let ladders = vec![message; 6];
         let groups = [0, 1, 1, 3, 4, 4];
-        let hold = [Hold::Free; 6];
-        let choices = choose_messages(&ladders, &groups, &hold, Overflow::DROP, 330);
+        let presence = [Presence::Optional; 6];
+        let choices = choose_messages(&ladders, &groups, &presence, Overflow::DROP, 330);
         assert_eq!(
             choices,
             [Choice::Absent, Choice::Absent, Choice::Absent, Choice::Whole, Choice::Whole, Choice::Whole]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::suggest;
 use super::file::RecipeFile;
-use super::model::{Mode, Recipe};
+use super::model::Recipe;
+use larder_text::Mode;
 
 /// Every usable recipe of a project, and the names of those that are not.
 #[derive(Debug, Clone, Default)]

@@ -7,9 +7,9 @@ use super::catalog::Catalog;
 use super::code::Code;
 use super::diagnostic::{Diagnostic, Sink};
 use super::file::{self, RecipeFile};
-use super::model::Mode;
 use super::registry::{self, REGISTRY_PATH};
 use super::{fields, prompts, slots};
+use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 

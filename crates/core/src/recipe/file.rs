@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::code::Code;
 use super::diagnostic::{Sink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, Mode, OutputSpec, Risk,
-    SlotSpec, TokenBudget,
+    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, OutputSpec, Risk, SlotSpec,
+    TokenBudget,
 };
 use super::yaml::{self, Node};
 use super::{PRESERVE, fields, inputs, outputs, slots};
+use larder_text::Mode;
 
 /// The keys of a recipe, in the order in which the reference lists them (R0-10).
 pub const KEYS: [&str; 23] = [

@@ -5,11 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 use larder_condense::ContentType;
+use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
+
+use crate::pack::{Cap, Slot};
 
 /// Tokens of `response_reserve` that a budget should leave (R0-11.2); less is legal but warned about (C16).
 pub const ADVISED_RESERVE: usize = 200;
@@ -140,16 +144,6 @@ pub enum Risk {
     Medium,
     /// A wrong answer can do lasting harm.
     High,
-}
-
-/// Whom the recipe serves (R0-10.13).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Conversation.
-    Chat,
-    /// Work on code.
-    Code,
 }
 
 /// Token allotments of one call (R0-10.4). `prompt + input + output + response_reserve ≤ total` holds (R0-11.3).
@@ -296,22 +290,10 @@ pub enum SlotSource {
     Documents,
 }
 
-/// The most a slot may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cap {
-    /// So many tokens.
-    Tokens(usize),
-    /// So many percent of what fixed slots and protected parts leave; what it does not use overflows to the others.
-    Share(u8),
-    /// Whatever is left.
-    Flexible,
-}
-
-/// What may be done to a slot that is over its cap, tried in the order given.
+/// What may be done to a slot that is over its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Overflow {
+pub enum OverflowPolicy {
     /// Make parts smaller.
     Condense,
     /// Replace parts by pointers.
@@ -324,31 +306,47 @@ pub enum Overflow {
     Refuse,
 }
 
-/// A budgeted, ordered region of the prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A slot of the prompt and what fills it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct SlotSpec {
-    /// Its name in the receipt.
-    pub name: String,
-    /// The role its text has in the request; messages of a conversation keep their own.
+    /// The slot as the packer takes it.
+    pub slot: Slot,
+    /// The role of its text in the request; messages of a conversation keep their own.
     pub role: Role,
     /// What fills it.
     pub source: SlotSource,
-    /// The most it may hold.
-    pub cap: Cap,
-    /// Tokens kept for it even when others press.
-    pub floor: usize,
-    /// What may be done when it is over its cap, in order; never empty.
-    pub overflow: Vec<Overflow>,
-    /// Percent of the cap at which background condensing may start (C19).
-    pub soft: Option<u8>,
+    /// The policies as the recipe lists them, from which `slot.overflow` follows; never empty.
+    pub overflow: Vec<OverflowPolicy>,
     /// Percent of the cap at which condensing is forced (C19).
     pub hard: u8,
-    /// The newest messages that are never touched (R4-5.12).
-    pub protect_last: usize,
     /// The documents it holds, in order.
     pub docs: Vec<String>,
-    /// 0 to 100; a lower slot loses first.
-    pub priority: u8,
+}
+
+/// As the recipe states it, in percent.
+impl Serialize for SlotSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Slot { name, cap, floor, priority, soft, protect_last, .. } = &self.slot;
+        let percent = |share: f64| (share * 100.0).round() as u8;
+        let cap = match *cap {
+            Cap::Tokens(tokens) => serde_json::json!({ "tokens": tokens }),
+            Cap::Share(share) => serde_json::json!({ "share": percent(share) }),
+            Cap::Flexible => "flexible".into(),
+        };
+        let mut slot = serializer.serialize_struct("SlotSpec", 11)?;
+        slot.serialize_field("name", &**name)?;
+        slot.serialize_field("role", &self.role)?;
+        slot.serialize_field("source", &self.source)?;
+        slot.serialize_field("cap", &cap)?;
+        slot.serialize_field("floor", floor)?;
+        slot.serialize_field("overflow", &self.overflow)?;
+        slot.serialize_field("soft", &soft.map(percent))?;
+        slot.serialize_field("hard", &self.hard)?;
+        slot.serialize_field("protect_last", protect_last)?;
+        slot.serialize_field("docs", &self.docs)?;
+        slot.serialize_field("priority", priority)?;
+        slot.end()
+    }
 }
 
 /// The prompts of one stage.

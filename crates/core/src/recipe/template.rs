@@ -13,7 +13,8 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::json;
 
 use super::diagnostic::nearest;
-use super::model::{Mode, PromptTemplate, Recipe};
+use super::model::{PromptTemplate, Recipe};
+use larder_text::Mode;
 
 /// Names that every template may use, with what they hold. A recipe's own variable of the same name wins.
 pub const BUILTINS: [(&str, &str); 8] = [
