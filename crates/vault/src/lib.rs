@@ -58,7 +58,7 @@ pub use meta::{ContentKind, Meta, Tag};
 pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
 pub use note::{Frontmatter, Note};
 pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
-pub use problem::{Problem, Reading};
+pub use problem::{ParseProblem, ParsedDocument};
 pub use query::{original_query, query_body};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
 pub use tool_results::{ToolResult, ToolResults};
@@ -114,8 +114,8 @@ impl<'t> View<'t> {
     }
 }
 
-/// The view of `context.md` for a recipe that reads `selected` (R0-12.6). §0 is always in it (R0-12.7) and is the
-/// first one written, since the user's query is immutable (R1-3.20); of every other section the newest version is
+/// The view of `context.md` for a recipe that reads `selected`. §0 is always in it and is the
+/// first one written, since the user's query is immutable; of every other section the newest version is
 /// shown (C8). Frontmatter and preamble are not.
 pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> View<'_> {
     let all = Sections::of(text);

@@ -1,4 +1,4 @@
-//! What a prompt may take under a model's window, and the decision about one conversation (R3-4.1 to R3-4.5).
+//! What a prompt may take under a model's window, and the decision about one conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl BudgetStatus {
     }
 }
 
-/// A status with its reason: the payload of the event `context_budget_decision` (R3-4.11).
+/// A status with its reason: the payload of the event `context_budget_decision`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetDecision {
     /// What may happen.
@@ -83,7 +83,7 @@ pub struct BudgetDecision {
 }
 
 impl ContextBudgetPolicy {
-    /// The policy for one model (R3-4.1).
+    /// The policy for one model.
     pub fn from_settings(settings: &Settings, model: &ModelProfile) -> Self {
         let most = model.max_output.unwrap_or(usize::MAX);
         Self {
@@ -128,7 +128,7 @@ impl ContextBudgetPolicy {
         self.floor
     }
 
-    /// The decision about a conversation with tool results that are about to be added (R3-4.3): what
+    /// The decision about a conversation with tool results that are about to be added: what
     /// [`decide`](Self::decide) says of both together, and nothing of what would become of them.
     pub fn evaluate(
         &self,
@@ -150,7 +150,7 @@ impl ContextBudgetPolicy {
         self.evaluate(conversation, pending, context)
     }
 
-    /// Notes what a request used (R3-4.5), and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
+    /// Notes what a request used, and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
     /// beside its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
     /// dry run enforces nothing and so breaks nothing: its decisions say what would have been refused.
     pub fn record_usage(

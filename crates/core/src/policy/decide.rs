@@ -33,7 +33,7 @@ impl ContextBudgetPolicy {
         let came = fixed.saturating_add(before).saturating_sub(conversation.fixed.rehydrate_tool);
         let decision = self.judged(conversation, changed, came, after);
         let verdict = match decision.status {
-            // Only reported (R3-5.1).
+            // Only reported.
             _ if self.settings.dry_run => Verdict::AsItCame,
             BudgetStatus::Reject => Verdict::Refuse,
             _ if offer_tool => Verdict::Edited,

@@ -27,7 +27,7 @@ use larder_text::message::ToolDef;
 pub const REHYDRATE: &str = "larder_rehydrate";
 
 /// The definition of the tool that gives originals back. It is also where the model learns about pointers and gap
-/// markers (R3-4.41, C48): in the system prompt, offering the tool would change text that the client wrote. The
+/// markers (C48): in the system prompt, offering the tool would change text that the client wrote. The
 /// definition is part of every later request, so each of its tokens is paid for many times.
 pub fn rehydrate_tool() -> ToolDef {
     let text = || serde_json::json!({ "type": "string" });

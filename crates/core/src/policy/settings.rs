@@ -61,17 +61,17 @@ pub struct InvalidSetting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (R3-4.7, C50).
+    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (C50).
     pub enabled: bool,
-    /// Decides and reports, but changes nothing (R3-5.1).
+    /// Decides and reports, but changes nothing.
     pub dry_run: bool,
-    /// Most tokens of a prompt (R3-4.8). It can only lower what the model's window leaves.
+    /// Most tokens of a prompt. It can only lower what the model's window leaves.
     pub prompt_budget_override: Option<usize>,
-    /// Kept for the reply when a request asks for no number (R3-4.9, C15).
+    /// Kept for the reply when a request asks for no number (C15).
     pub response_reserve: usize,
     /// WindowOriginal free whatever happens; none: a twentieth of the window (C38).
     pub emergency_floor: Option<usize>,
-    /// Prompts above it have older tool results compacted when that pays (R3-4.32); none: 80 % of the budget (C38).
+    /// Prompts above it have older tool results compacted when that pays; none: 80 % of the budget (C38).
     pub trace_threshold_tokens: Option<usize>,
     /// The share of the threshold that compaction comes down to, so that the next one is far (C52).
     pub low_watermark: f64,
@@ -79,7 +79,7 @@ pub struct Settings {
     pub entry_cap: usize,
     /// Newest messages that compaction spares.
     pub protect_last: usize,
-    /// Tools whose results always stand as they are (R3-4.28); `*` at the end of a name stands for anything.
+    /// Tools whose results always stand as they are; `*` at the end of a name stands for anything.
     pub opt_out_tools: BTreeSet<String>,
     /// When the model is offered the tool that gives originals back.
     pub offer_tool: ToolOffer,
