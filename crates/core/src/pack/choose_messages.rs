@@ -80,9 +80,8 @@ pub(super) fn choose_messages(
 mod tests {
     use super::*;
 
-    #[test]
-    fn messages_keep_the_newest_and_whole_groups() {
-        let message = Ladder {
+    fn message() -> Ladder {
+        Ladder {
             whole: Some(100),
             size: 100,
             pointer: 30,
@@ -91,14 +90,63 @@ mod tests {
             relevance: 1.0,
             summarizable: true,
             min_remaining: 0,
-        };
-        let ladders = vec![message; 6];
-        let groups = [0, 1, 1, 3, 4, 4];
-        let presence = [Presence::Optional; 6];
-        let choices = choose_messages(&ladders, &groups, &presence, Overflow::DROP, 330);
+        }
+    }
+
+    const FREE: [Presence; 6] = [Presence::Optional; 6];
+
+    #[test]
+    fn messages_keep_the_newest_and_whole_groups() {
+        let ladders = vec![message(); 6];
+        let choices = choose_messages(&ladders, &[0, 1, 1, 3, 4, 4], &FREE, Overflow::DROP, 330);
         assert_eq!(
             choices,
             [Choice::Absent, Choice::Absent, Choice::Absent, Choice::Whole, Choice::Whole, Choice::Whole]
         );
+    }
+
+    #[test]
+    fn nothing_older_than_a_dropped_message_stays() {
+        let mut ladders = vec![message(); 6];
+        (ladders[2].whole, ladders[2].size) = (Some(400), 400);
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::DROP, 600);
+        assert_eq!(choices[..3], [Choice::Absent; 3], "two hundred tokens are left, and yet");
+        assert_eq!(choices[3..], [Choice::Whole; 3]);
+    }
+
+    #[test]
+    fn the_newest_are_raised_from_their_pointers_first() {
+        let ladders = vec![message(); 6];
+        let choices =
+            choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::LADDER, 6 * 30 + 2 * 70);
+        assert_eq!(choices[..4], [Choice::Pointer; 4]);
+        assert_eq!(choices[4..], [Choice::Whole; 2]);
+    }
+
+    #[test]
+    fn what_is_required_stays_over_any_budget() {
+        let ladders = vec![message(); 6];
+        let mut presence = FREE;
+        (presence[0], presence[1]) = (Presence::Whole, Presence::Required);
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &presence, Overflow::LADDER, 10);
+        assert_eq!(choices[..3], [Choice::Whole, Choice::Pointer, Choice::Absent]);
+    }
+
+    #[test]
+    fn a_group_stays_if_one_of_it_is_required() {
+        let ladders = vec![message(); 6];
+        let mut presence = FREE;
+        presence[1] = Presence::Required;
+        let choices = choose_messages(&ladders, &[0, 1, 1, 3, 4, 5], &presence, Overflow::DROP, 0);
+        assert_eq!(choices[1..3], [Choice::Whole; 2]);
+        assert_eq!(choices[3..], [Choice::Absent; 3]);
+    }
+
+    #[test]
+    fn what_may_not_be_condensed_is_not_pointed_at() {
+        let mut ladders = vec![message(); 6];
+        ladders[5].summarizable = false;
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::LADDER, 130);
+        assert_eq!(choices[4..], [Choice::Pointer, Choice::Whole]);
     }
 }

@@ -395,3 +395,7 @@ fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink
         }
     }
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;
