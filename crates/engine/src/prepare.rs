@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
-use larder_core::pack::{Budget, Cap, Form, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
+use larder_core::pack::{Budget, Cap, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
 use larder_core::recipe::{
-    self, InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
+    InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
 };
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
@@ -20,9 +20,6 @@ const QUERY_SLOT: &str = "query";
 pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` gives way after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
-/// Share of a slot of messages to come down to once it is over its cap, so that it is not over it again at once
-/// (C52).
-const SHRINK_TO: f64 = 0.8;
 
 /// A run that cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -341,14 +338,14 @@ impl Build<'_> {
 
     fn slot(&mut self, spec: &SlotSpec, system: &[PromptTemplate], variant: &[PromptTemplate]) {
         match spec.source {
-            SlotSource::Prompt => self.prompt_slot(&spec.name, spec.role, system.iter().cloned()),
-            SlotSource::Variant => self.prompt_slot(&spec.name, spec.role, variant.iter().cloned()),
+            SlotSource::Prompt => self.prompt_slot(&spec.slot.name, spec.role, system.iter().cloned()),
+            SlotSource::Variant => self.prompt_slot(&spec.slot.name, spec.role, variant.iter().cloned()),
             SlotSource::Messages => self.messages(spec),
             SlotSource::Documents => {
-                self.slots.push(slot_of(spec));
+                self.slots.push(spec.slot.clone());
                 let recipe = self.recipe;
                 for doc in recipe.input_docs.iter().filter(|doc| spec.docs.contains(&doc.name)) {
-                    self.documents(doc, &spec.name);
+                    self.documents(doc, &spec.slot.name);
                 }
             }
         }
@@ -356,15 +353,11 @@ impl Build<'_> {
 
     /// The conversation: user messages give way last, results of tools first (R3-4.32).
     fn messages(&mut self, spec: &SlotSpec) {
-        let mut slot = slot_of(spec);
-        slot.form = Form::Messages;
-        slot.protect_last = spec.protect_last;
-        slot.shrink_to = matches!(slot.cap, Cap::Tokens(_)).then_some(SHRINK_TO);
-        self.slots.push(slot);
+        self.slots.push(spec.slot.clone());
         let input = self.input;
         for (at, message) in input.history.iter().enumerate() {
             let mut part =
-                Part::new(format!("message {}", at + 1), spec.name.as_str(), message.joined_text());
+                Part::new(format!("message {}", at + 1), Arc::clone(&spec.slot.name), message.joined_text());
             part.role = message.role;
             part.content_type = larder_condense::detect(None, &part.id, false, &part.text);
             part.shell.tool_calls.clone_from(&message.tool_calls);
@@ -382,27 +375,6 @@ impl Build<'_> {
             self.parts.push(part);
         }
     }
-}
-
-fn slot_of(spec: &SlotSpec) -> Slot {
-    let has = |overflow| spec.overflow.contains(&overflow);
-    let mut slot = Slot::new(spec.name.as_str());
-    slot.cap = match spec.cap {
-        recipe::Cap::Tokens(tokens) => Cap::Tokens(tokens),
-        recipe::Cap::Share(percent) => Cap::Share(f64::from(percent) / 100.0),
-        recipe::Cap::Flexible => Cap::Flexible,
-    };
-    slot.floor = spec.floor;
-    slot.priority = spec.priority;
-    slot.soft = spec.soft.map(|percent| f64::from(percent) / 100.0);
-    slot.overflow = Overflow {
-        condense: has(recipe::Overflow::Condense),
-        truncate: has(recipe::Overflow::TruncateAtBoundary),
-        point: has(recipe::Overflow::Point),
-        // What may not be refused may be left out: an over-budget request is never sent (C31).
-        drop: !has(recipe::Overflow::Refuse),
-    };
-    slot
 }
 
 /// A tag name from an input's name: `build_logs`, `context.md` → `context`.

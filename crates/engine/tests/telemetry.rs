@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use larder_condense::{CondenseRequest, ContentType};
 use larder_core::pack::Rendition;
-use larder_core::policy::Status;
+use larder_core::policy::BudgetStatus;
 use larder_engine::executor::{Listener, RunError, RunOutcome, RunReport, Shrunk, Silent};
 use larder_engine::inputs::{Document, RunInput};
 use larder_engine::project::Project;
@@ -113,7 +113,7 @@ async fn a_run_that_condenses_is_told_of_with_what_it_saved() {
     let shop = shop([says("It was about bridges.")]);
     shop.run(&input("What was it about?", 900)).await.unwrap();
     let report = shop.report();
-    assert_eq!((report.status, report.violates), (Some(Status::NeedsSummary), false));
+    assert_eq!((report.status, report.violates), (Some(BudgetStatus::NeedsSummary), false));
     assert!(report.shrunk.iter().any(|one| one.to == Rendition::Condensed), "{report:?}");
     assert!(report.packing > Duration::ZERO);
     let saved: usize = report.shrunk.iter().map(|one| one.before - one.after).sum();
@@ -159,7 +159,7 @@ async fn a_run_refused_for_its_budget_is_told_of_and_calls_nobody() {
     let refused = shop.run(&input(&prose(3_000), 1)).await;
     assert!(matches!(refused, Err(RunError::Refused { .. })), "{refused:?}");
     let report = shop.report();
-    assert_eq!((report.status, report.shrunk.len()), (Some(Status::Reject), 0));
+    assert_eq!((report.status, report.shrunk.len()), (Some(BudgetStatus::Reject), 0));
     let decision = shop.events.named("context_budget_decision").remove(0);
     assert_eq!(decision["status"], "reject");
     assert!(decision["deficit"].parse::<usize>().unwrap() > 0);
@@ -192,7 +192,7 @@ async fn a_call_that_fails_is_logged_by_its_class() {
     assert_eq!((failed["error"].as_str(), failed["model"].as_str()), ("timeout", "m"));
     assert!(failed.values().all(|value| !value.contains("secret")), "{failed:?}");
     assert_eq!(unnamed(&shop.events, "call_failed"), Vec::<String>::new(), "docs/reference/telemetry.md");
-    assert_eq!(shop.report().status, Some(Status::Ok), "its budget was checked all the same");
+    assert_eq!(shop.report().status, Some(BudgetStatus::Ok), "its budget was checked all the same");
 }
 
 #[tokio::test]

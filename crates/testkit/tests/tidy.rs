@@ -9,27 +9,30 @@
     reason = "a test may stop and say why"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of a crate, and those that each may import besides itself.
 type Imports = &'static [(&'static str, &'static [&'static str])];
 
-/// Crates whose modules import in one direction: in `core`, recipe → pack → output with policy over pack.
+/// Crates whose modules import in one direction: in `core`, pack → recipe → output, and policy over pack.
 const MAY_IMPORT: [(&str, Imports); 2] = [
     (
         "text",
         &[
             ("beside", &[]),
             ("hash", &["beside"]),
+            ("json", &[]),
             ("message", &[]),
+            ("mode", &[]),
             ("pointer", &["hash"]),
             ("tokens", &["beside", "hash", "message", "pointer"]),
         ],
     ),
     (
         "core",
-        &[("recipe", &[]), ("pack", &["recipe"]), ("policy", &["pack"]), ("output", &["pack", "recipe"])],
+        &[("pack", &[]), ("recipe", &["pack"]), ("policy", &["pack"]), ("output", &["pack", "recipe"])],
     ),
 ];
 
@@ -307,9 +310,64 @@ fn every_test_that_the_architecture_names_exists() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
     let named: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
-    let named: Vec<&str> = named.into_iter().filter(|name| name.contains('_') && !name.contains(' ')).collect();
+    let named: Vec<&str> =
+        named.into_iter().filter(|name| name.contains('_') && !name.contains(' ')).collect();
     assert!(named.len() > 40, "{named:?}");
     let code: String = sources("crates").into_iter().map(|(_, text)| text).collect();
     let missing: Vec<&&str> = named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names tests that do not exist: {missing:?}");
+}
+
+/// Whether a word is the id of a requirement: `R3-4.28`, `R3-4`, `C34`, `E13`, `N15`.
+fn is_requirement(word: &str) -> bool {
+    let number = |text: &str, digits: usize| {
+        (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let Some(rest) = word.strip_prefix('R') {
+        return rest.split_once('-').is_some_and(|(seed, row)| {
+            let (section, item) =
+                row.split_once('.').map_or((row, None), |(section, item)| (section, Some(item)));
+            matches!(seed, "0" | "1" | "2" | "3" | "4")
+                && number(section, 2)
+                && item.is_none_or(|item| number(item, 3))
+        });
+    }
+    let rest = word.strip_prefix(['C', 'E', 'N']).unwrap_or_default();
+    number(rest, if word.starts_with('C') { 3 } else { 2 })
+}
+
+/// The ids of requirements that a text cites.
+fn requirements(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.');
+    let words = text.split(move |char| !is_part(char)).map(|word| word.trim_end_matches(['.', '-']));
+    words.filter(|word| is_requirement(word))
+}
+
+#[test]
+fn ids_of_requirements_are_recognised() {
+    let found: Vec<&str> =
+        requirements("(R3-4.28, C34; E13). R0-12 to N15. RC34 C3po A4 C1234 R5-1 E123").collect();
+    assert_eq!(found, ["R3-4.28", "C34", "E13", "R0-12", "N15"]);
+}
+
+#[test]
+fn every_cited_requirement_is_listed_and_every_listed_one_is_cited() {
+    let mut cited: BTreeMap<String, String> = BTreeMap::new();
+    let crates = files("crates").into_iter().filter(|path| path.ends_with(".rs") && path.contains("/src/"));
+    for path in crates.chain(files("cookbook")) {
+        let Ok(text) = fs::read_to_string(root().join(&path)) else { continue };
+        let comment = if path.ends_with(".rs") { "//" } else { "#" };
+        for line in text.lines().filter_map(|line| line.find(comment).map(|start| &line[start..])) {
+            for id in requirements(line) {
+                cited.entry(id.to_owned()).or_insert_with(|| path.clone());
+            }
+        }
+    }
+    let page = fs::read_to_string(root().join("docs/requirements.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let listed: Vec<&str> = rows.map(|(id, _)| id).filter(|id| is_requirement(id)).collect();
+    let unlisted: Vec<_> = cited.iter().filter(|(id, _)| !listed.contains(&id.as_str())).collect();
+    assert!(unlisted.is_empty(), "add to docs/requirements.md, or do not cite: {unlisted:?}");
+    let uncited: Vec<_> = listed.iter().filter(|id| !cited.contains_key(**id)).collect();
+    assert!(uncited.is_empty(), "nothing cites these rows of docs/requirements.md; remove them: {uncited:?}");
 }

@@ -7,8 +7,11 @@ pub mod beside;
 pub mod hash;
 pub mod json;
 pub mod message;
+mod mode;
 pub mod pointer;
 pub mod tokens;
+
+pub use mode::Mode;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

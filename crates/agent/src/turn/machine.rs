@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use larder_condense::sections::SectionId;
-use larder_core::recipe::{self, Layer};
+use larder_core::recipe::Layer;
 use larder_models::price::Usd;
 use larder_store::{TurnDraft, TurnHold};
 use larder_text::tokens::Counter;
@@ -145,7 +145,7 @@ impl<'a> Machine<'a> {
         let context = draft.files.get(CONTEXT).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let clock = TurnClock::new(turns.engine.store.store(), state.moment, state.spent_ms);
         let left = turns.limits.time.map(|time| time.saturating_sub(Duration::from_millis(state.spent_ms)));
-        let mind = turns.engine.candidate(Layer::Mind, Some(recipe_mode(draft.mode)));
+        let mind = turns.engine.candidate(Layer::Mind, Some(draft.mode));
         // Without such a model the first run says so; nothing is counted before.
         let counter =
             mind.map_or_else(|_| Counter::unknown(), |candidate| turns.engine.counter(&candidate.spec));
@@ -306,12 +306,4 @@ fn opening(draft: &TurnDraft, user: &str) -> String {
     let body = larder_vault::query_body(&draft.query);
     context += &larder_vault::append_section(&context, SectionId::UserQuery, &body);
     context
-}
-
-/// The mode as recipes name it.
-pub(super) const fn recipe_mode(mode: larder_vault::Mode) -> recipe::Mode {
-    match mode {
-        larder_vault::Mode::Chat => recipe::Mode::Chat,
-        larder_vault::Mode::Code => recipe::Mode::Code,
-    }
 }

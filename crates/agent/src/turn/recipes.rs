@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::Stop;
-use super::machine::{CONTEXT, Machine, recipe_mode};
+use super::machine::{CONTEXT, Machine};
 use super::state::Step;
 use larder_engine::answer::{self, Unusable};
 use larder_engine::executor::{Purpose, RunOutcome, Taken};
@@ -57,7 +57,7 @@ impl Machine<'_> {
         self.may_spend()?;
         let turns = self.turns;
         let name = format!("pipeline/{name}");
-        let mode = recipe_mode(self.draft.mode);
+        let mode = self.draft.mode;
         let found = turns.engine.find(&name, Some(mode));
         let recipe = found.map_err(|source| turns.engine.missing(&name, source))?;
         // How sure an answer has to be, and what follows if it is not, is the turn's own rule (C67).
@@ -81,7 +81,7 @@ impl Machine<'_> {
 
     /// The recipe of that name, which a project may have made its own.
     pub(super) fn recipe(&self, name: &str) -> Option<&'_ Recipe> {
-        let mode = recipe_mode(self.draft.mode);
+        let mode = self.draft.mode;
         self.turns.engine.find(&format!("pipeline/{name}"), Some(mode)).ok()
     }
 
@@ -107,7 +107,7 @@ impl Machine<'_> {
                 .filter(|(name, _)| recipe.inputs.contains(*name))
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            mode: Some(recipe_mode(self.draft.mode)),
+            mode: Some(self.draft.mode),
             session_id: self.draft.session.clone(),
             turn_id: Some(turn_name(self.draft.number)),
             ..RunInput::default()

@@ -8,7 +8,7 @@ use larder_vault::layout::wrapper;
 use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
 
 use super::answers::SummaryAnswer;
-use super::machine::{CONTEXT, recipe_mode};
+use super::machine::CONTEXT;
 use super::{TurnError, Turns};
 use larder_engine::answer;
 use larder_engine::executor::Observer;
@@ -34,7 +34,7 @@ impl Turns {
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
         let input = RunInput {
             documents: vec![Document::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
-            mode: Some(recipe_mode(metadata.mode)),
+            mode: Some(metadata.mode),
             session_id: metadata.session_id.clone(),
             turn_id: Some(turn_name(number)),
             ..RunInput::default()

@@ -25,6 +25,7 @@ pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
 pub use code::Code;
 pub use diagnostic::{Diagnostic, End, Severity, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};
+pub use larder_text::Mode;
 pub use model::*;
 pub use registry::REGISTRY_PATH;
 pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};

@@ -99,7 +99,10 @@ impl Config {
             entry_cap: number("policy.entry_cap"),
             protect_last: number("policy.protect_last"),
             opt_out_tools: self.names("policy.opt_out_tools").into_iter().collect(),
-            offer_tool: self.value("policy.offer_tool").and_then(policy::Offer::named).unwrap_or_default(),
+            offer_tool: self
+                .value("policy.offer_tool")
+                .and_then(policy::ToolOffer::named)
+                .unwrap_or_default(),
             cache_price: share("policy.cache_price"),
             expected_turns: self.number("policy.expected_turns"),
         }
@@ -109,7 +112,7 @@ impl Config {
     /// environment.
     pub(super) fn check_policy(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
-        for policy::SettingProblem { field, value, help } in self.context_policy().problems() {
+        for policy::InvalidSetting { field, value, help } in self.context_policy().problems() {
             let key = format!("policy.{field}");
             let stated = self.settings.iter().find(|setting| setting.key == key);
             let known = known::known().find(|known| known.key == key);

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use larder_core::pack::{PartReceipt, Reason, Receipt, Rendition};
-use larder_core::policy::Status;
+use larder_core::policy::BudgetStatus;
 use larder_core::recipe::{Recipe, SlotSource};
 use larder_models::chat::{ChatReply, ModelError};
 
@@ -27,7 +27,7 @@ pub struct Shrunk {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunReport {
     /// What the check of its budget said; `None` where it ended before that.
-    pub status: Option<Status>,
+    pub status: Option<BudgetStatus>,
     /// Whether its prompt left over its budget, which never happens.
     pub violates: bool,
     /// What stands smaller in its last prompt; nothing where no prompt left.
@@ -78,12 +78,12 @@ impl RunReport {
     }
 }
 
-fn status(receipt: &Receipt) -> Status {
+fn status(receipt: &Receipt) -> BudgetStatus {
     let stands_whole = |part: &PartReceipt| part.rendition == Rendition::Whole;
     match &receipt.refused {
-        Some(_) => Status::Reject,
-        None if receipt.parts.iter().all(stands_whole) => Status::Ok,
-        None => Status::NeedsSummary,
+        Some(_) => BudgetStatus::Reject,
+        None if receipt.parts.iter().all(stands_whole) => BudgetStatus::Ok,
+        None => BudgetStatus::NeedsSummary,
     }
 }
 
@@ -92,9 +92,9 @@ pub(super) fn log_decision(progress: &Progress<'_>, receipt: &RunReceipt) {
     let pack = &receipt.receipt;
     let status = status(pack);
     let reason = match status {
-        Status::Ok => "everything fits as it is",
-        Status::NeedsSummary => "it fits once parts of it are smaller",
-        Status::Reject => "it cannot be made to fit",
+        BudgetStatus::Ok => "everything fits as it is",
+        BudgetStatus::NeedsSummary => "it fits once parts of it are smaller",
+        BudgetStatus::Reject => "it cannot be made to fit",
     };
     tracing::info!(
         run_id = %progress.run_id,
@@ -122,7 +122,8 @@ struct Sizes {
 
 impl Sizes {
     fn of(recipe: &Recipe, receipt: &Receipt) -> Self {
-        let source = |slot: &str| recipe.slots.iter().find(|spec| spec.name == slot).map(|spec| spec.source);
+        let source =
+            |slot: &str| recipe.slots.iter().find(|spec| &*spec.slot.name == slot).map(|spec| spec.source);
         let mut sizes = Self::default();
         for part in &receipt.parts {
             let sum = match source(&part.slot) {

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
+use larder_core::policy::{ContextBudgetPolicy, Memo, SessionUsage};
 use larder_engine::Engine;
 use larder_engine::config::{Config, Gateway};
 use larder_store::{Store, Timestamp, UserStore};
@@ -73,7 +73,7 @@ pub fn leaving(
     let prepared = bench.prepare(&request, None, &mut exchange)?;
     exchange.head.outcome = Outcome::Ok;
     let prompt = exchange.head.tokens.after;
-    ledger::record_usage(policy, &mut Usage::default(), &mut exchange.head, prompt);
+    ledger::record_usage(policy, &mut SessionUsage::default(), &mut exchange.head, prompt);
     let body = String::from_utf8(prepared.body.into()).map_err(|error| Fault::bug(&error.to_string()))?;
     Ok(Leaving {
         body,

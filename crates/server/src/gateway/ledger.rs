@@ -52,7 +52,7 @@ pub struct Ledger {
     sent: bool,
     /// What decided over the request, and what its rounds used by it.
     policy: Option<ContextBudgetPolicy>,
-    rounds: policy::Usage,
+    rounds: policy::SessionUsage,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
     /// Tokens by which the prompt of the next round is longer than that of the first.
@@ -92,7 +92,7 @@ impl Ledger {
             taken: Taken::default(),
             sent: false,
             policy: None,
-            rounds: policy::Usage::default(),
+            rounds: policy::SessionUsage::default(),
             ran: None,
             choices: 1,
             longer: 0,
@@ -395,7 +395,12 @@ impl Drop for Ledger {
 }
 
 /// Notes a round whose prompt is so long, and whether it was over its budget.
-pub fn record_usage(policy: &ContextBudgetPolicy, rounds: &mut policy::Usage, head: &mut Head, prompt: u64) {
+pub fn record_usage(
+    policy: &ContextBudgetPolicy,
+    rounds: &mut policy::SessionUsage,
+    head: &mut Head,
+    prompt: u64,
+) {
     let size = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
     policy.record_usage(rounds, &head.id, size(prompt), size(head.tokens.reserve));
     head.violations = rounds.violations as u64;

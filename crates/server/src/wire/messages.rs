@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use larder_core::policy::Call;
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Call, Item, Request, ResultOf, role};
+use super::request::{Item, Request, ResultOf, role};
 use larder_text::json::{Kind, Value};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {

@@ -168,7 +168,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::policy::Status;
+    use larder_core::policy::BudgetStatus;
 
     use super::*;
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_deficit_and_the_largest_parts() {
         let decision = BudgetDecision {
-            status: Status::Reject,
+            status: BudgetStatus::Reject,
             reason: "the prompt exceeds its budget".to_owned(),
             deficit: 10_000,
             prompt_tokens: 210_000,

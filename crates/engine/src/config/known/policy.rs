@@ -1,6 +1,6 @@
 //! The settings of what is condensed, and of the windows of conversations.
 
-use larder_core::policy::Offer;
+use larder_core::policy::ToolOffer;
 use larder_core::recipe::Layer;
 
 use super::{Known, boolean, names, optional, optional_whole, positive, share, whole};
@@ -151,7 +151,7 @@ pub(super) const POLICY: &[Known] = &[
         "policy.offer_tool",
         &["LARDER_OFFER_TOOL"],
         "when_needed",
-        |text| Offer::named(text).is_some(),
+        |text| ToolOffer::named(text).is_some(),
         "when the model is offered the tool that reads originals back: when_needed (only where pointers stand) or \
          with_tools (in every request that has tools, which keeps the provider's cached prefix in place)",
     ),
