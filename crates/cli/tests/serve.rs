@@ -82,7 +82,7 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
         format!("http://{address}/mcp"),
         "models: stub; recipes: 3".to_owned(),
         "https://models.example/v1".to_owned(),
-        "no keys yet".to_owned(),
+        "no keys yet: any program that can reach this port from this machine is user local".to_owned(),
     ] {
         assert!(served.greeting.contains(&words), "{words}: {}", served.greeting);
     }
@@ -90,6 +90,23 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
     assert!(status == 200 && body.contains("hello"), "{body}");
     served.signal("TERM");
     assert_eq!(served.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn it_says_whether_a_key_is_needed() {
+    let shop = Shop::with_provider([]);
+    let stored = larder_store::Store::open(&shop.path().join("home"), larder_store::StoreOptions::default());
+    let key = larder_server::auth::create_key(&stored.unwrap(), "ada", "", larder_store::KeyLimits::default());
+    key.unwrap();
+    for (settings, words) in
+        [("", "every request needs a key"), ("[gateway]\nrequire_keys = false\n", "keys are not required: any")]
+    {
+        shop.configure("", settings);
+        let served = Served::start(&shop, &[]);
+        assert!(served.greeting.contains(words), "{}", served.greeting);
+        served.signal("TERM");
+        assert_eq!(served.end().0, Some(0));
+    }
 }
 
 #[test]

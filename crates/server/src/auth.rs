@@ -2,7 +2,7 @@
 //! nor wire formats.
 //!
 //! A key comes as `authorization: Bearer lk-…`, as `x-api-key: lk-…`, or through the cookie of the sign-in page. As long
-//! as a store has no keys, callers on this machine are the user [`LOCAL_USER`] and nobody else is let in.
+//! as no key is required, callers on this machine are the user [`LOCAL_USER`]; everyone else needs a key.
 
 mod charge;
 mod key;
@@ -37,7 +37,7 @@ const COOKIE_NAME: &str = "larder_session";
 pub struct Caller {
     /// The store as this user sees it.
     pub store: UserStore,
-    /// The key that let them in; `None` for callers on this machine while there are no keys.
+    /// The key that let them in; `None` for callers on this machine while no key is required.
     pub key: Option<KeyId>,
     /// What the key may take.
     pub limits: KeyLimits,
@@ -159,13 +159,14 @@ impl Auth {
         Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
     }
 
-    /// Who sends this request. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
+    /// Who sends this request. `required` says whether a key is needed; `None`: as soon as one was ever created. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
     /// ever after, so a key that is revoked by another process opens nothing from then on.
     pub fn caller(
         &self,
         method: &Method,
         headers: &HeaderMap,
         peer: SocketAddr,
+        required: Option<bool>,
     ) -> Result<Caller, AuthError> {
         let offered = credentials(headers).find(|text| ApiKey::is_meant(text));
         if let Some(key) = offered.and_then(ApiKey::parse)
@@ -182,10 +183,12 @@ impl Auth {
             }
             return self.admit(record);
         }
-        if self.store.has_keys()? {
+        let (created, is_local) = (self.store.keys_created()?, origin::is_local(headers, peer));
+        // Where keys exist, a wrong one is a mistake even on this machine, and others are asked for theirs.
+        if required.unwrap_or(created) || (created && (offered.is_some() || !is_local)) {
             return Err(if offered.is_some() { AuthError::Unknown } else { AuthError::Missing });
         }
-        if !origin::is_local(headers, peer) {
+        if !is_local {
             return Err(AuthError::NotLocal);
         }
         if !method.is_safe() && origin::is_foreign(headers) {

@@ -109,11 +109,7 @@ impl App {
         headers: &axum::http::HeaderMap,
         peer: SocketAddr,
     ) -> Result<Caller, AuthError> {
-        let caller = self.auth.caller(method, headers, peer)?;
-        if caller.key.is_none() && self.current().gateway.require_keys {
-            return Err(AuthError::Missing);
-        }
-        Ok(caller)
+        self.auth.caller(method, headers, peer, self.keys_required())
     }
 }
 

@@ -134,6 +134,8 @@ impl fmt::Debug for StoredKey {
     }
 }
 
+/// The row of `meta` that the first key leaves for good; a migration writes it, too.
+const CREATED: &str = "keys_created";
 const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash";
 
 impl Store {
@@ -160,6 +162,7 @@ impl Store {
             if added == 0 {
                 return Err(StoreError::KeyExists { id: new.id.to_string() });
             }
+            tx.execute("INSERT INTO meta (key, value) VALUES (?1, 'yes') ON CONFLICT DO NOTHING", [CREATED])?;
             Ok(require_key(tx, &new.id)?.record)
         })
     }
@@ -178,9 +181,9 @@ impl Store {
         })
     }
 
-    /// Whether a key was ever made for a user who is still here. A revoked one counts: it closed the door for good.
-    pub fn has_keys(&self) -> Result<bool, StoreError> {
-        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM keys LIMIT 1")?.exists([])?))
+    /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
+    pub fn keys_created(&self) -> Result<bool, StoreError> {
+        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
     }
 
     /// Ends a key and every sign-in made with it, at once and for every process. The first time stays.

@@ -21,6 +21,7 @@ const DAY: u64 = 86_400_000;
 
 fn contract(open: Factory) {
     keys_open_until_they_are_revoked(open);
+    that_a_key_was_created_outlives_its_user(open);
     budgets_hold_to_the_last_token(open);
     what_nobody_settles_expires(open);
     what_is_renewed_stays_held(open);
@@ -106,7 +107,7 @@ fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
 
 fn keys_open_until_they_are_revoked(open: Factory) {
     let home = Home::new();
-    assert!(!open(&home).store().has_keys().unwrap());
+    assert!(!open(&home).store().keys_created().unwrap());
     let id = add_key(&open(&home), tokens(10));
     let (user, other) = (open(&home), home.user("eve"));
     let found = user.store().key(&id).unwrap().unwrap();
@@ -124,11 +125,23 @@ fn keys_open_until_they_are_revoked(open: Factory) {
     home.clock.set(1);
     assert_eq!(open(&home).store().revoke_key(&id).unwrap(), revoked, "the first time stays");
     assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
-    assert!(open(&home).store().has_keys().unwrap(), "a revoked key still closes the door");
+    assert!(open(&home).store().keys_created().unwrap(), "a revoked key still closes the door");
     let nobody = KeyId::new([0xff; 6]);
     assert!(user.store().key(&nobody).unwrap().is_none());
     assert!(matches!(user.store().revoke_key(&nobody), Err(StoreError::UnknownKey { .. })));
     assert!(matches!(user.store().reserve(&nobody, spend(1, 0)), Err(StoreError::UnknownKey { .. })));
+}
+
+fn that_a_key_was_created_outlives_its_user(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let name = user.user().to_owned();
+    add_key(&user, KeyLimits::default());
+    user.store().delete_user(&name).unwrap();
+    drop(user);
+    let store = open(&home).store().clone();
+    assert_eq!(store.keys().unwrap(), []);
+    assert!(store.keys_created().unwrap());
 }
 
 fn budgets_hold_to_the_last_token(open: Factory) {

@@ -6,7 +6,7 @@ use larder_core::recipe::Diagnostic;
 use larder_server::app::{App, Load, Loaded};
 use larder_server::reload::Watched;
 use larder_server::serve;
-use larder_store::Store;
+use larder_store::{LOCAL_USER, Store};
 use tokio::net::TcpListener;
 
 use crate::args::{Global, ServeArgs};
@@ -93,11 +93,17 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
              under [gateway] in larder.toml",
         )?;
     }
-    if !app.store.has_keys()? && !current.gateway.require_keys {
-        output::line(
-            "no keys yet, so programs on this machine need none and nobody else is let in; make one with \
-             `larder keys create`",
-        )?;
+    output::line(&admission(app.keys_required(), app.store.keys_created()?))
+}
+
+/// Who may call without a key.
+fn admission(required: Option<bool>, created: bool) -> String {
+    if required.unwrap_or(created) {
+        return "every request needs a key; `larder keys create` creates one".to_owned();
     }
-    Ok(())
+    let why = if created { "keys are not required" } else { "no keys yet" };
+    format!(
+        "{why}: any program that can reach this port from this machine is user {LOCAL_USER}, and so is everyone behind a \
+         proxy on it that sends no forwarding header; see `larder keys create` and gateway.require_keys"
+    )
 }

@@ -14,8 +14,8 @@ use super::{CODE, Config, ConfigError, Origin, Problem, known};
 pub struct Gateway {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Whether this machine needs a key even while none has been made.
-    pub require_keys: bool,
+    /// Whether programs on this machine need a key; `None` where nobody set it.
+    pub require_keys: Option<bool>,
     /// Servers for models that the table does not have.
     pub upstreams: Vec<Upstream>,
     /// Tokens of prompt and reply of such a model.
@@ -52,6 +52,14 @@ pub struct Gateway {
     pub otlp_endpoint: Option<String>,
 }
 
+impl Gateway {
+    /// Whether every request needs a key: as set, otherwise where other machines reach the address. `None` leaves it to
+    /// whether a key was ever created.
+    pub fn keys_required(&self) -> Option<bool> {
+        self.require_keys.or((!self.listen.ip().is_loopback()).then_some(true))
+    }
+}
+
 impl Config {
     /// The settings of the gateway.
     pub fn gateway(&self) -> Gateway {
@@ -59,7 +67,7 @@ impl Config {
         let seconds = |key: &str| self.seconds(key).unwrap_or_default();
         Gateway {
             listen: self.number("gateway.listen").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787))),
-            require_keys: self.is_on("gateway.require_keys"),
+            require_keys: self.stated("gateway.require_keys").map(|value| value == "true"),
             upstreams: [Provider::OpenAi, Provider::Anthropic, Provider::Bedrock]
                 .into_iter()
                 .filter_map(|provider| self.upstream(provider))

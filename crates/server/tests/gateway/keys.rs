@@ -149,6 +149,36 @@ async fn keys_can_be_demanded_before_there_are_any() {
 }
 
 #[tokio::test]
+async fn once_there_was_a_key_one_is_needed_until_the_settings_say_otherwise() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    key(&gateway, "ada", KeyLimits::default());
+    gateway.app.store.delete_user("ada").unwrap();
+    assert!(gateway.app.store.keys().unwrap().is_empty());
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+
+    crate::support::write_settings(gateway.dir.path(), &gateway.provider, "[gateway]\nrequire_keys = false\n");
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+    let chat = || gateway.post("/v1/chat/completions", body().to_string());
+    let proxied = chat().header("x-forwarded-for", "192.0.2.1").send().await.unwrap();
+    assert_eq!(proxied.status(), 401, "others still need a key");
+    let wrong = chat().bearer_auth(format!("lk-0123456789ab-{}", "0".repeat(48))).send().await.unwrap();
+    assert_eq!(wrong.status(), 401, "a wrong key is a mistake on this machine too");
+}
+
+#[tokio::test]
+async fn on_an_address_that_others_reach_keys_are_needed_from_the_start() {
+    let settings = |more: &str| format!("[gateway]\nlisten = \"0.0.0.0:8787\"\n{more}");
+    let gateway = Gateway::with(StubServer::start([]).await, &settings("")).await;
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+    let provider = StubServer::start([said("hi")]).await;
+    let gateway = Gateway::with(provider, &settings("require_keys = false\n")).await;
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+}
+
+#[tokio::test]
 async fn a_budget_in_money_needs_prices() {
     let gateway = Gateway::new([said("hi")]).await;
     let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(1_000_000_000_000) };
