@@ -60,7 +60,9 @@ fn the_first_key_needs_agreement_because_everyone_needs_one_from_then_on() {
     assert!(refused.out.is_empty() && shop.json(&["keys"]).as_array().unwrap().is_empty());
     let first = shop.ok(&["keys", "create", "--yes"]);
     assert!(first.err.contains("http://127.0.0.1:9000/sign-in"), "{first:?}");
-    let second = shop.ok(&["keys", "create"]);
+    let second = shop.ok(&["keys", "create", "--user", "ops", "--operator"]);
+    assert!(shop.ok(&["keys"]).out.contains(" operator "));
+    assert_eq!(shop.json(&["keys"]).as_array().unwrap().iter().filter(|key| key["operator"] == true).count(), 1);
     assert!(!second.err.contains("first key"), "{second:?}");
 }
 
@@ -98,12 +100,13 @@ fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
 fn a_key_in_json_stands_beside_its_record() {
     let shop = Shop::new();
     let made = shop.json(&["keys", "create", "--yes"]);
-    let names = ["id", "user", "label", "tokens_per_day", "usd_per_day", "created", "revoked", "key"];
+    let names =
+        ["id", "user", "label", "tokens_per_day", "usd_per_day", "operator", "created", "revoked", "key"];
     assert_eq!(keys(&made), names);
     assert_eq!(made["user"], "local");
     assert!(made["key"].as_str().unwrap().contains(made["id"].as_str().unwrap()));
     assert!(shop.ok(&["keys"]).out.contains("no limits"));
-    assert_eq!(keys(&shop.json(&["keys", "revoke", made["id"].as_str().unwrap()])), names[..7]);
+    assert_eq!(keys(&shop.json(&["keys", "revoke", made["id"].as_str().unwrap()])), names[..8]);
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Caller {
     pub key: Option<KeyId>,
     /// What the key may take.
     pub limits: KeyLimits,
+    /// Whether they may see what belongs to all users: an operator's key, or no key where none is required.
+    pub operator: bool,
 }
 
 /// Why a caller is not let in or may not spend. No message holds a key or a cookie.
@@ -126,16 +128,36 @@ impl AuthError {
     }
 }
 
-/// Makes a key for `user`. Its text is kept nowhere: who asked for it must show it now.
+/// Creates a key for `user`. Its text is stored nowhere: the caller must show it now.
 pub fn create_key(
     store: &Store,
     user: &str,
     label: &str,
     limits: KeyLimits,
 ) -> Result<(ApiKey, KeyRecord), AuthError> {
+    add_key(store, user, label, limits, false)
+}
+
+/// The same for a key that opens what belongs to all users, too.
+pub fn create_operator_key(
+    store: &Store,
+    user: &str,
+    label: &str,
+    limits: KeyLimits,
+) -> Result<(ApiKey, KeyRecord), AuthError> {
+    add_key(store, user, label, limits, true)
+}
+
+fn add_key(
+    store: &Store,
+    user: &str,
+    label: &str,
+    limits: KeyLimits,
+    operator: bool,
+) -> Result<(ApiKey, KeyRecord), AuthError> {
     let key = ApiKey::new(KeyId::new(store.random()?), store.random()?);
     let hash = key.hash(store.random()?)?;
-    let record = store.add_key(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits })?;
+    let record = store.add_key(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits, operator })?;
     Ok((key, record))
 }
 
@@ -194,7 +216,7 @@ impl Auth {
         if !method.is_safe() && origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
         }
-        Ok(Caller { store: self.store.user(LOCAL_USER)?, key: None, limits: KeyLimits::default() })
+        Ok(Caller { store: self.store.user(LOCAL_USER)?, key: None, limits: KeyLimits::default(), operator: true })
     }
 
     /// Whether [`Auth::caller`] would answer this without a wait: nobody is reading the index for long, and no key has to
@@ -213,7 +235,7 @@ impl Auth {
 
     fn admit(&self, record: KeyRecord) -> Result<Caller, AuthError> {
         let store = self.store.user(&record.user)?;
-        Ok(Caller { store, key: Some(record.id), limits: record.limits })
+        Ok(Caller { store, key: Some(record.id), limits: record.limits, operator: record.operator })
     }
 
     /// The record of a key whose text is right; `None` if there is no such key.

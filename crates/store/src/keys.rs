@@ -100,6 +100,8 @@ pub struct NewKey<'a> {
     pub hash: &'a str,
     /// What it may take.
     pub limits: KeyLimits,
+    /// Whether it opens what belongs to all users, too.
+    pub operator: bool,
 }
 
 /// What is known of a key.
@@ -113,6 +115,9 @@ pub struct KeyRecord {
     pub label: String,
     /// What it may take.
     pub limits: KeyLimits,
+    /// Whether it opens what belongs to all users, too.
+    #[serde(default)]
+    pub operator: bool,
     /// When it was made.
     pub created: Timestamp,
     /// When it was revoked; `None` while it opens.
@@ -136,7 +141,7 @@ impl fmt::Debug for StoredKey {
 
 /// The row of `meta` that the first key leaves for good; a migration writes it, too.
 const CREATED: &str = "keys_created";
-const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash";
+const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash, operator";
 
 impl Store {
     /// Adds a key. Fails if the id is taken.
@@ -147,8 +152,8 @@ impl Store {
         let created = to_sql(self.now().as_millis());
         self.user(new.user)?.write(|tx| {
             let added = tx.execute(
-                "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
+                "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created, operator)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING",
                 (
                     new.id.as_str(),
                     new.user,
@@ -157,6 +162,7 @@ impl Store {
                     new.limits.tokens_per_day.map(to_sql),
                     new.limits.picos_per_day.map(to_sql),
                     created,
+                    new.operator,
                 ),
             )?;
             if added == 0 {
@@ -215,6 +221,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
             label: row.get(2)?,
             limits: KeyLimits { tokens_per_day: number(3)?, picos_per_day: number(4)? },
             created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
+            operator: row.get(8)?,
             revoked: number(6)?.map(Timestamp::from_millis),
         },
         hash: row.get(7)?,

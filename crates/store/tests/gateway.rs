@@ -78,7 +78,7 @@ fn a_user_whose_id_needs_encoding() {
 
 fn add_key(user: &UserStore, limits: KeyLimits) -> KeyId {
     let id = KeyId::new(user.store().random().unwrap());
-    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits };
+    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits, operator: false };
     assert_eq!(user.store().add_key(&new).unwrap().limits, limits);
     id
 }
@@ -114,7 +114,8 @@ fn keys_open_until_they_are_revoked(open: Factory) {
     assert_eq!((found.record.user.as_str(), found.record.label.as_str()), (user.user(), "laptop"));
     assert_eq!(found.hash, "$h$");
     assert!(!format!("{found:?}").contains("$h$"), "hashes stay out of logs");
-    let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits: KeyLimits::default() };
+    let limits = KeyLimits::default();
+    let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits, operator: true };
     assert!(matches!(user.store().add_key(&twice), Err(StoreError::KeyExists { .. })));
     let bad = NewKey { label: "a\nb", ..twice };
     assert!(matches!(user.store().add_key(&bad), Err(StoreError::InvalidName { what: "label", .. })));
@@ -126,6 +127,11 @@ fn keys_open_until_they_are_revoked(open: Factory) {
     assert_eq!(open(&home).store().revoke_key(&id).unwrap(), revoked, "the first time stays");
     assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
     assert!(open(&home).store().keys_created().unwrap(), "a revoked key still closes the door");
+    assert!(!revoked.operator);
+    let operators =
+        NewKey { id: KeyId::new([0xee; 6]), user: "eve", label: "", hash: "x", limits: KeyLimits::default(), operator: true };
+    assert!(user.store().add_key(&operators).unwrap().operator);
+    assert!(open(&home).store().key(&operators.id).unwrap().unwrap().record.operator);
     let nobody = KeyId::new([0xff; 6]);
     assert!(user.store().key(&nobody).unwrap().is_none());
     assert!(matches!(user.store().revoke_key(&nobody), Err(StoreError::UnknownKey { .. })));

@@ -2,7 +2,7 @@
 //! the gateway.
 
 use larder_models::price::Usd;
-use larder_server::auth::create_key;
+use larder_server::auth::{create_key, create_operator_key};
 use larder_store::{DaySpend, KeyLimits, KeyRecord, Store};
 use serde_json::{Value, json};
 
@@ -23,10 +23,11 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
     let user = context.store()?;
     match command {
         None => list(context, user.store()),
-        Some(KeysCommand::Create { label, tokens_per_day, usd_per_day, yes }) => {
+        Some(KeysCommand::Create { label, tokens_per_day, usd_per_day, operator, yes }) => {
             agree(context, user.store(), yes).await?;
             let limits = KeyLimits { tokens_per_day, picos_per_day: usd_per_day.map(Usd::picos) };
-            let (key, record) = create_key(user.store(), user.user(), &label, limits)?;
+            let create = if operator { create_operator_key } else { create_key };
+            let (key, record) = create(user.store(), user.user(), &label, limits)?;
             if context.global.format == Format::Json {
                 let mut shown = describe(&record);
                 shown["key"] = json!(key.reveal());
@@ -62,7 +63,7 @@ async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliErr
     }
     output::say(&format!(
         "This is the first key. Once it exists, every request to the gateway needs a key: clients, `larder top`, \
-         /metrics and the dashboard, where you sign in at http://{}/sign-in.",
+         /metrics (an operator's: --operator) and the dashboard, where you sign in at http://{}/sign-in.",
         gateway.listen
     ));
     if yes {
@@ -103,8 +104,9 @@ fn list(context: &Context, store: &Store) -> Result<(), CliError> {
         );
     }
     for record in keys {
+        let operator = if record.operator { "operator " } else { "" };
         output::line(&format!(
-            "{} {} {:<16} {:<24} {}",
+            "{} {} {:<16} {:<24} {operator}{}",
             record.id,
             record.created,
             record.user,
@@ -139,6 +141,7 @@ fn describe(record: &KeyRecord) -> Value {
         "label": record.label,
         "tokens_per_day": record.limits.tokens_per_day,
         "usd_per_day": record.limits.picos_per_day.map(Usd::from_picos),
+        "operator": record.operator,
         "created": record.created,
         "revoked": record.revoked,
     })

@@ -178,9 +178,15 @@ impl Desk for Fake {
     }
 }
 
-/// One who was let in.
+/// One who was let in without a key.
 pub fn caller(store: UserStore) -> Caller {
-    Caller { store, key: None, limits: KeyLimits::default() }
+    Caller { store, key: None, limits: KeyLimits::default(), operator: true }
+}
+
+/// Asks `router` as `user` with a key that is no operator's.
+pub async fn ask_with_key(fake: &Fake, router: &Router, user: &str, request: Request<Body>) -> Response<Body> {
+    let caller = Caller { operator: false, ..caller(fake.user(user)) };
+    router.clone().layer(Extension(caller)).oneshot(request).await.unwrap()
 }
 
 /// Asks `router` as `user`.
