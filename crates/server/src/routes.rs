@@ -36,8 +36,11 @@ pub fn router(app: &Arc<App>) -> Router {
         .merge(looked_at)
         .merge(messages)
         .layer(middleware::from_fn_with_state(Arc::clone(app), authenticate));
+    let alive = || get(|| async { "ok" });
     Router::new()
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", alive())
+        .route("/health", alive())
+        .route("/livez", alive())
         .route("/readyz", get(ready))
         .with_state(Arc::clone(app))
         .merge(dashboard::open_router(desk))

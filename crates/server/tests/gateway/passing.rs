@@ -329,7 +329,9 @@ async fn raw(gateway: &Gateway, bytes: &str) -> String {
 #[tokio::test]
 async fn health_needs_no_key_and_readiness_says_what_was_refused() {
     let gateway = Gateway::new([]).await;
-    assert_eq!(gateway.get("/healthz").send().await.unwrap().text().await.unwrap(), "ok");
+    for path in ["/healthz", "/health", "/livez"] {
+        assert_eq!(gateway.get(path).send().await.unwrap().text().await.unwrap(), "ok", "{path}");
+    }
     let ready: Value = gateway.get("/readyz").send().await.unwrap().json().await.unwrap();
     assert_eq!(ready, json!({"ready": true, "refused_change": null}));
 }
