@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use futures::future::BoxFuture;
 use larder::config::{Config, Gateway, Setting};
 use larder::engine::Engine;
 use larder::project::Project;
@@ -250,6 +251,10 @@ impl Desk for App {
 
     fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
         inspect::inspect(self, store, wire, body)
+    }
+
+    fn recorded(&self, user: &str, id: &str) -> BoxFuture<'static, ()> {
+        Box::pin(self.recorder.recorded(user, id))
     }
 
     fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {

@@ -24,7 +24,7 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path, wait};
-pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown};
+pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown, when_recorded};
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use live::stream;
 pub use pointers::{Part, parse, read};

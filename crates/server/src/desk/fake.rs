@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use axum::{Extension, Router};
+use futures::future::BoxFuture;
 use larder::config::{Config, Setting};
 use larder::engine::{Engine, Policy};
 use larder::project::Project;
@@ -148,6 +149,10 @@ impl Desk for Fake {
         let mut exchange = exchange(store.user(), 9);
         exchange.head.wire = wire;
         Ok(exchange)
+    }
+
+    fn recorded(&self, _: &str, _: &str) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {

@@ -346,3 +346,18 @@ async fn who_leaves_out_the_beginning_of_the_path_is_told_of_it() {
     assert!(words.contains("/chat/completions") && words.contains("ends in /v1"), "{words}");
     assert!(gateway.seen().is_empty());
 }
+
+#[tokio::test]
+async fn a_request_is_known_to_the_api_as_soon_as_its_reply_is_there() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    let body = json!({"model": "mini", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]});
+    for (path, kind) in [("/api/v1/exchanges", "application/json"), ("/requests", "text/html; charset=utf-8")] {
+        let reply = gateway.chat(&body).await;
+        let id = reply.headers()["x-larder-request"].to_str().unwrap().to_owned();
+        reply.bytes().await.unwrap();
+        let record = gateway.get(&format!("{path}/{id}")).send().await.unwrap();
+        assert_eq!((record.status().as_u16(), record.headers()["content-type"].to_str().unwrap()), (200, kind));
+    }
+    let unknown = gateway.get("/api/v1/exchanges/unknown").send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+}
