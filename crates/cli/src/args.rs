@@ -11,7 +11,7 @@ use larder_store::LOCAL_USER;
 
 pub use self::policy::{PolicyArgs, WireArg};
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
-pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
+pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
 #[derive(Debug, Parser)]

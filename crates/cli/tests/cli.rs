@@ -763,3 +763,21 @@ fn condense_by_a_model_that_fails_is_by_rule_and_says_so() {
     assert!(condensed.get("author").is_none() && condensed["tokens"].as_u64().unwrap() <= 100);
     assert!(condensed["condensing"]["failures"].to_string().contains("500"), "{condensed}");
 }
+
+#[test]
+fn a_mistyped_command_is_answered_with_the_one_that_was_meant() {
+    let shop = Shop::new();
+    for (typed, meant) in [
+        (&["serv"][..], "'serve'"),
+        (&["keys", "crate"], "'create'"),
+        (&["turn", "lst"], "did you mean `larder turn list`?"),
+        (&["turn", "resum", "3"], "did you mean `larder turn resume`?"),
+        (&["turn", "lst", "--limit", "3"], "did you mean `larder turn list`?"),
+        (&["--user", "ada", "turn", "shwo", "1"], "did you mean `larder turn show`?"),
+    ] {
+        let ran = shop.fails(2, typed);
+        assert!(ran.err.contains(meant) && ran.out.is_empty(), "{typed:?}: {ran:?}");
+    }
+    let other = shop.fails(2, &["turn", "list", "3"]).err;
+    assert!(other.contains("unexpected argument") && !other.contains("did you mean"), "{other}");
+}
