@@ -493,6 +493,18 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
 }
 
 #[test]
+fn check_says_what_it_checked() {
+    let shop = Shop::new();
+    let told = shop.ok(&["check"]).out;
+    assert!(told.starts_with("there is no project here") && told.contains("built-in recipes were checked"), "{told}");
+    shop.ok(&["init", "fresh"]);
+    assert_eq!(shop.ok(&["check", "fresh"]).out, "1 recipe, no problems\n");
+    shop.write("larder.toml", "[gateway]\nretries = 1\n");
+    let told = shop.ok(&["check"]).out;
+    assert!(told.starts_with("./larder.toml and the ") && told.ends_with(" built-in recipes: no problems\n"), "{told}");
+}
+
+#[test]
 fn the_built_in_recipes_have_no_errors() {
     let problems = Shop::new().json(&["check"]);
     assert!(
