@@ -676,6 +676,7 @@ fn models_lists_the_table() {
     assert!(shop.ok(&["models"]).out.contains("stub"));
     assert_eq!(shop.json(&["models"])["models"]["models"]["stub"]["id"], "gpt-4o-mini");
     assert!(Shop::new().ok(&["models"]).out.contains("smollm2"));
+    assert!(shop.fails(1, &["models", "pull", "nosuch"]).err.contains("no weights called `nosuch`"));
 }
 
 #[test]

@@ -152,7 +152,8 @@ fn what_keeps_it_from_starting_is_said_whole() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     assert!(shop.fails(1, &["serve", "--listen", &address]).err.contains("--listen"));
-    assert!(shop.fails(1, &["serve", "--openai", "ftp://x"]).err.contains("gateway.openai"));
+    assert!(shop.fails(2, &["serve", "--openai", "ftp://x"]).err.contains("gateway.openai"));
+    assert!(shop.fails(2, &["serve", "--listen", "nonsense"]).err.contains("gateway.listen"));
     shop.configure("", "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_env = \"NOT_SET\"\n");
     assert!(shop.fails(1, &["serve", "--listen", "127.0.0.1:0"]).err.contains("NOT_SET"));
 }
