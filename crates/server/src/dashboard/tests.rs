@@ -387,6 +387,18 @@ async fn a_pasted_request_is_shown_as_it_would_become() {
 }
 
 #[tokio::test]
+async fn a_refused_request_saves_nothing_in_the_chart() {
+    let (fake, router) = started(Fake::new());
+    let mut refused = exchange("a", 2);
+    refused.head.outcome = crate::exchange::Outcome::Refused;
+    for exchange in [exchange("a", 1), refused] {
+        fake.record(&exchange);
+    }
+    let body = page(&fake, &router, "a", "/").await;
+    assert!(body.contains("The last 1 requests that were sent: 2,340 tokens came, 1,440 went out"), "{body}");
+}
+
+#[tokio::test]
 async fn settings_and_metrics_are_for_operators() {
     let (fake, router) = started(Fake::new());
     let whole = page(&fake, &router, "a", "/policy").await;
