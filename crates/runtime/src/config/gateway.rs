@@ -202,6 +202,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_no_toml_is_reported_without_an_empty_help() {
+        for text in ["[policy\n", "[ask]\nmax_calls = 1\nmax_calls = 2\n"] {
+            let words = resolve(text, &|_| None).unwrap_err().to_string();
+            assert!(words.starts_with("error[L070]") && words.contains("larder.toml:"), "{words}");
+            assert!(!words.contains("help: \n") && !words.trim_end().ends_with("help:"), "{words}");
+        }
+    }
+
+    #[test]
     fn either_switch_turns_condensing_off_and_no_floor_is_a_floor() {
         let policy = |text: &str| resolve(text, &|_| None).unwrap().context_policy();
         assert!(policy("").enabled);
