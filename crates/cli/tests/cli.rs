@@ -493,6 +493,20 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
 }
 
 #[test]
+fn models_that_no_layer_uses_and_the_alternative_in_force_are_listed() {
+    let shop = Shop::with_provider([]);
+    shop.configure("", "[models.small]\nwindow = 4000\nmax_output = 500\n");
+    let listed = shop.ok(&["models"]).out;
+    assert!(listed.contains("VOICE   stub ") && listed.contains("-       small "), "{listed}");
+    let text = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let layer = "[models]\nuse_alternative = true\n[models.layers]\nVOICE = { model = \"stub\", alternative = \"small\" }\n";
+    shop.write("larder.toml", text.replace("[models.layers]\nVOICE = \"stub\"\n", layer));
+    let listed = shop.ok(&["models"]).out;
+    assert!(listed.contains("VOICE   small "), "{listed}");
+    assert!(listed.contains("(the alternative of stub)") && listed.contains("-       stub "), "{listed}");
+}
+
+#[test]
 fn check_says_what_it_checked() {
     let shop = Shop::new();
     let told = shop.ok(&["check"]).out;
