@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use larder::config::Config;
 use larder::engine::{Engine, Policy};
-use larder::executor::RunReceipt;
 use larder::project::Project;
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
@@ -107,11 +106,10 @@ impl Context {
     }
 
     /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.
-    pub fn note_on_counting(&self, receipt: &RunReceipt) {
-        if receipt.tokenizer != Counter::bytes().name() {
+    pub fn note_on_counting(&self, model: &str, tokenizer: &str) {
+        if tokenizer != Counter::bytes().name() {
             return;
         }
-        let model = &receipt.model;
         let spec = self.config.models().model(model);
         if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
             output::say(&format!(

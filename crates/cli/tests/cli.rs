@@ -617,6 +617,14 @@ fn check_reports_servers_that_nobody_could_ask() {
 }
 
 #[test]
+fn check_reports_a_tokenizer_that_is_not_there() {
+    let shop = Shop::with_provider([]);
+    shop.configure("tokenizer = \"nofile.json\"\n", "");
+    let told = shop.fails(1, &["check"]).out;
+    assert!(told.contains("error[L070]: models.stub.tokenizer: there is no tokenizer and no file `nofile.json`"), "{told}");
+}
+
+#[test]
 fn check_takes_a_folder_with_settings_only_from_wherever_it_is_named() {
     let shop = Shop::with_provider([]);
     let folder = "[gateway]\nopenai = \"https://models.example/v1\"\n";

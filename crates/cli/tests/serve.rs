@@ -110,6 +110,19 @@ fn it_says_whether_a_key_is_needed() {
 }
 
 #[test]
+fn it_notes_prompts_that_are_bounded_by_bytes() {
+    let shop = Shop::with_provider([]);
+    shop.configure("tokenizer = \"nofile.json\"\n", "[models.small]\nwindow = 4000\nmax_output = 500\n");
+    let served = Served::start(&shop, &[]);
+    served.signal("TERM");
+    let (code, said) = served.end();
+    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    for words in ["note: the tokenizer nofile.json of stub cannot be loaded", "every byte counts as a token"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
 fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
     let shop = Shop::with_provider([reply_text("hello"), reply_text("hello")]);
     let served = Served::start(&shop, &[]);

@@ -80,8 +80,10 @@ fn settings(global: &Global, project: &Project) -> Result<Vec<Problem>, CliError
     match Config::load(dir.as_deref(), None, &|_| None) {
         Ok(config) => {
             let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
-            let models = Models::new(config.models().clone(), dir.unwrap_or_else(|| ".".into()), &|_| None);
-            Ok(own.into_iter().flatten().chain(config.unusable(&models)).collect())
+            let folder = dir.unwrap_or_else(|| ".".into());
+            let tokenizers = config.missing_tokenizers(&folder);
+            let models = Models::new(config.models().clone(), folder, &|_| None);
+            Ok(own.into_iter().flatten().chain(config.unusable(&models)).chain(tokenizers).collect())
         }
         Err(ConfigError::Problems(problems)) => Ok(problems),
         Err(error) => Err(error.into()),

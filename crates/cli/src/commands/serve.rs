@@ -30,6 +30,7 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     })?;
     let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
+    note_on_counting(&context, &app);
     let cut = tokio::select! {
         cut = serve::run(app, listener, watched, asked) => cut,
         never = memory::give_back_program() => match never {},
@@ -66,6 +67,14 @@ fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> B
         let engine = context.engine_over(project, user, context.config.policy()).map_err(words)?;
         Ok(Loaded { config: context.config, engine })
     })
+}
+
+/// Says of which models prompts are bounded by bytes, which wastes most of their windows.
+fn note_on_counting(context: &Context, app: &App) {
+    let current = app.current();
+    for (name, spec) in current.routes.models().filter(|(_, spec)| spec.max_output > 0) {
+        context.note_on_counting(name, current.shared().counter(spec).name());
+    }
 }
 
 /// Says what is served and how a client is pointed at it.
