@@ -5,7 +5,6 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use larder_engine::config::Config;
-use larder_engine::executor::RunReceipt;
 use larder_engine::project::Project;
 use larder_engine::{Engine, Policy};
 use larder_models::connect::Models;
@@ -106,11 +105,10 @@ impl Context {
     }
 
     /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.
-    pub fn note_on_counting(&self, receipt: &RunReceipt) {
-        if receipt.tokenizer != Counter::bytes().name() {
+    pub fn note_on_counting(&self, model: &str, tokenizer: &str) {
+        if tokenizer != Counter::bytes().name() {
             return;
         }
-        let model = &receipt.model;
         let spec = self.config.models().model(model);
         if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
             output::say(&format!(

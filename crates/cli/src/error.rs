@@ -116,7 +116,8 @@ impl CliError {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Select(_) => USAGE,
+            Self::Usage(_) | Self::Select(_) | Self::Config(ConfigError::Flag { .. }) => USAGE,
+            Self::Pull(WeightsError::Unknown(_)) => FIXABLE,
             Self::Model(error) => model_code(error),
             Self::Run(error) => run_code(error),
             Self::Turn(error) => turn_code(error),

@@ -104,14 +104,15 @@ pub struct Problem {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it; empty where the message says it all.
     pub help: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, file, line, column, message, help, .. } = self;
-        write!(f, "error[{code}]: {message}\n  --> {file}:{line}:{column}\n  help: {help}")
+        write!(f, "error[{code}]: {message}\n  --> {file}:{line}:{column}")?;
+        if help.is_empty() { Ok(()) } else { write!(f, "\n  help: {help}") }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use futures::future::BoxFuture;
 use larder_agent::turn::Turns;
 use larder_engine::Engine;
 use larder_engine::config::{Config, Gateway, Setting};
@@ -100,6 +101,8 @@ pub struct App {
     pub(crate) recorder: Recorder,
     /// Requests at once, and room for their bodies.
     pub(crate) places: Places,
+    /// Whether it was started on an address that other machines reach; a reload does not change that.
+    exposed: bool,
     load: Box<Load>,
     current: RwLock<Arc<Snapshot>>,
     /// Files with providers' keys, as they were before they were read last.
@@ -146,6 +149,7 @@ impl App {
             shelf: Shelf::default(),
             recorder: Recorder::start(store.clone())?,
             places: Places::new(gateway.max_requests, gateway.max_body_bytes),
+            exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
             keys: RwLock::new(keys),
             telemetry,
@@ -158,6 +162,11 @@ impl App {
     /// What holds now.
     pub fn current(&self) -> Arc<Snapshot> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether every request needs a key, as settings and address say; `None`: as soon as a key was ever created.
+    pub fn keys_required(&self) -> Option<bool> {
+        self.current().gateway.keys_required().or(self.exposed.then_some(true))
     }
 
     /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
@@ -242,6 +251,10 @@ impl Desk for App {
 
     fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
         inspect::inspect(self, store, wire, body)
+    }
+
+    fn recorded(&self, user: &str, id: &str) -> BoxFuture<'static, ()> {
+        Box::pin(self.recorder.recorded(user, id))
     }
 
     fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use larder_agent::turn::Turns;
 use larder_core::policy::ContextBudgetPolicy;
 use larder_engine::config::Setting;
@@ -43,6 +44,8 @@ pub trait Desk: Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be understood, in words for the person who pasted it.
     fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String>;
+    /// Ends when a request that is under way, or that has just ended, is recorded; at once for all others.
+    fn recorded(&self, user: &str, id: &str) -> BoxFuture<'static, ()>;
     /// The documents of one user. Blocks.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ fn failed(error: AskError) -> CliError {
 fn print(context: &Context, answer: &Answer, explain: bool) -> Result<(), CliError> {
     say(&answer.search);
     if context.global.format == Format::Json {
-        context.note_on_counting(&answer.outcome.receipt);
+        context.note_on_counting(&answer.outcome.receipt.model, &answer.outcome.receipt.tokenizer);
         return output::json(answer);
     }
     commands::run::print(context, &answer.outcome, explain)?;

@@ -14,8 +14,8 @@ use super::{CODE, Config, ConfigError, Origin, Problem, known};
 pub struct Gateway {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Whether this machine needs a key even while none has been made.
-    pub require_keys: bool,
+    /// Whether programs on this machine need a key; `None` where nobody set it.
+    pub require_keys: Option<bool>,
     /// Servers for models that the table does not have.
     pub upstreams: Vec<Upstream>,
     /// Tokens of prompt and reply of such a model.
@@ -52,6 +52,14 @@ pub struct Gateway {
     pub otlp_endpoint: Option<String>,
 }
 
+impl Gateway {
+    /// Whether every request needs a key: as set, otherwise where other machines reach the address. `None` leaves it to
+    /// whether a key was ever created.
+    pub fn keys_required(&self) -> Option<bool> {
+        self.require_keys.or((!self.listen.ip().is_loopback()).then_some(true))
+    }
+}
+
 impl Config {
     /// The settings of the gateway.
     pub fn gateway(&self) -> Gateway {
@@ -59,7 +67,7 @@ impl Config {
         let seconds = |key: &str| self.seconds(key).unwrap_or_default();
         Gateway {
             listen: self.number("gateway.listen").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787))),
-            require_keys: self.is_on("gateway.require_keys"),
+            require_keys: self.stated("gateway.require_keys").map(|value| value == "true"),
             upstreams: [Provider::OpenAi, Provider::Anthropic, Provider::Bedrock]
                 .into_iter()
                 .filter_map(|provider| self.upstream(provider))
@@ -194,6 +202,15 @@ mod tests {
             words.starts_with("$LARDER_ENTRY_CAP is \"10\", which policy.entry_cap cannot be"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_is_reported_without_an_empty_help() {
+        for text in ["[policy\n", "[ask]\nmax_calls = 1\nmax_calls = 2\n"] {
+            let words = resolve(text, &|_| None).unwrap_err().to_string();
+            assert!(words.starts_with("error[L070]") && words.contains("larder.toml:"), "{words}");
+            assert!(!words.contains("help: \n") && !words.trim_end().ends_with("help:"), "{words}");
+        }
     }
 
     #[test]

@@ -55,6 +55,10 @@ fn boolean(text: &str) -> bool {
     matches!(text, "true" | "false")
 }
 
+fn optional_boolean(text: &str) -> bool {
+    text.is_empty() || boolean(text)
+}
+
 fn whole(text: &str) -> bool {
     text.parse::<u32>().is_ok()
 }
@@ -147,10 +151,12 @@ const KNOWN: &[Known] = &[
     Known::new(
         "gateway.require_keys",
         &["LARDER_REQUIRE_KEYS"],
-        "false",
-        boolean,
-        "refuse requests without a key even while none has been made; otherwise this machine needs none until then",
-    ),
+        "",
+        optional_boolean,
+        "refuse requests without a key; false: programs on this machine need none; unset: true as soon as a key has been \
+         created or the address is not loopback",
+    )
+    .like("true"),
     Known::new(
         "gateway.openai",
         &["LARDER_OPENAI_UPSTREAM"],

@@ -1,6 +1,12 @@
-//! Servers that nobody could ask as the file has them, as problems of the file. Reads no key and reaches no server.
+//! Servers that nobody could ask as the file has them, and tokenizers that are not there, as problems of the file. Reads
+//! no key and reaches no server.
+
+use std::path::Path;
 
 use larder_models::connect::{Doubt, Field, Models};
+use larder_models::embedded;
+use larder_models::table::ModelSpec;
+use larder_text::tokens::Registry;
 
 use super::{CODE, Config, Problem};
 
@@ -21,6 +27,33 @@ impl Config {
         }
         problems.sort_by_key(|problem| (problem.line, problem.column));
         problems
+    }
+
+    /// The tokenizers of the model table that are neither built in nor a file below `folder`, where larder.toml is. Their
+    /// models' prompts would be bounded by bytes.
+    pub fn missing_tokenizers(&self, folder: &Path) -> Vec<Problem> {
+        let registry = Registry::builtin();
+        let problem = |(model, spec): (&str, &ModelSpec)| {
+            let name = spec.tokenizer.as_deref()?;
+            let known = name == embedded::TOKENIZER || registry.by_name(name).is_ok();
+            if known || folder.join(name).is_file() {
+                return None;
+            }
+            let key = format!("models.{model}.tokenizer");
+            let (line, column) = self.places.find(&key)?;
+            Some(Problem {
+                code: CODE,
+                severity: "error",
+                file: self.path.clone(),
+                line,
+                column,
+                message: format!("{key}: there is no tokenizer and no file `{name}`"),
+                help: "give the path of a tokenizer.json or GGUF file, relative to larder.toml, or the name of a tokenizer: \
+                       cl100k_base, o200k_base, claude, estimate or bytes"
+                    .to_owned(),
+            })
+        };
+        self.models().models().filter_map(problem).collect()
     }
 
     /// Doubts of one server, whose address and key file are these settings, and `variable` what may name its key instead.
@@ -46,8 +79,6 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     const TABLE: &str = "provider = \"openai\"\nid = \"x\"\nwindow = 100\nmax_output = 10\n";
@@ -82,6 +113,23 @@ mod tests {
             assert!(message.starts_with(expected.2) && help.contains(expected.3), "{message}: {help}");
         }
         assert!(told[4].2.ends_with("it is empty"), "{}", told[4].2);
+    }
+
+    #[test]
+    fn a_tokenizer_that_is_not_there_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("there.json"), "{}").unwrap();
+        let missing = |name: &str| {
+            let text = format!("[models.m]\n{TABLE}tokenizer = \"{name}\"\n");
+            let config = Config::resolve(&text, "larder.toml", None, dir.path(), &|_| None).unwrap();
+            let problems = config.missing_tokenizers(dir.path());
+            problems.into_iter().map(|problem| (problem.line, problem.message)).collect::<Vec<_>>()
+        };
+        for name in ["there.json", "cl100k_base", "o200k_base", "claude", "estimate", "bytes", "smollm2"] {
+            assert_eq!(missing(name), [], "{name}");
+        }
+        let message = "models.m.tokenizer: there is no tokenizer and no file `nofile.json`".to_owned();
+        assert_eq!(missing("nofile.json"), [(6, message)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use futures::Stream;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::Query;
+use super::extract::{Operator, Query};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::desk::Shared;
@@ -86,9 +86,12 @@ fn told(
 /// Show the metrics of the whole gateway, for Prometheus
 #[utoipa::path(
     get, path = "/metrics", tag = "live",
-    responses((status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"))
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
 )]
-pub async fn metrics(State(desk): State<Shared>) -> Result<Response, Problem> {
+pub async fn metrics(_: Operator, State(desk): State<Shared>) -> Result<Response, Problem> {
     let text = desk.telemetry().metrics.text().map_err(|error| Problem::internal(&error))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }

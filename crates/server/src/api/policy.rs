@@ -7,7 +7,7 @@ use larder_engine::config::Setting;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::extract::Query;
+use super::extract::{Operator, Query};
 use super::problem::Problem;
 use super::schemas;
 use crate::auth::Caller;
@@ -35,9 +35,12 @@ pub struct Speaks {
 /// Show settings and budgets
 #[utoipa::path(
     get, path = "/api/v1/policy", tag = "policy",
-    responses((status = 200, description = "As they are now", body = Policy))
+    responses(
+        (status = 200, description = "As they are now", body = Policy),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
 )]
-pub async fn show(State(desk): State<Shared>) -> Json<Policy> {
+pub async fn show(_: Operator, State(desk): State<Shared>) -> Json<Policy> {
     Json(Policy { settings: desk.settings(), budgets: desk.budgets() })
 }
 

@@ -11,7 +11,7 @@ use super::figures::{name, number, share};
 use super::layout::{Failure, Place, page};
 use super::map::Behind;
 use super::requests;
-use crate::api::{Problem, look};
+use crate::api::{OPERATORS_ONLY, Problem, look};
 use crate::auth::Caller;
 use crate::desk::{ModelBudget, Shared};
 use crate::exchange::{DecisionStatus, Exchange, Wire};
@@ -32,7 +32,7 @@ pub struct Pasted {
 
 /// `/policy`
 pub async fn show(State(desk): State<Shared>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&desk, None, None))
+    page(&caller, Place::Policy, "Policy", &whole(&desk, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
@@ -43,13 +43,18 @@ pub async fn inspect(
 ) -> Result<Html<String>, Failure> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(desk.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&desk, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, Place::Policy, "Policy", &whole(&desk, &caller, Some(&pasted), Some(&looked))))
 }
 
-fn whole(desk: &Shared, pasted: Option<&Pasted>, looked: Option<&Result<Exchange, Problem>>) -> Markup {
+fn whole(
+    desk: &Shared,
+    caller: &Caller,
+    pasted: Option<&Pasted>,
+    looked: Option<&Result<Exchange, Problem>>,
+) -> Markup {
     html! {
         div.head { div { h1 { "Policy" } p { "What may stand in a window, and who says so." } } }
-        @if let Some(problems) = desk.refused() {
+        @if let Some(problems) = desk.refused().filter(|_| caller.operator) {
             section.notice.panel aria-labelledby="refused" {
                 h2 #refused { "The last change was refused" }
                 p { "What held before still holds. Mend this, and it is read again:" }
@@ -58,8 +63,15 @@ fn whole(desk: &Shared, pasted: Option<&Pasted>, looked: Option<&Result<Exchange
         }
         @if let Some(looked) = looked { (result(looked)) }
         (inspector(pasted))
-        (budgets(&desk.budgets()))
-        (settings(&desk.settings()))
+        @if caller.operator {
+            (budgets(&desk.budgets()))
+            (settings(&desk.settings()))
+        } @else {
+            section.panel aria-labelledby="settings" {
+                h2 #settings { "Settings" }
+                p.muted { (OPERATORS_ONLY) }
+            }
+        }
     }
 }
 

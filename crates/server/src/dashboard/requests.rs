@@ -1,6 +1,7 @@
 //! Requests: the list, one as a picture, and what is behind each of its parts.
 
 use axum::Extension;
+use axum::extract::State;
 use axum::response::Html;
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
@@ -13,8 +14,9 @@ use super::figures::{
 use super::layout::{Failure, Place, page};
 use super::map::{self, Behind, Window};
 use super::pointers::{self, Kept};
-use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown};
+use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown, when_recorded};
 use crate::auth::Caller;
+use crate::desk::Shared;
 use crate::exchange::{DecisionStatus, Exchange, Head, Outcome, RoundTrips, WindowPart};
 
 /// `/requests`
@@ -136,11 +138,11 @@ fn read(store: &UserStore, id: &str) -> Result<Option<Exchange>, StoreError> {
 
 /// `/requests/{id}`
 pub async fn one(
+    State(desk): State<Shared>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Html<String>, Failure> {
-    let store = caller.store.clone();
-    let exchange = blocking(move || read(&store, &id)).await?.ok_or_else(unknown)?;
+    let exchange = when_recorded(&desk, &caller, &id, read).await?.ok_or_else(unknown)?;
     let title = format!("Request {}", short_id(&exchange.head.id));
     Ok(page(&caller, Place::Requests, &title, &whole(&exchange)))
 }

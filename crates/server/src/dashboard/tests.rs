@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::auth::create_key;
-use crate::desk::fake::{Fake, ask, exchange, get, part, post, read};
+use crate::desk::fake::{Fake, ask, ask_with_key, exchange, get, part, post, read};
 use crate::exchange::{AnsweredBy, Exchange};
 
 /// What a client may write to get out of its place.
@@ -384,6 +384,30 @@ async fn a_pasted_request_is_shown_as_it_would_become() {
     assert!(body.contains("role=\"alert\"") && body.contains("line 1: expected"));
     let (status, ..) = read(ask(&fake, &router, "a", paste("wire=telegram&body=x")).await).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_refused_request_saves_nothing_in_the_chart() {
+    let (fake, router) = started(Fake::new());
+    let mut refused = exchange("a", 2);
+    refused.head.outcome = crate::exchange::Outcome::Refused;
+    for exchange in [exchange("a", 1), refused] {
+        fake.record(&exchange);
+    }
+    let body = page(&fake, &router, "a", "/").await;
+    assert!(body.contains("The last 1 requests that were sent: 2,340 tokens came, 1,440 went out"), "{body}");
+}
+
+#[tokio::test]
+async fn settings_and_metrics_are_for_operators() {
+    let (fake, router) = started(Fake::new());
+    let whole = page(&fake, &router, "a", "/policy").await;
+    let (status, _, part) = read(ask_with_key(&fake, &router, "a", get("/policy")).await).await;
+    assert_eq!(status, StatusCode::OK);
+    for words in ["id=\"setting-gateway.listen\"", "id=\"budgets\"", "The last change was refused", "href=\"/metrics\""] {
+        assert!(whole.contains(words) && !part.contains(words), "{words}");
+    }
+    assert!(part.contains("--operator") && part.contains("What would become of a request?"));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use axum::{Extension, Router};
+use futures::future::BoxFuture;
 use larder_agent::turn::Turns;
 use larder_core::pack::Rendition;
 use larder_engine::config::{Config, Setting};
@@ -152,6 +153,10 @@ impl Desk for Fake {
         Ok(exchange)
     }
 
+    fn recorded(&self, _: &str, _: &str) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn documents(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {
         self.documents.user(store.user())
     }
@@ -180,9 +185,15 @@ impl Desk for Fake {
     }
 }
 
-/// One who was let in.
+/// One who was let in without a key.
 pub fn caller(store: UserStore) -> Caller {
-    Caller { store, key: None, limits: KeyLimits::default() }
+    Caller { store, key: None, limits: KeyLimits::default(), operator: true }
+}
+
+/// Asks `router` as `user` with a key that is no operator's.
+pub async fn ask_with_key(fake: &Fake, router: &Router, user: &str, request: Request<Body>) -> Response<Body> {
+    let caller = Caller { operator: false, ..caller(fake.user(user)) };
+    router.clone().layer(Extension(caller)).oneshot(request).await.unwrap()
 }
 
 /// Asks `router` as `user`.

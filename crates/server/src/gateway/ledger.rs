@@ -17,7 +17,7 @@ use crate::auth::{AuthError, Caller, Held};
 use crate::exchange::{Bill, Exchange, Head, Outcome, RoundTrips, Shape, Times, Tokens, Wire, cut_name};
 use crate::gateway::bill::{self, Pricing};
 use crate::gateway::fault::Fault;
-use crate::gateway::recorder::{Job, Spent, Work};
+use crate::gateway::recorder::{Job, Pending, Spent, Work};
 use crate::gateway::taken::Taken;
 use crate::gateway::transcript::{Said, Told, Transcript};
 use crate::limits::Room;
@@ -63,6 +63,8 @@ pub struct Ledger {
     transcript: Option<(String, Transcript)>,
     /// What was said to the client, for the transcript.
     told: Told,
+    /// Lets readers of the API wait for the record.
+    pending: Option<Pending>,
     _in_flight: InFlight,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -100,6 +102,7 @@ impl Ledger {
             bytes: 0,
             transcript: None,
             told: Told::default(),
+            pending: Some(app.recorder.expect(caller.store.user(), id.as_str())),
             _in_flight: app.telemetry.begin(caller.store.user()),
             _place: app.places.take(),
         };
@@ -378,6 +381,7 @@ impl Drop for Ledger {
             said,
             after: std::mem::take(&mut self.after),
             bytes: self.bytes,
+            pending: self.pending.take(),
             exchange: std::mem::replace(&mut self.exchange, nothing),
         };
         if let Err(job) = self.app.recorder.try_record(job) {

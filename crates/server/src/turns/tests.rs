@@ -145,7 +145,7 @@ async fn places_are_few_and_come_back() {
 /// A caller whose key has these limits.
 fn keyed(fake: &Fake, limits: larder_store::KeyLimits) -> crate::auth::Caller {
     let (_, record) = create_key(&fake.store, "a", "", limits).unwrap();
-    crate::auth::Caller { store: fake.user("a"), key: Some(record.id), limits }
+    crate::auth::Caller { store: fake.user("a"), key: Some(record.id), limits, operator: false }
 }
 
 fn tokens_a_day(tokens: u64) -> larder_store::KeyLimits {
