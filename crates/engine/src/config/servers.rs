@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use larder_models::connect::{Doubt, Field, Models};
-use larder_models::embedded;
+use larder_models::weights::CHAT_TOKENIZER;
 use larder_models::table::ModelSpec;
 use larder_text::tokens::Registry;
 
@@ -35,7 +35,7 @@ impl Config {
         let registry = Registry::builtin();
         let problem = |(model, spec): (&str, &ModelSpec)| {
             let name = spec.tokenizer.as_deref()?;
-            let known = name == embedded::TOKENIZER || registry.by_name(name).is_ok();
+            let known = name == CHAT_TOKENIZER || registry.by_name(name).is_ok();
             if known || folder.join(name).is_file() {
                 return None;
             }
