@@ -300,3 +300,16 @@ fn no_path_of_a_machine_is_written_down() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// An invariant without a test is only a wish, and a test that was renamed holds nothing.
+#[test]
+fn every_test_that_the_architecture_names_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
+    let named: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let named: Vec<&str> = named.into_iter().filter(|name| name.contains('_') && !name.contains(' ')).collect();
+    assert!(named.len() > 40, "{named:?}");
+    let code: String = sources("crates").into_iter().map(|(_, text)| text).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names tests that do not exist: {missing:?}");
+}
