@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use self::gateway::Gateway;
 use self::known::{Known, known, nearest};
 use self::places::Places;
-use crate::ask::{Limits, Planner};
+use crate::ask::{AnswerMode, Asking, Limits, Planner};
 use crate::engine::{
     DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, Policy,
 };
@@ -284,8 +284,9 @@ impl Config {
         self.seconds("policy.compression_cache_ttl_s").unwrap_or(COMPRESSION_CACHE_TTL)
     }
 
-    /// Who plans for `larder ask`, and how far it may go.
-    pub fn asking(&self) -> (Planner, Limits) {
+    /// How `larder ask` answers.
+    pub fn asking(&self) -> Asking {
+        let answer = self.value("ask.answer").and_then(AnswerMode::named).unwrap_or(AnswerMode::Auto);
         let planner = self.value("ask.planner").and_then(Planner::named).unwrap_or(Planner::Auto);
         let Limits { depth, calls, tokens } = Limits::DEFAULT;
         let limits = Limits {
@@ -293,7 +294,7 @@ impl Config {
             calls: self.number("ask.max_calls").unwrap_or(calls),
             tokens: self.number("ask.max_tokens").unwrap_or(tokens),
         };
-        (planner, limits)
+        Asking { answer, planner, limits }
     }
 
     fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {

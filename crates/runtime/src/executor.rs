@@ -10,6 +10,7 @@ mod evidence;
 mod explain;
 mod meter;
 mod outcome;
+mod quoted;
 mod reach;
 mod record;
 mod report;
@@ -32,6 +33,7 @@ use self::error::is_open;
 use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
+pub(crate) use self::quoted::QuotedAnswer;
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
 pub use self::reach::Reach;
 pub(crate) use self::reach::call_of;
@@ -60,6 +62,8 @@ pub(crate) struct Candidate {
 pub(crate) enum Purpose {
     /// Somebody waits for its answer.
     Answer,
+    /// Its answer is quoted from its documents; no model is asked.
+    Quoting,
     /// It decides what another run reads.
     Planning,
     /// It condenses a chunk for another run, which waits no longer than until then; nothing in it is condensed itself
@@ -158,7 +162,20 @@ impl Engine {
         observer: &dyn Observer,
         purpose: Purpose,
     ) -> Result<RunOutcome, RunError> {
-        let mut progress = Progress {
+        let mut progress = self.progress(recipe, input, observer, purpose)?;
+        let outcome = self.attempts(&mut progress, input, observer).await;
+        self.finish(progress, input, outcome)
+    }
+
+    /// A run that begins now.
+    fn progress<'a>(
+        &'a self,
+        recipe: &'a Recipe,
+        input: &'a RunInput,
+        observer: &'a dyn Observer,
+        purpose: Purpose,
+    ) -> Result<Progress<'a>, StoreError> {
+        Ok(Progress {
             recipe,
             purpose,
             run_id: self.store.store().new_run_id()?,
@@ -173,9 +190,7 @@ impl Engine {
             gates: GateResult::default(),
             layer: recipe.layer,
             allowance: Allowance::new(self, input, observer),
-        };
-        let outcome = self.attempts(&mut progress, input, observer).await;
-        self.finish(progress, input, outcome)
+        })
     }
 
     pub(crate) fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use larder::ask::{AskError, Planner, Question};
+use larder::ask::{AskError, Question};
 use larder::config::Config;
 use larder::engine::{Engine, Policy};
 use larder::executor::{Observer, RunReceipt, Silent};
@@ -70,8 +70,7 @@ fn reading_ends_when_nobody_waits_for_it() {
     let paths = [dir.path().join("files")];
     let selected = engine.select(&paths, &Selection::grep("two").unwrap(), 9, &Gone);
     assert!(matches!(selected, Err(AskError::Unwanted)));
-    let (_, limits) = Config::builtin().asking();
-    let question =
-        Question { text: "two?", paths: &paths, recipe: "ask/answer", planner: Planner::Rules, limits };
+    let asking = Config::builtin().asking();
+    let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
     assert!(matches!(engine.quote(&question, 9, &Gone), Err(AskError::Unwanted)));
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::passages::{Finding, Passages, Place};
-use super::{Planner, Question, Search, run_input};
+use super::{AskError, Planner, Question, Search, run_input};
 use crate::engine::Engine;
 use crate::executor::{Observer, Purpose, Reach};
 
@@ -66,9 +66,12 @@ struct State<'a> {
 impl Engine {
     /// Every model that answering a question may ask. It asks none where its recipe is not there.
     pub fn reach_of(&self, question: &Question<'_>) -> Reach {
-        let planning = self.is_planned_by_model(question).then_some(PLAN_RECIPE);
+        let is_quoted =
+            self.own_or_shipped(question.recipe).is_ok_and(|recipe| self.is_quoted(question, recipe));
+        let planning = self.is_planned_by_model(question, is_quoted).then_some(PLAN_RECIPE);
+        let answering = (!is_quoted).then_some(question.recipe);
         let mut reach = Reach::default();
-        for name in planning.into_iter().chain([question.recipe]) {
+        for name in planning.into_iter().chain(answering) {
             if let Ok(recipe) = self.own_or_shipped(name) {
                 reach.join(self.reach(recipe, None));
             }
@@ -76,9 +79,23 @@ impl Engine {
         reach
     }
 
-    fn is_planned_by_model(&self, question: &Question<'_>) -> bool {
+    /// Whether answering a question asks a model.
+    ///
+    /// # Errors
+    /// When its recipe is not there.
+    pub fn asks_model(&self, question: &Question<'_>) -> Result<bool, AskError> {
+        let is_quoted = self.is_quoted(question, self.own_or_shipped(question.recipe)?);
+        Ok(!is_quoted || self.is_planned_by_model(question, is_quoted))
+    }
+
+    /// A quoted answer asks no model unless the question says so.
+    fn is_planned_by_model(&self, question: &Question<'_>, is_quoted: bool) -> bool {
         let able = || self.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
-        question.planner == Planner::Model || question.planner == Planner::Auto && able()
+        match question.asking.planner {
+            Planner::Model => true,
+            Planner::Rules => false,
+            Planner::Auto => !is_quoted && able(),
+        }
     }
 
     /// What was found by rule, and before it what a model adds, if one is to plan.
@@ -91,7 +108,7 @@ impl Engine {
         search: &mut Search,
         observer: &dyn Observer,
     ) -> Vec<Finding> {
-        if !self.is_planned_by_model(question) {
+        if !self.is_planned_by_model(question, self.is_quoted(question, recipe)) {
             return found;
         }
         let plan = match self.own_or_shipped(PLAN_RECIPE) {
@@ -101,129 +118,133 @@ impl Engine {
                 return found;
             }
         };
-        let mut state = State {
+        let limits = question.asking.limits;
+        let state = State {
             question: question.text,
-            depth: question.limits.depth,
+            depth: limits.depth,
             // The answer is a call too.
-            calls: question.limits.calls.saturating_sub(1),
-            tokens: question.limits.tokens.saturating_sub(recipe.budget.total as u64),
+            calls: limits.calls.saturating_sub(1),
+            tokens: limits.tokens.saturating_sub(recipe.budget.total as u64),
             seen: found.iter().map(|finding| finding.place.clone()).collect(),
             found,
         };
-        self.explore(plan, recipe, &mut state, passages, search, observer).await;
-        state.found
+        let mut exploration = Exploration { engine: self, plan, recipe, passages, search, observer, state };
+        exploration.explore().await;
+        exploration.state.found
     }
+}
 
-    /// Asks the model what to do and does it, within the state's limits.
-    async fn explore(
-        &self,
-        plan: &Recipe,
-        recipe: &Recipe,
-        state: &mut State<'_>,
-        passages: &mut Passages,
-        search: &mut Search,
-        observer: &dyn Observer,
-    ) {
-        let first_step = search.steps.len();
+/// One level of planning: a question or a sub-question, with what all levels share.
+struct Exploration<'a> {
+    engine: &'a Engine,
+    plan: &'a Recipe,
+    recipe: &'a Recipe,
+    passages: &'a mut Passages,
+    search: &'a mut Search,
+    observer: &'a dyn Observer,
+    state: State<'a>,
+}
+
+impl Exploration<'_> {
+    /// Asks the model what to do and does it, within the limits.
+    async fn explore(&mut self) {
+        let first_step = self.search.steps.len();
         let mut fruitless = 0;
-        while state.calls > 0 && state.tokens >= plan.budget.total as u64 && fruitless < FRUITLESS {
-            let mut input = run_input(state.question, plan, passages, &state.found);
-            let steps = search.steps.get(first_step..).unwrap_or_default().join("\n");
-            input.values.insert("steps".to_owned(), Value::from(steps));
-            input.values.insert("sub_questions".to_owned(), Value::from(state.depth > 0));
-            observer.stage(&format!("planning, {} calls left", state.calls));
-            let before = search.tokens();
-            let outcome = match self.run_recipe(plan, &input, observer, Purpose::Planning).await {
-                Ok(outcome) => outcome,
-                Err(error) => {
-                    search.failed(plan, &self.reach(plan, None));
-                    state.spend(1, search.tokens() - before);
-                    search.steps.push(format!("planning stopped: {error}"));
-                    return;
-                }
-            };
-            search.count(&outcome);
-            state.spend(1, search.tokens() - before);
-            let wish: Wish = match serde_json::from_value(outcome.output) {
-                Ok(wish) => wish,
-                Err(error) => {
-                    search.steps.push(format!("planning stopped: {error}"));
-                    return;
-                }
-            };
+        while self.may_go_on() && fruitless < FRUITLESS {
+            let Some(wish) = self.wish(first_step).await else { return };
             if wish.action == Action::Answer {
-                search.steps.push("answer: enough was found".to_owned());
-                return;
+                return self.note("answer: enough was found".to_owned());
             }
-            let new = self.perform(&wish, plan, recipe, state, passages, search, observer).await;
+            let new = self.perform(&wish).await;
             fruitless = if new == 0 { fruitless + 1 } else { 0 };
         }
     }
 
-    /// Does what the model wants, writes it down, and gives how many passages are new.
-    #[allow(clippy::too_many_arguments, reason = "one step of a loop, which shares all of its state")]
-    async fn perform(
-        &self,
-        wish: &Wish,
-        plan: &Recipe,
-        recipe: &Recipe,
-        state: &mut State<'_>,
-        passages: &mut Passages,
-        search: &mut Search,
-        observer: &dyn Observer,
-    ) -> usize {
-        if wish.action == Action::Ask {
-            return self.sub_question(&wish.text, plan, recipe, state, passages, search, observer).await;
+    fn may_go_on(&self) -> bool {
+        self.state.calls > 0 && self.state.tokens >= self.plan.budget.total as u64
+    }
+
+    fn note(&mut self, step: String) {
+        self.search.steps.push(step);
+    }
+
+    /// What the model wants next; nothing where it fails.
+    async fn wish(&mut self, first_step: usize) -> Option<Wish> {
+        let mut input = run_input(self.state.question, self.plan, self.passages, &self.state.found);
+        let steps = self.search.steps.get(first_step..).unwrap_or_default().join("\n");
+        input.values.insert("steps".to_owned(), Value::from(steps));
+        input.values.insert("sub_questions".to_owned(), Value::from(self.state.depth > 0));
+        self.observer.stage(&format!("planning, {} calls left", self.state.calls));
+        let before = self.search.tokens();
+        let outcome = self.engine.run_recipe(self.plan, &input, self.observer, Purpose::Planning).await;
+        match &outcome {
+            Ok(outcome) => self.search.count(outcome),
+            Err(_) => self.search.failed(self.plan, &self.engine.reach(self.plan, None)),
         }
-        let (what, found) = act(wish, passages);
-        let new = state.add(found);
+        self.state.spend(1, self.search.tokens() - before);
+        let wish = outcome.map_err(|error| error.to_string());
+        let wish = wish.and_then(|run| serde_json::from_value(run.output).map_err(|error| error.to_string()));
+        wish.map_err(|error| self.note(format!("planning stopped: {error}"))).ok()
+    }
+
+    /// Does what the model wants, notes it, and gives how many passages are new.
+    async fn perform(&mut self, wish: &Wish) -> usize {
+        if wish.action == Action::Ask {
+            return self.sub_question(&wish.text).await;
+        }
+        let (what, found) = act(wish, self.passages);
+        let new = self.state.add(found);
         let what: String = what.chars().take(SHOWN_CHARS).collect();
-        search.steps.push(format!("{what}: {new} new passages"));
+        self.note(format!("{what}: {new} new passages"));
         new
     }
 
-    /// A sub-question with half of what is left: its passages count, and its answer is written down.
-    #[allow(clippy::too_many_arguments, reason = "one step of a loop, which shares all of its state")]
-    fn sub_question<'f>(
-        &'f self,
-        text: &'f str,
-        plan: &'f Recipe,
-        recipe: &'f Recipe,
-        state: &'f mut State<'_>,
-        passages: &'f mut Passages,
-        search: &'f mut Search,
-        observer: &'f dyn Observer,
-    ) -> BoxFuture<'f, usize> {
+    /// A sub-question with half of what is left: its passages count, and its answer is noted.
+    fn sub_question<'f>(&'f mut self, text: &'f str) -> BoxFuture<'f, usize> {
         async move {
-            let (calls, tokens) = (state.calls / 2, state.tokens / 2);
-            let answering = recipe.budget.total as u64;
-            if state.depth == 0 || calls == 0 || tokens < answering || text.trim().is_empty() {
-                search.steps.push("ask: no sub-question is allowed any more".to_owned());
+            let (calls, tokens) = (self.state.calls / 2, self.state.tokens / 2);
+            let answering = self.recipe.budget.total as u64;
+            if self.state.depth == 0 || calls == 0 || tokens < answering || text.trim().is_empty() {
+                self.note("ask: no sub-question is allowed any more".to_owned());
                 return 0;
             }
-            let mut found = passages.search(text);
+            let mut found = self.passages.search(text);
             found.truncate(PER_ACTION);
+            if found.is_empty() {
+                // A recipe needs documents: the beginnings are the best guess, as for the question itself.
+                found = self.passages.beginning(PER_ACTION);
+            }
             let seen = found.iter().map(|finding| finding.place.clone()).collect();
             let (calls, tokens) = (calls - 1, tokens - answering);
-            let mut below = State { question: text, depth: state.depth - 1, calls, tokens, found, seen };
-            let (calls_before, tokens_before) = (search.calls, search.tokens());
-            self.explore(plan, recipe, &mut below, passages, search, observer).await;
-            let answer = self.answer(text, recipe, passages, &below.found, observer).await;
-            let told = match &answer {
+            let (calls_before, tokens_before) = (self.search.calls, self.search.tokens());
+            let state = State { question: text, depth: self.state.depth - 1, calls, tokens, found, seen };
+            let mut below = Exploration {
+                engine: self.engine,
+                plan: self.plan,
+                recipe: self.recipe,
+                passages: &mut *self.passages,
+                search: &mut *self.search,
+                observer: self.observer,
+                state,
+            };
+            below.explore().await;
+            let found = below.state.found;
+            let answer = self.engine.answer(text, self.recipe, self.passages, &found, self.observer).await;
+            let answer = match answer {
                 Ok(outcome) => {
-                    search.count(outcome);
-                    let told = outcome.output.get("answer").and_then(Value::as_str);
-                    told.unwrap_or(&outcome.reply).to_owned()
+                    self.search.count(&outcome);
+                    let answer = outcome.output.get("answer").and_then(Value::as_str);
+                    answer.unwrap_or(&outcome.reply).to_owned()
                 }
                 Err(error) => {
-                    search.failed(recipe, &self.reach(recipe, None));
+                    self.search.failed(self.recipe, &self.engine.reach(self.recipe, None));
                     error.to_string()
                 }
             };
-            state.spend(search.calls - calls_before, search.tokens() - tokens_before);
+            self.state.spend(self.search.calls - calls_before, self.search.tokens() - tokens_before);
             let short = |text: &str| text.chars().take(SHOWN_CHARS * 2).collect::<String>();
-            search.steps.push(format!("ask {:?}: {}", short(text), short(&told)));
-            state.add(below.found)
+            self.note(format!("ask {:?}: {}", short(text), short(&answer)));
+            self.state.add(found)
         }
         .boxed()
     }

@@ -23,6 +23,11 @@ pub(crate) fn call_of(recipe: &Recipe) -> Usage {
 pub struct Reach(BTreeMap<String, Option<Prices>>);
 
 impl Reach {
+    /// Whether no model is asked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The first of the models, by name, that has no price.
     pub fn unpriced(&self) -> Option<&str> {
         self.0.iter().find(|(_, prices)| prices.is_none()).map(|(name, _)| name.as_str())
@@ -95,7 +100,7 @@ mod tests {
     use larder_text::tokens::Counter;
 
     use super::*;
-    use crate::ask::{Limits, Planner, Question};
+    use crate::ask::{AnswerMode, Asking, Limits, Planner, Question};
     use crate::engine::Policy;
     use crate::project::Project;
 
@@ -189,8 +194,8 @@ prices = { input = 4, output = 5 }
         let home = tempfile::tempdir().unwrap();
         let engine = engine(&home);
         let reach = |planner| {
-            let limits = Limits::DEFAULT;
-            engine.reach_of(&Question { text: "Who?", paths: &[], recipe: "ask/answer", planner, limits })
+            let asking = Asking { answer: AnswerMode::Generate, planner, limits: Limits::DEFAULT };
+            engine.reach_of(&Question { text: "Who?", paths: &[], recipe: "ask/answer", asking })
         };
         assert_eq!(names(&reach(Planner::Rules)), ["voice"]);
         assert_eq!(names(&reach(Planner::Model)), ["big", "spare", "voice"]);
