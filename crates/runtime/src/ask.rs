@@ -306,14 +306,14 @@ impl Engine {
         let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
         let (mut passages, found) = self.gather(question, &counter, observer)?;
         let mut search = Search::over(&mut passages);
-        let is_found = !found.is_empty();
         // Where nothing shares a word with the question, the beginnings are the best guess.
-        let found = if is_found { found } else { passages.beginning(OFFERED / 8) };
+        let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
         let found = self.planned(question, recipe, &mut passages, found, &mut search, observer).await;
         search.offered = found.len().min(OFFERED);
-        let quotation = match is_quoted || self.is_embedded(recipe) {
-            true if is_found => quotation(question.text, &mut passages, &found),
-            _ => Quotation::default(),
+        let quotation = if is_quoted || self.is_embedded(recipe) {
+            quotation(question.text, &mut passages, &found)
+        } else {
+            Quotation::default()
         };
         if is_quoted {
             let passages = &mut passages;

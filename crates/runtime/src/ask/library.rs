@@ -21,6 +21,9 @@ const KEPT_BYTES: usize = 64 << 20;
 /// Folders that hold no text of the user's.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
 
+/// Why a file with zero bytes in it is not read.
+const BINARY: &str = "binary";
+
 /// A file or folder that was not read, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
@@ -28,7 +31,7 @@ pub struct Skipped {
     pub path: String,
     /// Why.
     pub reason: String,
-    /// Whether such files are never read: hidden ones, links, folders of build results, empty files.
+    /// Whether such files are never read: hidden and empty ones, pictures, links, folders of build results.
     #[serde(skip)]
     pub is_expected: bool,
 }
@@ -163,7 +166,8 @@ impl Library {
             }
             Ok(text) => text,
             Err(why) => {
-                self.skipped.push(Skipped::failed(&path, why));
+                let is_expected = why == BINARY;
+                self.skipped.push(Skipped { is_expected, ..Skipped::failed(&path, why) });
                 return None;
             }
         };
@@ -235,9 +239,9 @@ fn read(path: &Path) -> Result<String, String> {
         return Err(format!("too large ({} bytes)", bytes.len()));
     }
     match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => Err("binary".to_owned()),
+        Ok(text) if text.contains('\0') => Err(BINARY.to_owned()),
         Ok(text) => Ok(text),
-        Err(error) if error.as_bytes().contains(&0) => Err("binary".to_owned()),
+        Err(error) if error.as_bytes().contains(&0) => Err(BINARY.to_owned()),
         Err(_) => Err("not UTF-8".to_owned()),
     }
 }

@@ -21,9 +21,9 @@ const IN_NAME: f64 = 0.3;
 const IN_PASSAGE: f64 = 0.2;
 /// What a sentence keeps that does not hold the kind of thing that is wanted.
 const OTHER_KIND: f64 = 0.6;
-/// What it keeps when it repeats the question, and when it is a question.
-const REPEATS: f64 = 0.1;
+/// What it keeps when it is a question, and in tests and their data, which speak of other things than the rest.
 const ASKS: f64 = 0.5;
+const IN_TESTS: f64 = 0.85;
 /// What the passage's own rank adds.
 const RANK: f64 = 0.12;
 /// Words of a sentence that say enough, and after which one gets long.
@@ -31,7 +31,7 @@ const SHORT_WORDS: usize = 4;
 const LONG_WORDS: usize = 45;
 /// A further sentence has to reach this share of the best: of questions for one thing, and of others.
 const NEXT_FACT: f64 = 0.93;
-const NEXT: f64 = 0.82;
+const NEXT: f64 = 0.88;
 /// Two sentences say the same when this share of the words of one is in the other.
 const SAME: f64 = 0.7;
 /// The share of the question that the answer has to hold to be taken for one.
@@ -83,6 +83,7 @@ pub(super) fn quotation(question: &str, passages: &mut Passages, found: &[Findin
 fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> Vec<Candidate> {
     let read: Vec<Vec<String>> = units.iter().map(|unit| words(&unit.text)).collect();
     let own: Vec<Vec<f64>> = read.iter().map(|words| wanted.found(words)).collect();
+    let of_tests = if is_of_tests(name) { IN_TESTS } else { 1.0 };
     let name = wanted.found(&words(name));
     let whole = own.iter().fold(vec![0.0; wanted.terms.len()], |all, own| most(&all, own, 1.0));
     let held = |at: usize, unit: &Unit| {
@@ -97,11 +98,18 @@ fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> V
     let units = units.into_iter().zip(read).zip(held);
     units
         .map(|((unit, words), held)| {
-            let base = wanted.share(&held) + RANK * finding.relevance.sqrt();
-            let score = base * fitness(wanted, &unit, &words);
+            let share = wanted.share(&held);
+            let base = if share > 0.0 { share + RANK * finding.relevance.sqrt() } else { 0.0 };
+            let score = base * of_tests * fitness(wanted, &unit, &words);
             Candidate { file: finding.place.file, unit, words, held, score }
         })
         .collect()
+}
+
+/// Whether a file belongs to tests.
+fn is_of_tests(name: &str) -> bool {
+    let of_tests = |part: &str| matches!(part, "test" | "tests" | "golden" | "fixtures" | "testdata");
+    name.split(['/', '\\', '_', '.']).any(of_tests)
 }
 
 /// The larger of each pair, those of `other` at this share.
@@ -120,9 +128,11 @@ fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
     if !wanted.is_satisfied(&unit.text, words) {
         fitness *= OTHER_KIND;
     }
+    // Documents about questions do not answer them.
     if wanted.is_repeated(words) {
-        fitness *= REPEATS;
-    } else if unit.text.ends_with('?') {
+        return 0.0;
+    }
+    if unit.text.ends_with('?') {
         fitness *= ASKS;
     }
     let count = words.len();

@@ -53,6 +53,9 @@ const AT: [&str; 22] = [
     "auf", "unter", "hinter", "neben", "bei", "beim", "zwischen", "vor",
 ];
 
+/// Letters in a row that parts of compounds have to share.
+const SHARED_STEM: usize = 6;
+
 /// What would answer a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -138,7 +141,10 @@ impl Wanted {
                 let text = format!(" {} ", words.join(" "));
                 REASONS.iter().any(|reason| text.contains(&format!(" {reason} ")))
             }
-            Kind::Meaning => self.terms.last().is_some_and(|subject| defines(words, &subject.word)),
+            Kind::Meaning => self.terms.last().is_some_and(|subject| {
+                let is_entry = text.contains(" | ") && words.first().is_some_and(|word| *word == subject.word);
+                is_entry || defines(words, &subject.word)
+            }),
         }
     }
 }
@@ -252,8 +258,14 @@ pub(super) fn likeness(a: &str, b: &str) -> f64 {
     if PRICE.contains(&a) && PRICE.contains(&b) {
         return 0.7;
     }
-    // `Termin` in `Liefertermin`.
-    if least >= 5 && long.ends_with(short) { 0.6 } else { 0.0 }
+    if share_stem(short, long, least) { 0.6 } else { 0.0 }
+}
+
+/// Whether most of the shorter word is in the longer: `Termin` in `Liefertermin`, `liefert` in both `geliefert` and `Liefertermin`.
+fn share_stem(short: &str, long: &str, letters: usize) -> bool {
+    let needed = SHARED_STEM.max((letters * 3).div_ceil(5));
+    let starts: Vec<usize> = short.char_indices().map(|(at, _)| at).chain([short.len()]).collect();
+    starts.windows(needed + 1).any(|window| long.contains(&short[window[0]..window[needed]]))
 }
 
 /// Whether a word, as it is written, is a path, a name of code or a flag.
