@@ -9,11 +9,17 @@ mod claims;
 mod library;
 mod passages;
 mod plan;
+mod quotation;
+mod quoting;
 mod select;
+mod sentences;
+mod units;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use larder_condense::chunk::ChunkError;
 use larder_core::recipe::{Recipe, RecipeError};
@@ -25,11 +31,14 @@ use larder_text::tokens::Counter;
 use serde::Serialize;
 
 pub use self::claims::Claim;
+pub use self::library::Skipped;
 use self::passages::{Finding, Passages};
+use self::quotation::{Quotation, quotation};
+use self::quoting::is_embedded;
 use larder_engine::Engine;
 use larder_engine::executor::{Observer, Reach, RunError, RunOutcome, call_of};
 use larder_engine::inputs::RunInput;
-use larder_engine::settings::{AskLimits, Planner};
+use larder_engine::settings::Asking;
 
 /// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
 const OFFERED: usize = 64;
@@ -47,10 +56,8 @@ pub struct Question<'a> {
     pub paths: &'a [PathBuf],
     /// The recipe that answers.
     pub recipe: &'a str,
-    /// Who decides what is read.
-    pub planner: Planner,
-    /// How far it may go.
-    pub limits: AskLimits,
+    /// How it is answered.
+    pub asking: Asking,
 }
 
 /// How the passages were found.
@@ -73,12 +80,22 @@ pub struct Search {
     /// Price of these tokens, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// Files that were passed over, and why.
-    #[serde(skip)]
-    pub skipped: Vec<String>,
+    /// Files and folders that were not read, and why.
+    pub skipped: Vec<Skipped>,
 }
 
 impl Search {
+    /// What was read for these passages.
+    fn over(passages: &mut Passages) -> Self {
+        Self {
+            files: passages.library.files.len(),
+            bytes: passages.library.bytes,
+            passages: passages.len(),
+            skipped: std::mem::take(&mut passages.library.skipped),
+            ..Self::default()
+        }
+    }
+
     /// One line for people.
     pub fn summary(&self) -> String {
         format!(
@@ -123,8 +140,14 @@ pub struct Answer {
     /// The run of the recipe that answered.
     #[serde(flatten)]
     pub outcome: RunOutcome,
+    /// Whether the answer has words in common with what it cites; of a quotation, whether it holds enough of the
+    /// question to be taken for its answer.
+    pub verified: bool,
     /// The sentences of the answer.
     pub claims: Vec<Claim>,
+    /// Sentences that answer without a model, next to an answer of the embedded one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Claim>,
     /// How the passages were found.
     pub search: Search,
 }
@@ -184,8 +207,8 @@ pub enum AskError {
     /// What is cited could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The observer said that nobody waits any more.
-    #[error("given up while reading, since nobody waits for it any more")]
+    /// The observer said that the client is gone.
+    #[error("cancelled while reading: the client disconnected")]
     Unwanted,
 }
 
@@ -211,66 +234,39 @@ impl<'e> Asker<'e> {
     /// # Errors
     /// When nothing can be read, the limits are too small, or the recipe gives no answer.
     pub async fn ask(&self, question: &Question<'_>) -> Result<Answer, AskError> {
+        let started = Instant::now();
         let recipe = self.engine.own_or_shipped(question.recipe)?;
-        if recipe.budget.total as u64 > question.limits.tokens || question.limits.calls == 0 {
+        let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
+        if !is_quoted && (recipe.budget.total as u64 > limits.tokens || limits.calls == 0) {
             return Err(AskError::Tokens {
                 recipe: recipe.id(),
                 needed: recipe.budget.total,
-                limit: question.limits.tokens,
+                limit: limits.tokens,
             });
         }
-        let counter = self.passage_counter(recipe)?;
-        let (mut passages, mut found) = self.gather(question, &counter)?;
-        if found.is_empty() {
-            // Nothing shares a word with the question: the beginnings are the best guess there is.
-            found = passages.beginning(OFFERED / 8);
-        }
-        let mut search = Search {
-            files: passages.library.files.len(),
-            bytes: passages.library.bytes,
-            passages: passages.len(),
-            skipped: std::mem::take(&mut passages.library.skipped),
-            ..Search::default()
-        };
+        let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
+        let (mut passages, found) = self.gather(question, &counter)?;
+        let mut search = Search::over(&mut passages);
+        // Where nothing shares a word with the question, the beginnings are the best guess.
+        let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
         let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
-        let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
         search.offered = found.len().min(OFFERED);
+        let quotation = if is_quoted || is_embedded(self.engine, recipe) {
+            quotation(question.text, &mut passages, &found)
+        } else {
+            Quotation::default()
+        };
+        if is_quoted {
+            let passages = &mut passages;
+            let answer = self.answer_by_quoting(question, recipe, passages, &found, &quotation, started)?;
+            return Ok(Answer { search, ..answer });
+        }
+        let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
         search.count(&outcome);
         let claims = self.claims(&outcome, &mut passages)?;
-        Ok(Answer { outcome, claims, search })
-    }
-
-    /// The passages that speak to a question, best first, without any model; none where no word of it stands.
-    ///
-    /// # Errors
-    /// When nothing can be read.
-    pub fn quote(&self, question: &Question<'_>, most: usize) -> Result<(Vec<Quote>, Search), AskError> {
-        let (mut passages, found) = self.gather(question, &Counter::cl100k())?;
-        let mut quotes = Vec::new();
-        for finding in found.iter().take(most) {
-            let bytes = finding.place.bytes();
-            let Some(document) = passages.document(finding, "") else { continue };
-            let Some(pointer) = self.pointer_into(&mut passages, finding.place.file, bytes.clone())? else {
-                continue;
-            };
-            quotes.push(Quote {
-                source: document.name,
-                lines: document.slice.map_or((1, 1), |slice| slice.lines),
-                bytes: (bytes.start, bytes.end),
-                relevance: finding.relevance,
-                pointer,
-                text: document.text.to_string(),
-            });
-        }
-        let search = Search {
-            files: passages.library.files.len(),
-            bytes: passages.library.bytes,
-            passages: passages.len(),
-            offered: quotes.len(),
-            skipped: std::mem::take(&mut passages.library.skipped),
-            ..Search::default()
-        };
-        Ok((quotes, search))
+        let verified = claims.iter().any(|claim| claim.supported);
+        let quotes = self.quoted_claims(&quotation, &mut passages)?;
+        Ok(Answer { outcome, verified, claims, quotes, search })
     }
 
     /// Who measures passages: the fastest exact counter, since the packer counts again by the model's own; but a model
@@ -296,24 +292,29 @@ impl<'e> Asker<'e> {
         Ok((files, held))
     }
 
-    /// Reads everything and finds passages by rule: the best by shared words, and what stands beside the very best.
+    /// Reads everything and finds passages by rule, at most [`OFFERED`]: the best by shared words, and the neighbours of
+    /// the very best, which take the place of the last.
     fn gather(
         &self,
         question: &Question<'_>,
         counter: &Counter,
     ) -> Result<(Passages, Vec<Finding>), AskError> {
         let (paths, held) = self.stored(question.paths)?;
-        let (passages, mut found) = Passages::read(&paths, held, question.text, counter, self.observer)?;
-        found.truncate(OFFERED);
+        let query = wanted::searched(question.text);
+        let (passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;
+        // Each has two neighbours at most.
+        let rest = found.split_off(found.len().min(OFFERED - 2 * WITH_NEIGHBOURS));
         let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
-        for at in 0..found.len().min(WITH_NEIGHBOURS) {
-            let relevance = found[at].relevance * NEIGHBOUR_SHARE;
-            for place in passages.neighbours(&found[at].place) {
-                if seen.insert(place.clone()) {
-                    found.push(Finding { place, relevance });
-                }
-            }
+        let mut beside = Vec::new();
+        for best in found.iter().take(WITH_NEIGHBOURS) {
+            let relevance = best.relevance * NEIGHBOUR_SHARE;
+            let new = passages.neighbours(&best.place).into_iter();
+            let new = new.filter(|place| seen.insert(place.clone()));
+            beside.extend(new.map(|place| Finding { place, relevance }));
         }
+        let room = OFFERED - found.len() - beside.len();
+        found.extend(rest.into_iter().filter(|finding| !seen.contains(&finding.place)).take(room));
+        found.extend(beside);
         Ok((passages, found))
     }
 

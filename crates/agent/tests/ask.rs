@@ -9,7 +9,7 @@ use larder_agent::ask::{AskError, Asker, Question};
 use larder_engine::config::Config;
 use larder_engine::executor::{Observer, RunReceipt, Silent};
 use larder_engine::project::Project;
-use larder_engine::settings::{AskLimits, Planner};
+use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
 use larder_engine::{Engine, Policy};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
@@ -73,9 +73,8 @@ fn reading_ends_when_nobody_waits_for_it() {
     let paths = [dir.path().join("files")];
     let selected = Asker::new(&engine, &Gone).select(&paths, &Selection::grep("two").unwrap(), 9);
     assert!(matches!(selected, Err(AskError::Unwanted)));
-    let (_, limits) = Config::builtin().asking();
-    let question =
-        Question { text: "two?", paths: &paths, recipe: "ask/answer", planner: Planner::Rules, limits };
+    let asking = Config::builtin().asking();
+    let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
     assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Unwanted)));
 }
 
@@ -110,8 +109,8 @@ fn a_question_reaches_its_planner_where_a_model_plans() {
     let (mut engine, dir) = shop();
     engine.models = Arc::new(Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None));
     let names = |planner| {
-        let limits = AskLimits::DEFAULT;
-        let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", planner, limits };
+        let asking = Asking { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
+        let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", asking };
         question.reach(&engine).names().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(names(Planner::Rules), ["voice"]);

@@ -357,8 +357,11 @@ pub struct AskArgs {
     #[arg(long, default_value = "ask/answer")]
     pub recipe: String,
     /// Print the best passages instead of an answer; no model is asked
-    #[arg(long)]
+    #[arg(long, conflicts_with = "generate")]
     pub quote: bool,
+    /// Have the model write the answer, also where it is the embedded one, whose answers are quotations otherwise
+    #[arg(long)]
+    pub generate: bool,
     /// Who decides what is read: a model where the layer MIND has one that is able to, rules, or a model in any case
     /// [default: auto]
     #[arg(long, value_enum)]

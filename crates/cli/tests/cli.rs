@@ -705,7 +705,7 @@ fn models_lists_the_table() {
 fn the_embedded_model_without_weights_says_how_to_get_them() {
     let shop = Shop::new();
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
-    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?"]);
+    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?", "--generate"]);
     assert!(ran.err.contains("larder models pull"), "{}", ran.err);
 }
 

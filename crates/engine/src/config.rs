@@ -26,7 +26,7 @@ use crate::engine::{
     DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, Policy,
 };
 use crate::project::DEFAULT_CONTEXT_BUDGET;
-use crate::settings::{AskLimits, Planner};
+use crate::settings::{AnswerMode, AskLimits, Asking, Planner};
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
@@ -285,8 +285,9 @@ impl Config {
         self.seconds("policy.compression_cache_ttl_s").unwrap_or(COMPRESSION_CACHE_TTL)
     }
 
-    /// Who plans for `larder ask`, and how far it may go.
-    pub fn asking(&self) -> (Planner, AskLimits) {
+    /// How `larder ask` answers.
+    pub fn asking(&self) -> Asking {
+        let answer = self.value("ask.answer").and_then(AnswerMode::named).unwrap_or(AnswerMode::Auto);
         let planner = self.value("ask.planner").and_then(Planner::named).unwrap_or(Planner::Auto);
         let AskLimits { depth, calls, tokens } = AskLimits::DEFAULT;
         let limits = AskLimits {
@@ -294,7 +295,7 @@ impl Config {
             calls: self.number("ask.max_calls").unwrap_or(calls),
             tokens: self.number("ask.max_tokens").unwrap_or(tokens),
         };
-        (planner, limits)
+        Asking { answer, planner, limits }
     }
 
     fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {

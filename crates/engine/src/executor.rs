@@ -10,6 +10,7 @@ mod evidence;
 mod explain;
 mod meter;
 mod outcome;
+mod quoted;
 mod reach;
 mod record;
 mod report;
@@ -33,6 +34,7 @@ use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+pub use self::quoted::QuotedAnswer;
 pub use self::reach::Reach;
 pub use self::reach::call_of;
 use self::record::Originals;
@@ -62,6 +64,8 @@ pub struct Candidate {
 pub enum Purpose {
     /// Somebody waits for its answer.
     Answer,
+    /// Its answer is quoted from its documents; no model is asked.
+    Quoting,
     /// It decides what another run reads.
     Planning,
     /// It condenses a chunk for another run, which waits no longer than until then; nothing in it is condensed itself
@@ -163,7 +167,20 @@ impl Engine {
         observer: &dyn Observer,
         purpose: Purpose,
     ) -> Result<RunOutcome, RunError> {
-        let mut progress = Progress {
+        let mut progress = self.progress(recipe, input, observer, purpose)?;
+        let outcome = self.attempts(&mut progress, input, observer).await;
+        self.finish(progress, input, outcome)
+    }
+
+    /// A run that begins now.
+    fn progress<'a>(
+        &'a self,
+        recipe: &'a Recipe,
+        input: &'a RunInput,
+        observer: &'a dyn Observer,
+        purpose: Purpose,
+    ) -> Result<Progress<'a>, StoreError> {
+        Ok(Progress {
             recipe,
             purpose,
             run_id: self.store.store().new_run_id()?,
@@ -178,9 +195,7 @@ impl Engine {
             gates: GateResult::default(),
             layer: recipe.layer,
             allowance: Allowance::new(self, input, observer),
-        };
-        let outcome = self.attempts(&mut progress, input, observer).await;
-        self.finish(progress, input, outcome)
+        })
     }
 
     /// A recipe of the project by its name or its role in a mode, else the built-in one.

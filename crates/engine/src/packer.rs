@@ -10,12 +10,11 @@ use larder_text::tokens::Counter;
 use crate::engine::Policy;
 use crate::prepare::NOTE;
 
+/// A pack, or the receipt of a refusal.
+pub(crate) type Packed = Result<Box<Pack>, Box<Receipt>>;
+
 /// Packs by rule alone: `request.by_model` is off. `Err` inside is the receipt of a refusal.
-pub(crate) fn pack(
-    request: &PackRequest,
-    counter: &Counter,
-    key: &PointerKey,
-) -> Result<Result<Box<Pack>, Box<Receipt>>, PackError> {
+pub(crate) fn pack(request: &PackRequest, counter: &Counter, key: &PointerKey) -> Result<Packed, PackError> {
     let mut packing = Packing::new(request, counter, key)?;
     loop {
         match packing.step() {

@@ -7,6 +7,7 @@ use larder_text::pointer::Pointer;
 use serde::Serialize;
 
 use super::passages::Passages;
+use super::sentences::sentences;
 use larder_engine::executor::ResolvedCitation;
 
 /// Sentences of an answer that are looked at.
@@ -82,49 +83,4 @@ fn ground(citation: &ResolvedCitation, passages: &Passages) -> Option<Ground> {
 
 fn breaks(text: Option<&str>) -> usize {
     text.unwrap_or_default().bytes().filter(|&byte| byte == b'\n').count()
-}
-
-/// The sentences of a text, without the white space around them. Empty lines and line breaks after a full stop end a
-/// sentence too.
-fn sentences(text: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut start = 0;
-    let mut push = |range: Range<usize>| {
-        let part = &text[range.clone()];
-        let from = range.start + (part.len() - part.trim_start().len());
-        let range = from..from + part.trim().len();
-        if text[range.clone()].chars().any(char::is_alphanumeric) {
-            found.push(range);
-        }
-    };
-    let mut signs = text.char_indices().peekable();
-    while let Some((at, c)) = signs.next() {
-        let next = signs.peek().map(|&(_, next)| next);
-        let ends = match c {
-            '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
-            '。' | '！' | '？' => true,
-            '\n' => next.is_none_or(|next| next == '\n'),
-            _ => false,
-        };
-        if ends {
-            let end = at + c.len_utf8();
-            push(start..end);
-            start = end;
-        }
-    }
-    push(start..text.len());
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sentences_end_at_their_signs_and_keep_numbers_whole() {
-        let text = "It costs 2.50 today. Ask Ann!\n\nNo sign here\n\n彼は来た。帰った。 ... ";
-        let found: Vec<&str> = sentences(text).into_iter().map(|range| &text[range]).collect();
-        assert_eq!(found, ["It costs 2.50 today.", "Ask Ann!", "No sign here", "彼は来た。", "帰った。"]);
-        assert!(sentences("").is_empty() && sentences(" \n . ").is_empty());
-    }
 }

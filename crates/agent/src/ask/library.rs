@@ -1,10 +1,12 @@
 //! The files a question is about: found once, read again whenever a piece of them is wanted, never all held at once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use larder_text::hash::ContentHash;
+use serde::Serialize;
 
 use super::AskError;
 
@@ -18,6 +20,44 @@ const MAX_FILES: usize = 1_000_000;
 const KEPT_BYTES: usize = 64 << 20;
 /// Folders that hold no text of the user's.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
+
+/// Why a file with zero bytes in it is not read.
+const BINARY: &str = "binary";
+
+/// A file or folder that was not read, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+    /// Whether such files are never read: hidden and empty ones, pictures, links, folders of build results.
+    #[serde(skip)]
+    pub is_expected: bool,
+}
+
+impl Skipped {
+    /// Something that could not be read.
+    fn failed(path: &Path, reason: impl fmt::Display) -> Self {
+        Self { path: shown(path), reason: reason.to_string(), is_expected: false }
+    }
+
+    /// Something that is never read.
+    fn expected(path: &Path, reason: &str) -> Self {
+        Self { path: shown(path), reason: reason.to_owned(), is_expected: true }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}
+
+/// A path as people write it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix("./").unwrap_or(path).to_string_lossy().into_owned()
+}
 
 /// A file that was read as text.
 #[derive(Debug)]
@@ -34,8 +74,8 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Library {
     pub files: Vec<File>,
-    /// Files that were passed over, and why.
-    pub skipped: Vec<String>,
+    /// What was not read.
+    pub skipped: Vec<Skipped>,
     /// Bytes of all files.
     pub bytes: u64,
     kept: BTreeMap<usize, Arc<str>>,
@@ -46,7 +86,7 @@ pub(super) struct Library {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub paths: Vec<(PathBuf, u64)>,
-    pub skipped: Vec<String>,
+    pub skipped: Vec<Skipped>,
     pub bytes: u64,
 }
 
@@ -79,7 +119,7 @@ impl Found {
             let entries = match std::fs::read_dir(&path) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.skipped.push(format!("{}: {error}", path.display()));
+                    self.skipped.push(Skipped::failed(&path, error));
                     continue;
                 }
             };
@@ -88,20 +128,28 @@ impl Found {
             for entry in entries {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let Ok(kind) = entry.file_type() else { continue };
-                let is_skipped = name.starts_with('.') || kind.is_dir() && SKIPPED.contains(&name.as_str());
-                if !is_skipped && (kind.is_dir() || kind.is_file()) {
-                    waiting.push((entry.path(), kind.is_dir()));
-                }
+                let why = match name.as_str() {
+                    hidden if hidden.starts_with('.') => "hidden",
+                    folder if kind.is_dir() && SKIPPED.contains(&folder) => "ignored folder",
+                    _ if kind.is_symlink() => "symbolic link",
+                    _ if !kind.is_dir() && !kind.is_file() => "not a file",
+                    _ => {
+                        waiting.push((entry.path(), kind.is_dir()));
+                        continue;
+                    }
+                };
+                self.skipped.push(Skipped::expected(&entry.path(), why));
             }
         }
     }
 
     fn add(&mut self, path: PathBuf, size: u64) {
         if size > MAX_FILE || self.bytes.saturating_add(size) > MAX_BYTES {
-            return self.skipped.push(format!("{}: {size} bytes are too many", path.display()));
+            let reason = format!("too large ({size} bytes)");
+            return self.skipped.push(Skipped::failed(&path, reason));
         }
         if self.paths.len() >= MAX_FILES {
-            return self.skipped.push(format!("{}: more than {MAX_FILES} files", path.display()));
+            return self.skipped.push(Skipped::failed(&path, format!("more than {MAX_FILES} files")));
         }
         self.bytes = self.bytes.saturating_add(size);
         self.paths.push((path, size));
@@ -112,15 +160,19 @@ impl Library {
     /// Reads a file; gives its number and text if it holds text.
     pub fn add(&mut self, path: PathBuf) -> Option<(usize, Arc<str>)> {
         let text = match read(&path) {
-            Ok(text) if text.trim().is_empty() => return None,
+            Ok(text) if text.trim().is_empty() => {
+                self.skipped.push(Skipped::expected(&path, "empty"));
+                return None;
+            }
             Ok(text) => text,
             Err(why) => {
-                self.skipped.push(format!("{}: {why}", path.display()));
+                let is_expected = why == BINARY;
+                self.skipped.push(Skipped { is_expected, ..Skipped::failed(&path, why) });
                 return None;
             }
         };
         let text: Arc<str> = text.into();
-        let name = path.strip_prefix("./").unwrap_or(&path).to_string_lossy().into_owned();
+        let name = shown(&path);
         let number = self.push(name, Some(path), &text);
         self.keep(number, &text);
         Some((number, text))
@@ -184,11 +236,12 @@ impl Library {
 fn read(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("{} bytes are too many", bytes.len()));
+        return Err(format!("too large ({} bytes)", bytes.len()));
     }
     match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => Err("not text".to_owned()),
+        Ok(text) if text.contains('\0') => Err(BINARY.to_owned()),
         Ok(text) => Ok(text),
-        Err(_) => Err("not text in UTF-8".to_owned()),
+        Err(error) if error.as_bytes().contains(&0) => Err(BINARY.to_owned()),
+        Err(_) => Err("not UTF-8".to_owned()),
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct Passages {
     pub library: Library,
     /// In the order of files and bytes.
     places: Vec<Place>,
+    /// Of the words of the question.
+    index: RankIndex,
 }
 
 impl Passages {
@@ -105,14 +107,19 @@ impl Passages {
             let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             return Err(AskError::Nothing(names.join(", ")));
         }
-        let passages = Self { library, places };
-        let found = passages.best(&index, query);
+        let passages = Self { library, places, index };
+        let found = passages.best(&passages.index, query);
         Ok((passages, found))
     }
 
     /// How many passages there are.
     pub fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// How rare a word of the question is among the passages.
+    pub fn rarity(&self, word: &str) -> f64 {
+        self.index.weight(word)
     }
 
     /// The first passages, where no word of the question stands anywhere.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::passages::{Finding, Passages, Place};
-use super::{Asker, Question, Search, run_input};
+use super::{AskError, Asker, Question, Search, run_input};
 use larder_engine::Engine;
 use larder_engine::executor::{Purpose, Reach};
 use larder_engine::settings::Planner;
@@ -67,9 +67,12 @@ struct State<'a> {
 impl Question<'_> {
     /// Every model that answering may ask. It asks none where its recipe is not there.
     pub fn reach(&self, engine: &Engine) -> Reach {
-        let planning = self.is_planned_by_model(engine).then_some(PLAN_RECIPE);
+        let recipe = engine.own_or_shipped(self.recipe);
+        let is_quoted = recipe.is_ok_and(|recipe| self.is_quoted(engine, recipe));
+        let planning = self.is_planned_by_model(engine, is_quoted).then_some(PLAN_RECIPE);
+        let answering = (!is_quoted).then_some(self.recipe);
         let mut reach = Reach::default();
-        for name in planning.into_iter().chain([self.recipe]) {
+        for name in planning.into_iter().chain(answering) {
             if let Ok(recipe) = engine.own_or_shipped(name) {
                 reach.join(engine.reach(recipe, None));
             }
@@ -77,9 +80,23 @@ impl Question<'_> {
         reach
     }
 
-    fn is_planned_by_model(&self, engine: &Engine) -> bool {
+    /// Whether answering asks a model.
+    ///
+    /// # Errors
+    /// When its recipe is not there.
+    pub fn asks_model(&self, engine: &Engine) -> Result<bool, AskError> {
+        let is_quoted = self.is_quoted(engine, engine.own_or_shipped(self.recipe)?);
+        Ok(!is_quoted || self.is_planned_by_model(engine, is_quoted))
+    }
+
+    /// A quoted answer asks no model unless the question says so.
+    fn is_planned_by_model(&self, engine: &Engine, is_quoted: bool) -> bool {
         let able = || engine.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
-        self.planner == Planner::Model || self.planner == Planner::Auto && able()
+        match self.asking.planner {
+            Planner::Model => true,
+            Planner::Rules => false,
+            Planner::Auto => !is_quoted && able(),
+        }
     }
 }
 
@@ -93,7 +110,7 @@ impl Asker<'_> {
         found: Vec<Finding>,
         search: &mut Search,
     ) -> Vec<Finding> {
-        if !question.is_planned_by_model(self.engine) {
+        if !question.is_planned_by_model(self.engine, question.is_quoted(self.engine, recipe)) {
             return found;
         }
         let plan = match self.engine.own_or_shipped(PLAN_RECIPE) {
@@ -103,101 +120,120 @@ impl Asker<'_> {
                 return found;
             }
         };
-        let mut state = State {
+        let limits = question.asking.limits;
+        let state = State {
             question: question.text,
-            depth: question.limits.depth,
+            depth: limits.depth,
             // The answer is a call too.
-            calls: question.limits.calls.saturating_sub(1),
-            tokens: question.limits.tokens.saturating_sub(recipe.budget.total as u64),
+            calls: limits.calls.saturating_sub(1),
+            tokens: limits.tokens.saturating_sub(recipe.budget.total as u64),
             seen: found.iter().map(|finding| finding.place.clone()).collect(),
             found,
         };
-        Exploration { asker: *self, plan, recipe, passages, search }.explore(&mut state).await;
-        state.found
+        let mut exploration = Exploration { asker: *self, plan, recipe, passages, search, state };
+        exploration.explore().await;
+        exploration.state.found
     }
 }
 
-/// What all levels of planning share: the recipes, what is read, and the account of it.
+/// One level of planning: a question or a sub-question, with what all levels share.
 struct Exploration<'a> {
     asker: Asker<'a>,
     plan: &'a Recipe,
     recipe: &'a Recipe,
     passages: &'a mut Passages,
     search: &'a mut Search,
+    state: State<'a>,
 }
 
 impl Exploration<'_> {
-    /// Asks the model what to do and does it, within the state's limits.
-    async fn explore(&mut self, state: &mut State<'_>) {
+    /// Asks the model what to do and does it, within the limits.
+    async fn explore(&mut self) {
         let first_step = self.search.steps.len();
         let mut fruitless = 0;
-        while state.calls > 0 && state.tokens >= self.plan.budget.total as u64 && fruitless < FRUITLESS {
-            let Some(wish) = self.next(state, first_step).await else { return };
+        while self.may_go_on() && fruitless < FRUITLESS {
+            let Some(wish) = self.wish(first_step).await else { return };
             if wish.action == Action::Answer {
-                self.search.steps.push("answer: enough was found".to_owned());
-                return;
+                return self.note("answer: enough was found".to_owned());
             }
-            let new = self.perform(&wish, state).await;
+            let new = self.perform(&wish).await;
             fruitless = if new == 0 { fruitless + 1 } else { 0 };
         }
     }
 
-    /// What the model wants next; `None` if that cannot be had, which is written down.
-    async fn next(&mut self, state: &mut State<'_>, first_step: usize) -> Option<Wish> {
-        let Asker { engine, observer } = self.asker;
-        let mut input = run_input(state.question, self.plan, self.passages, &state.found);
-        let steps = self.search.steps.get(first_step..).unwrap_or_default().join("\n");
-        input.values.insert("steps".to_owned(), Value::from(steps));
-        input.values.insert("sub_questions".to_owned(), Value::from(state.depth > 0));
-        observer.stage(&format!("planning, {} calls left", state.calls));
-        let before = self.search.tokens();
-        let outcome = match engine.run_recipe(self.plan, &input, observer, Purpose::Planning).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                self.search.failed(self.plan, &engine.reach(self.plan, None));
-                state.spend(1, self.search.tokens() - before);
-                self.search.steps.push(format!("planning stopped: {error}"));
-                return None;
-            }
-        };
-        self.search.count(&outcome);
-        state.spend(1, self.search.tokens() - before);
-        let wish = serde_json::from_value(outcome.output);
-        wish.map_err(|error| self.search.steps.push(format!("planning stopped: {error}"))).ok()
+    fn may_go_on(&self) -> bool {
+        self.state.calls > 0 && self.state.tokens >= self.plan.budget.total as u64
     }
 
-    /// Does what the model wants, writes it down, and gives how many passages are new.
-    async fn perform(&mut self, wish: &Wish, state: &mut State<'_>) -> usize {
+    fn note(&mut self, step: String) {
+        self.search.steps.push(step);
+    }
+
+    /// What the model wants next; nothing where it fails.
+    async fn wish(&mut self, first_step: usize) -> Option<Wish> {
+        let mut input = run_input(self.state.question, self.plan, self.passages, &self.state.found);
+        let steps = self.search.steps.get(first_step..).unwrap_or_default().join("\n");
+        input.values.insert("steps".to_owned(), Value::from(steps));
+        input.values.insert("sub_questions".to_owned(), Value::from(self.state.depth > 0));
+        self.asker.observer.stage(&format!("planning, {} calls left", self.state.calls));
+        let before = self.search.tokens();
+        let outcome =
+            self.asker.engine.run_recipe(self.plan, &input, self.asker.observer, Purpose::Planning).await;
+        match &outcome {
+            Ok(outcome) => self.search.count(outcome),
+            Err(_) => self.search.failed(self.plan, &self.asker.engine.reach(self.plan, None)),
+        }
+        self.state.spend(1, self.search.tokens() - before);
+        let wish = outcome.map_err(|error| error.to_string());
+        let wish = wish.and_then(|run| serde_json::from_value(run.output).map_err(|error| error.to_string()));
+        wish.map_err(|error| self.note(format!("planning stopped: {error}"))).ok()
+    }
+
+    /// Does what the model wants, notes it, and gives how many passages are new.
+    async fn perform(&mut self, wish: &Wish) -> usize {
         if wish.action == Action::Ask {
-            return self.sub_question(&wish.text, state).await;
+            return self.sub_question(&wish.text).await;
         }
         let (what, found) = act(wish, self.passages);
-        let new = state.add(found);
+        let new = self.state.add(found);
         let what: String = what.chars().take(SHOWN_CHARS).collect();
-        self.search.steps.push(format!("{what}: {new} new passages"));
+        self.note(format!("{what}: {new} new passages"));
         new
     }
 
-    /// A sub-question with half of what is left: its passages count, and its answer is written down.
-    fn sub_question<'f>(&'f mut self, text: &'f str, state: &'f mut State<'_>) -> BoxFuture<'f, usize> {
+    /// A sub-question with half of what is left: its passages count, and its answer is noted.
+    fn sub_question<'f>(&'f mut self, text: &'f str) -> BoxFuture<'f, usize> {
         async move {
-            let (calls, tokens) = (state.calls / 2, state.tokens / 2);
+            let (calls, tokens) = (self.state.calls / 2, self.state.tokens / 2);
             let answering = self.recipe.budget.total as u64;
-            if state.depth == 0 || calls == 0 || tokens < answering || text.trim().is_empty() {
-                self.search.steps.push("ask: no sub-question is allowed any more".to_owned());
+            if self.state.depth == 0 || calls == 0 || tokens < answering || text.trim().is_empty() {
+                self.note("ask: no sub-question is allowed any more".to_owned());
                 return 0;
             }
             let mut found = self.passages.search(text);
             found.truncate(PER_ACTION);
+            if found.is_empty() {
+                // A recipe needs documents: the beginnings are the best guess, as for the question itself.
+                found = self.passages.beginning(PER_ACTION);
+            }
             let seen = found.iter().map(|finding| finding.place.clone()).collect();
             let (calls, tokens) = (calls - 1, tokens - answering);
-            let mut below = State { question: text, depth: state.depth - 1, calls, tokens, found, seen };
             let (calls_before, tokens_before) = (self.search.calls, self.search.tokens());
-            self.explore(&mut below).await;
-            let answer = self.asker.answer(text, self.recipe, self.passages, &below.found).await;
-            let answer = match &answer {
+            let state = State { question: text, depth: self.state.depth - 1, calls, tokens, found, seen };
+            let mut below = Exploration {
+                asker: self.asker,
+                plan: self.plan,
+                recipe: self.recipe,
+                passages: &mut *self.passages,
+                search: &mut *self.search,
+                state,
+            };
+            below.explore().await;
+            let found = below.state.found;
+            let answer = self.asker.answer(text, self.recipe, self.passages, &found).await;
+            let answer = match answer {
                 Ok(outcome) => {
-                    self.search.count(outcome);
+                    self.search.count(&outcome);
                     let answer = outcome.output.get("answer").and_then(Value::as_str);
                     answer.unwrap_or(&outcome.reply).to_owned()
                 }
@@ -206,10 +242,10 @@ impl Exploration<'_> {
                     error.to_string()
                 }
             };
-            state.spend(self.search.calls - calls_before, self.search.tokens() - tokens_before);
+            self.state.spend(self.search.calls - calls_before, self.search.tokens() - tokens_before);
             let short = |text: &str| text.chars().take(SHOWN_CHARS * 2).collect::<String>();
-            self.search.steps.push(format!("ask {:?}: {}", short(text), short(&answer)));
-            state.add(below.found)
+            self.note(format!("ask {:?}: {}", short(text), short(&answer)));
+            self.state.add(found)
         }
         .boxed()
     }

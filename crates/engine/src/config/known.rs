@@ -4,7 +4,7 @@ mod policy;
 mod tools;
 mod turns;
 
-use crate::settings::Planner;
+use crate::settings::{AnswerMode, Planner};
 
 /// A setting that can be set by file and environment.
 pub(super) struct Known {
@@ -113,6 +113,14 @@ pub(super) fn known() -> impl Iterator<Item = &'static Known> + Clone {
 }
 
 const KNOWN: &[Known] = &[
+    Known::new(
+        "ask.answer",
+        &["LARDER_ASK_ANSWER"],
+        "auto",
+        |text| AnswerMode::named(text).is_some(),
+        "what answers of `larder ask` are made of: quote (sentences of the files), generate (a model's words), or auto \
+         (quote with the embedded model)",
+    ),
     Known::new(
         "ask.planner",
         &["LARDER_ASK_PLANNER"],

@@ -23,6 +23,11 @@ pub fn call_of(recipe: &Recipe) -> Usage {
 pub struct Reach(BTreeMap<String, Option<Prices>>);
 
 impl Reach {
+    /// Whether no model is asked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The first of the models, by name, that has no price.
     pub fn unpriced(&self) -> Option<&str> {
         self.0.iter().find(|(_, prices)| prices.is_none()).map(|(name, _)| name.as_str())

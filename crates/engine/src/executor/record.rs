@@ -9,10 +9,10 @@ use larder_core::pack::{Budget, Ledger, PackRequest, PartReceipt, Receipt, Rendi
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
-use super::Progress;
 use super::error::{RunError, class};
 use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
 use super::report::{RunReport, log_decision, log_sizes};
+use super::{Progress, Purpose};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 
@@ -199,7 +199,11 @@ fn facts(
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.
-    let whole = if progress.usage.input > 0 { progress.usage.input } else { pack.total as u64 };
+    let whole = match progress.usage.input {
+        0 if progress.purpose == Purpose::Quoting => 0,
+        0 => pack.total as u64,
+        input => input,
+    };
     RunFacts {
         recipe: progress.recipe.name.clone(),
         recipe_version: receipt.version.clone(),

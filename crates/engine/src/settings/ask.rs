@@ -1,4 +1,4 @@
-//! How a question over files is planned, and how far answering it may go. Knows no file and no model.
+//! How questions over files are planned and answered, and how far that may go. Knows no file and no model.
 
 /// How far answering one question may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,4 +37,38 @@ impl Planner {
             _ => None,
         }
     }
+}
+
+/// What an answer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerMode {
+    /// Quoted sentences where the embedded model would answer, otherwise the words of the model.
+    Auto,
+    /// Sentences of the passages, without a model.
+    Quote,
+    /// The words of the model of the recipe's layer.
+    Generate,
+}
+
+impl AnswerMode {
+    /// The mode of this name: `auto`, `quote` or `generate`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "quote" => Some(Self::Quote),
+            "generate" => Some(Self::Generate),
+            _ => None,
+        }
+    }
+}
+
+/// How questions are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// What the answer is made of.
+    pub answer: AnswerMode,
+    /// Who decides what is read.
+    pub planner: Planner,
+    /// How far it may go.
+    pub limits: AskLimits,
 }

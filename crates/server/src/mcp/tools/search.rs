@@ -59,8 +59,7 @@ impl Tool for SearchFor {
                 Asker::new(&guest.engine, course).select(&paths, &Selection::grep(pattern)?, most + 1)?
             }
             (None, Some(query)) => {
-                let (planner, limits) = guest.asking;
-                let question = Question { text: query, paths: &paths, recipe: "", planner, limits };
+                let question = Question { text: query, paths: &paths, recipe: "", asking: guest.asking };
                 Asker::new(&guest.engine, course).quote(&question, most + 1)?
             }
             _ => return Err(Failure("give either `pattern` or `query`, and not both".to_owned())),
