@@ -13,7 +13,8 @@
 
 use divan::Bencher;
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Settings, Window,
+    Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens, Memo,
+    ModelProfile, Settings, Window,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -63,7 +64,13 @@ impl Known {
         let calls: Vec<[Call<'_>; 1]> = self
             .ids
             .iter()
-            .map(|id| [Call { id, name: "read_file", arguments: "{\"path\": \"src/main.rs\"}" }])
+            .map(|id| {
+                [Call {
+                    id: id.into(),
+                    name: "read_file".into(),
+                    arguments: "{\"path\": \"src/main.rs\"}".into(),
+                }]
+            })
             .collect();
         let item = |at: usize| {
             let (text, hash, tokens) = &self.texts[at];
@@ -73,14 +80,14 @@ impl Known {
                 at if at % 2 == 0 => Role::Assistant,
                 _ => Role::Tool,
             };
-            Item {
+            ConversationItem {
                 role,
                 text,
                 hash: *hash,
                 tokens: *tokens,
                 sampled: false,
                 opaque_tokens: 8,
-                others: &[],
+                opaque: &[],
                 calls: if role == Role::Assistant { &calls[at] } else { &[] },
                 result_of: (role == Role::Tool).then(|| self.ids[at - 1].as_str()),
                 is_error: false,
@@ -88,10 +95,10 @@ impl Known {
                 rehydrated: false,
             }
         };
-        let items: Vec<Item<'_>> = (0..until).map(item).collect();
-        let fixed = Fixed { system: 0, tools: 500, framing: 3, rehydrate_tool: 70 };
+        let items: Vec<ConversationItem<'_>> = (0..until).map(item).collect();
+        let fixed = FixedTokens { system: 0, tools: 500, framing: 3, rehydrate_tool: 70 };
         let conversation = Conversation { fixed, items: &items, max_output: None, can_offer: true };
-        policy.decide(&conversation, Means { counter: &self.counter, key: &self.key, memo })
+        policy.decide(&conversation, DecisionContext { counter: &self.counter, key: &self.key, memo })
     }
 }
 

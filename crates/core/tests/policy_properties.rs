@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Settings, Stands,
-    Status, Verdict, Window,
+    BudgetStatus, Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens,
+    Memo, MessageForm, ModelProfile, Settings, Verdict, Window,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -132,7 +132,7 @@ impl Numbers {
 fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> Window {
     with_items(said, |conversation| {
         let (counter, key) = (counter(), key());
-        policy.decide(conversation, Means { counter: &counter, key: &key, memo })
+        policy.decide(conversation, DecisionContext { counter: &counter, key: &key, memo })
     })
 }
 
@@ -140,12 +140,17 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
     let counter = counter();
     let calls: Vec<Vec<Call<'_>>> = said
         .iter()
-        .map(|said| said.calls.iter().map(|(id, name)| Call { id, name, arguments: "{}" }).collect())
+        .map(|said| {
+            said.calls
+                .iter()
+                .map(|(id, name)| Call { id: id.into(), name: (*name).into(), arguments: "{}".into() })
+                .collect()
+        })
         .collect();
-    let items: Vec<Item<'_>> = said
+    let items: Vec<ConversationItem<'_>> = said
         .iter()
         .zip(&calls)
-        .map(|(said, calls)| Item {
+        .map(|(said, calls)| ConversationItem {
             role: said.role,
             text: &said.text,
             hash: ContentHash::of(said.text.as_bytes()),
@@ -153,14 +158,14 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
             sampled: false,
             opaque_tokens: FRAMING + 10 * calls.len(),
             calls,
-            others: &[],
+            opaque: &[],
             result_of: said.result_of.as_deref(),
             is_error: said.is_error,
             summarizable: true,
             rehydrated: said.rehydrated,
         })
         .collect();
-    let fixed = Fixed { system: 0, tools: 50, framing: 3, rehydrate_tool: 70 };
+    let fixed = FixedTokens { system: 0, tools: 50, framing: 3, rehydrate_tool: 70 };
     run(&Conversation { fixed, items: &items, max_output: Some(100), can_offer: true })
 }
 
@@ -179,10 +184,10 @@ fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> Cont
 
 /// What is sent in the place of each message.
 fn sent<'w>(said: &'w [Said], window: &'w Window) -> Vec<Option<&'w str>> {
-    let text = |(said, decided): (&'w Said, &'w larder_core::policy::Decided)| match &decided.stands {
-        Stands::Whole => Some(said.text.as_str()),
-        Stands::Replaced(made) | Stands::DroppedFor(made) => Some(made.text.as_str()),
-        Stands::Dropped => None,
+    let text = |(said, decided): (&'w Said, &'w larder_core::policy::DecidedItem)| match &decided.form {
+        MessageForm::Whole => Some(said.text.as_str()),
+        MessageForm::Replaced(made) | MessageForm::DroppedFor(made) => Some(made.text.as_str()),
+        MessageForm::Dropped => None,
     };
     said.iter().zip(&window.items).map(text).collect()
 }
@@ -199,7 +204,7 @@ fn resolve(stored: &BTreeMap<String, String>, pointer: &Pointer) -> String {
 }
 
 fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), TestCaseError> {
-    prop_assert_eq!(window.verdict == Verdict::Refuse, window.decision.status == Status::Reject);
+    prop_assert_eq!(window.verdict == Verdict::Refuse, window.decision.status == BudgetStatus::Reject);
     if window.verdict == Verdict::Refuse {
         prop_assert!(window.decision.deficit > 0 && window.decision.largest.len() == 3);
         return Ok(());
@@ -210,10 +215,10 @@ fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), Tes
         .iter()
         .zip(&texts)
         .zip(&window.items)
-        .map(|((said, text), decided)| match decided.stands {
-            Stands::Dropped => 0,
+        .map(|((said, text), decided)| match decided.form {
+            MessageForm::Dropped => 0,
             // A message of the model, which has no calls.
-            Stands::DroppedFor(_) => counter.count(text.unwrap_or_default()) + FRAMING,
+            MessageForm::DroppedFor(_) => counter.count(text.unwrap_or_default()) + FRAMING,
             _ => counter.count(text.unwrap_or_default()) + FRAMING + 10 * said.calls.len(),
         })
         .sum();
@@ -227,21 +232,21 @@ fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), Tes
     });
     let mut seen: Vec<&str> = Vec::new();
     for ((said, decided), text) in said.iter().zip(&window.items).zip(&texts) {
-        let whole = decided.stands == Stands::Whole;
+        let whole = decided.form == MessageForm::Whole;
         prop_assert!(whole || !matches!(said.role, Role::System | Role::User), "verbatim: {:?}", decided);
         if said.rehydrated || said.role == Role::Assistant {
-            prop_assert!(whole || matches!(decided.stands, Stands::Dropped | Stands::DroppedFor(_)));
+            prop_assert!(whole || matches!(decided.form, MessageForm::Dropped | MessageForm::DroppedFor(_)));
         }
         for (_, pointer) in key.find_in(text.unwrap_or_default()) {
             resolve(&stored, &pointer);
         }
-        if let Stands::Replaced(made) = &decided.stands {
+        if let MessageForm::Replaced(made) = &decided.form {
             prop_assert!(made.tokens < counter.count(&said.text));
             prop_assert_eq!(&resolve(&stored, &made.pointer), &said.text);
             for gap in &made.gaps {
                 let hidden = &said.text[gap.bytes.clone()];
                 prop_assert_eq!(&resolve(&stored, &gap.pointer), hidden);
-                let above = made.tells_all
+                let above = made.complete
                     || made.text.contains(&format!("L{}-{} as above", gap.range.0, gap.range.1));
                 for part in hidden.split_inclusive(['\n', ',']).filter(|_| above) {
                     prop_assert!(
@@ -251,13 +256,14 @@ fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), Tes
                 }
             }
         }
-        match &decided.stands {
-            Stands::Replaced(made) if made.tells_all => seen.push(&said.text),
+        match &decided.form {
+            MessageForm::Replaced(made) if made.complete => seen.push(&said.text),
             _ => seen.extend(text),
         }
     }
     for (at, message) in said.iter().enumerate() {
-        let gone = |at: usize| matches!(window.items[at].stands, Stands::Dropped | Stands::DroppedFor(_));
+        let gone =
+            |at: usize| matches!(window.items[at].form, MessageForm::Dropped | MessageForm::DroppedFor(_));
         for (id, _) in &message.calls {
             let answer = said.iter().position(|said| said.result_of.as_ref() == Some(id));
             prop_assert!(answer.is_none_or(|answer| gone(at) == gone(answer)), "the pair {id} is torn");
@@ -321,24 +327,24 @@ proptest! {
         let policy = ContextBudgetPolicy::from_settings(&settings, &model);
         with_items(&said, |all| {
             let (counter, key, memo) = (counter(), key(), Memo::default());
-            let means = Means { counter: &counter, key: &key, memo: &memo };
+            let means = DecisionContext { counter: &counter, key: &key, memo: &memo };
             let window = policy.decide(all, means);
             let results = all.items.iter().rev().take_while(|item| item.role == Role::Tool).count();
             let (items, pending) = all.items.split_at(all.items.len() - pending.min(results));
             let decision = policy.evaluate(&Conversation { items, ..*all }, pending, means);
             prop_assert_eq!(&decision, &window.decision);
             prop_assert_eq!(&policy.tokens_available(all, &[], means), &decision);
-            let whole = window.items.iter().all(|item| item.stands == Stands::Whole);
+            let whole = window.items.iter().all(|item| item.form == MessageForm::Whole);
             let too_long = window.tokens_before > decision.prompt_budget;
-            let refused = decision.status == Status::Reject && !settings.dry_run;
+            let refused = decision.status == BudgetStatus::Reject && !settings.dry_run;
             prop_assert_eq!(window.verdict == Verdict::Refuse, refused);
             prop_assert!(!settings.dry_run || window.verdict == Verdict::AsItCame, "it only says what would be");
             match decision.status {
-                Status::Ok => prop_assert!(whole && !too_long && decision.deficit == 0),
-                Status::NeedsSummary => {
+                BudgetStatus::Ok => prop_assert!(whole && !too_long && decision.deficit == 0),
+                BudgetStatus::NeedsSummary => {
                     prop_assert!(!whole && window.tokens_after <= decision.prompt_budget);
                 }
-                Status::Reject => prop_assert!(decision.deficit > 0 && decision.largest.len() == 3),
+                BudgetStatus::Reject => prop_assert!(decision.deficit > 0 && decision.largest.len() == 3),
             }
             Ok(())
         })?;

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use larder::config::{Config, Gateway, Setting};
-use larder::engine::Engine;
-use larder::project::Project;
-use larder::tools::NoOne;
-use larder::turn::Turns;
+use larder_agent::turn::Turns;
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway, Setting};
+use larder_engine::project::Project;
 use larder_proxy::exchange::{Exchange, Wire};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use larder_tools::NoOne;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +100,8 @@ pub struct App {
     pub(crate) recorder: Recorder,
     /// Requests at once, and room for their bodies.
     pub(crate) places: Places,
+    /// Whether it was started on an address that other machines reach; a reload does not change that.
+    exposed: bool,
     load: Box<Load>,
     current: RwLock<Arc<Snapshot>>,
     /// Files with providers' keys, as they were before they were read last.
@@ -146,6 +148,7 @@ impl App {
             shelf: Shelf::default(),
             recorder: Recorder::start(store.clone())?,
             places: Places::new(gateway.max_requests, gateway.max_body_bytes),
+            exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
             keys: RwLock::new(keys),
             telemetry,
@@ -158,6 +161,11 @@ impl App {
     /// What holds now.
     pub fn current(&self) -> Arc<Snapshot> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether every request needs a key, as settings and address say; `None`: as soon as a key was ever created.
+    pub fn keys_required(&self) -> Option<bool> {
+        self.current().gateway.keys_required().or(self.exposed.then_some(true))
     }
 
     /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
@@ -239,6 +247,11 @@ impl App {
     /// Why it cannot be understood, in words for the person who pasted it.
     pub fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
         inspect::inspect(self, store, wire, body)
+    }
+
+    /// Ends when a request that is under way, or that has just ended, is recorded; at once for all others.
+    pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
+        self.recorder.recorded(user, id)
     }
 
     /// The documents of one user. Blocks.

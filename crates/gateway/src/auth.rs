@@ -2,7 +2,7 @@
 //! nor wire formats.
 //!
 //! A key comes as `authorization: Bearer lk-…`, as `x-api-key: lk-…`, or through the cookie of the sign-in page. As long
-//! as a store has no keys, callers on this machine are the user [`LOCAL_USER`] and nobody else is let in.
+//! as no key is required, callers on this machine are the user [`LOCAL_USER`]; everyone else needs a key.
 
 mod charge;
 mod key;
@@ -37,10 +37,12 @@ const COOKIE_NAME: &str = "larder_session";
 pub struct Caller {
     /// The store as this user sees it.
     pub store: UserStore,
-    /// The key that let them in; `None` for callers on this machine while there are no keys.
+    /// The key that let them in; `None` for callers on this machine while no key is required.
     pub key: Option<KeyId>,
     /// What the key may take.
     pub limits: KeyLimits,
+    /// Whether they may see what belongs to all users: an operator's key, or no key where none is required.
+    pub operator: bool,
 }
 
 /// Why a caller is not let in or may not spend. No message holds a key or a cookie.
@@ -126,16 +128,37 @@ impl AuthError {
     }
 }
 
-/// Makes a key for `user`. Its text is kept nowhere: who asked for it must show it now.
+/// Creates a key for `user`. Its text is stored nowhere: the caller must show it now.
 pub fn create_key(
     store: &Store,
     user: &str,
     label: &str,
     limits: KeyLimits,
 ) -> Result<(ApiKey, KeyRecord), AuthError> {
+    add_key(store, user, label, limits, false)
+}
+
+/// The same for a key that opens what belongs to all users, too.
+pub fn create_operator_key(
+    store: &Store,
+    user: &str,
+    label: &str,
+    limits: KeyLimits,
+) -> Result<(ApiKey, KeyRecord), AuthError> {
+    add_key(store, user, label, limits, true)
+}
+
+fn add_key(
+    store: &Store,
+    user: &str,
+    label: &str,
+    limits: KeyLimits,
+    operator: bool,
+) -> Result<(ApiKey, KeyRecord), AuthError> {
     let key = ApiKey::new(KeyId::new(store.random()?), store.random()?);
     let hash = key.hash(store.random()?)?;
-    let record = store.add_key(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits })?;
+    let record =
+        store.add_key(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits, operator })?;
     Ok((key, record))
 }
 
@@ -159,13 +182,14 @@ impl Auth {
         Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
     }
 
-    /// Who sends this request. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
+    /// Who sends this request. `required` says whether a key is needed; `None`: as soon as one was ever created. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
     /// ever after, so a key that is revoked by another process opens nothing from then on.
     pub fn caller(
         &self,
         method: &Method,
         headers: &HeaderMap,
         peer: SocketAddr,
+        required: Option<bool>,
     ) -> Result<Caller, AuthError> {
         let offered = credentials(headers).find(|text| ApiKey::is_meant(text));
         if let Some(key) = offered.and_then(ApiKey::parse)
@@ -182,16 +206,23 @@ impl Auth {
             }
             return self.admit(record);
         }
-        if self.store.has_keys()? {
+        let (created, is_local) = (self.store.keys_created()?, origin::is_local(headers, peer));
+        // Where keys exist, a wrong one is a mistake even on this machine, and others are asked for theirs.
+        if required.unwrap_or(created) || (created && (offered.is_some() || !is_local)) {
             return Err(if offered.is_some() { AuthError::Unknown } else { AuthError::Missing });
         }
-        if !origin::is_local(headers, peer) {
+        if !is_local {
             return Err(AuthError::NotLocal);
         }
         if !method.is_safe() && origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
         }
-        Ok(Caller { store: self.store.user(LOCAL_USER)?, key: None, limits: KeyLimits::default() })
+        Ok(Caller {
+            store: self.store.user(LOCAL_USER)?,
+            key: None,
+            limits: KeyLimits::default(),
+            operator: true,
+        })
     }
 
     /// Whether [`Auth::caller`] would answer this without a wait: nobody is reading the index for long, and no key has to
@@ -210,7 +241,7 @@ impl Auth {
 
     fn admit(&self, record: KeyRecord) -> Result<Caller, AuthError> {
         let store = self.store.user(&record.user)?;
-        Ok(Caller { store, key: Some(record.id), limits: record.limits })
+        Ok(Caller { store, key: Some(record.id), limits: record.limits, operator: record.operator })
     }
 
     /// The record of a key whose text is right; `None` if there is no such key.

@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
-use larder::executor::Reach;
+use larder_engine::executor::Reach;
 use larder_mcp::{Guest, GuestOf, HttpOptions, Purse, Reserved, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;

@@ -2,9 +2,9 @@
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
-use larder::config::Config;
-use larder::engine::Engine;
-use larder::project::Project;
+use larder_engine::Engine;
+use larder_engine::config::Config;
+use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_store::{Store, StoreOptions};
 use larder_text::tokens::Counter;

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use larder::executor::{Listener, RunReport, Shrunk};
 use larder_core::pack::Rendition;
+use larder_engine::executor::{Listener, RunReport, Shrunk};
 use larder_models::price::Usd;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;

@@ -1,6 +1,6 @@
 //! The names that dashboards rely on, and labels that cannot grow without end.
 
-use larder_core::policy::Status;
+use larder_core::policy::BudgetStatus;
 use larder_proxy::exchange::Outcome;
 use larder_testkit::records::exchange;
 
@@ -152,12 +152,12 @@ fn runs_and_texts_condensed_on_their_own_count() {
     let metrics = Metrics::default();
     let shrunk = |to, before, after| Shrunk { to, before, after };
     metrics.ran(&RunReport {
-        status: Some(Status::NeedsSummary),
+        status: Some(BudgetStatus::NeedsSummary),
         violates: false,
         shrunk: vec![shrunk(Rendition::Condensed, 900, 300), shrunk(Rendition::Pointer, 500, 20)],
         packing: Duration::from_millis(4),
     });
-    metrics.ran(&RunReport { status: Some(Status::Reject), ..RunReport::default() });
+    metrics.ran(&RunReport { status: Some(BudgetStatus::Reject), ..RunReport::default() });
     metrics.ran(&RunReport::default());
     metrics.condensed(shrunk(Rendition::Condensed, 100, 50), Duration::from_millis(1));
     let text = metrics.text().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{ACCEPT, LOCATION};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -14,6 +14,7 @@ use axum::{Json, Router};
 use larder_proxy::exchange::{Outcome, cut_name};
 use larder_proxy::wire::Format;
 use serde_json::json;
+use tokio::task::JoinError;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
@@ -44,8 +45,11 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .merge(looked_at)
         .merge(messages)
         .layer(middleware::from_fn_with_state(Arc::clone(app), authenticate));
+    let alive = || get(|| async { "ok" });
     Router::new()
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", alive())
+        .route("/health", alive())
+        .route("/livez", alive())
         .route("/readyz", get(ready))
         .with_state(Arc::clone(app))
         .merge(extra.public)
@@ -62,10 +66,21 @@ async fn nowhere(request: Request) -> Response {
     request::error(Format::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
 }
 
-/// Whether requests are taken, and whether what the files say is what holds.
-async fn ready(State(app): State<Arc<App>>) -> Response {
+/// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
+/// words quote the files.
+async fn ready(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
     let status = if app.stop.is_cancelled() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    let body = json!({"ready": status.is_success(), "refused_change": app.refused()});
+    let mut refused = app.refused();
+    if refused.is_some()
+        && !matches!(known(&app, &Method::GET, &headers, peer).await, Ok(Ok(caller)) if caller.operator)
+    {
+        refused = Some("a change was refused; an operator's key shows why".to_owned());
+    }
+    let body = json!({"ready": status.is_success(), "refused_change": refused});
     (status, Json(body)).into_response()
 }
 
@@ -76,15 +91,7 @@ async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    // Looks into the store, and computes for some 20 ms when it sees a key for the first time.
-    let caller = if app.auth.answers_at_once(request.headers()) {
-        Ok(app.caller(request.method(), request.headers(), peer))
-    } else {
-        let (method, headers) = (request.method().clone(), request.headers().clone());
-        let door = Arc::clone(&app);
-        tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await
-    };
-    match caller {
+    match known(&app, request.method(), request.headers(), peer).await {
         Ok(Ok(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -92,6 +99,20 @@ async fn authenticate(
         Ok(Err(error)) => refused(&app, &request, &error),
         Err(error) => request::error(Format::Chat, &Fault::bug(&error.to_string())),
     }
+}
+
+/// Who calls. Looks into the store, and computes for some 20 ms when it sees a key for the first time.
+async fn known(
+    app: &Arc<App>,
+    method: &Method,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> Result<Result<Caller, AuthError>, JoinError> {
+    if app.auth.answers_at_once(headers) {
+        return Ok(app.caller(method, headers, peer));
+    }
+    let (door, method, headers) = (Arc::clone(app), method.clone(), headers.clone());
+    tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await
 }
 
 /// Reads the body of a request as far as there is room for it, which is held until the head of the answer is ready.
@@ -112,17 +133,8 @@ async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 impl App {
-    fn caller(
-        &self,
-        method: &Method,
-        headers: &axum::http::HeaderMap,
-        peer: SocketAddr,
-    ) -> Result<Caller, AuthError> {
-        let caller = self.auth.caller(method, headers, peer)?;
-        if caller.key.is_none() && self.current().gateway.require_keys {
-            return Err(AuthError::Missing);
-        }
-        Ok(caller)
+    fn caller(&self, method: &Method, headers: &HeaderMap, peer: SocketAddr) -> Result<Caller, AuthError> {
+        self.auth.caller(method, headers, peer, self.keys_required())
     }
 }
 

@@ -213,7 +213,8 @@ mod tests {
         let store = Store::open(&dir.path().join("home"), options).unwrap();
         let limits = KeyLimits { tokens_per_day: Some(100), picos_per_day: None };
         let (_, record) = create_key(&store, "ada", "test", limits).unwrap();
-        let caller = Caller { store: store.user("ada").unwrap(), key: Some(record.id.clone()), limits };
+        let key = Some(record.id.clone());
+        let caller = Caller { store: store.user("ada").unwrap(), key, limits, operator: false };
         let auth = Arc::new(Auth::new(store.clone()).unwrap());
         let _held = auth.reserve(&caller, 40, Usd::default()).unwrap();
         let renewing = tokio::spawn(renew(move || auth.renew()));

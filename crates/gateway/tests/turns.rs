@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder::turn::{TurnEvent, TurnRequest};
+use larder_agent::turn::{TurnEvent, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::create_key;
 use larder_gateway::turns::{Job, start};
@@ -119,7 +119,7 @@ async fn places_are_few_and_come_back() {
 /// A caller whose key has these limits.
 fn keyed(fake: &Fake, limits: larder_store::KeyLimits) -> larder_gateway::auth::Caller {
     let (_, record) = create_key(&fake.store, "a", "", limits).unwrap();
-    larder_gateway::auth::Caller { store: fake.user("a"), key: Some(record.id), limits }
+    larder_gateway::auth::Caller { store: fake.user("a"), key: Some(record.id), limits, operator: false }
 }
 
 fn tokens_a_day(tokens: u64) -> larder_store::KeyLimits {

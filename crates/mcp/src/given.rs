@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder::inputs::{Document, RunInput};
 use larder_core::recipe::Mode;
+use larder_engine::inputs::{Document, RunInput};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{Counter, Registry};
 

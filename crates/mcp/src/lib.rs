@@ -19,9 +19,9 @@ mod tools;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use larder::ask::{Limits, Planner};
-use larder::engine::Engine;
-use larder::executor::Reach;
+use larder_engine::Engine;
+use larder_engine::executor::Reach;
+use larder_engine::settings::Asking;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use rmcp::model::{
@@ -53,8 +53,8 @@ const BRIEF_CHARS: usize = 200;
 pub struct Guest {
     /// The project and its models over the caller's own store.
     pub engine: Arc<Engine>,
-    /// Who plans for `ask`, and how far one question may go.
-    pub asking: (Planner, Limits),
+    /// How `ask` answers, and how far one question may go.
+    pub asking: Asking,
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
     /// Who pays for the calls of `ask`; without one nobody counts.

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use larder::executor::{Observer, RunReceipt};
+use larder_engine::executor::{Observer, RunReceipt};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::runtime::Handle;

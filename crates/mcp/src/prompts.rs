@@ -1,7 +1,7 @@
 //! Recipes as prompts: what each takes, and the messages its pack comes to.
 
-use larder::executor::RunError;
 use larder_core::recipe::Recipe;
+use larder_engine::executor::RunError;
 use larder_text::message::Role as Speaker;
 use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;

@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use larder::executor::Reach;
+use larder_engine::executor::Reach;
 use larder_mcp::{Guest, Purse, Reserved};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;

@@ -7,7 +7,6 @@ mod breaker;
 pub mod chat;
 pub mod connect;
 mod decode;
-pub mod embedded;
 mod failure;
 mod http;
 mod openai;

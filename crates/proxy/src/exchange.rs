@@ -449,7 +449,12 @@ impl Exchange {
 
 impl Head {
     /// Notes a round whose prompt is so long, and whether it was over its budget.
-    pub fn record_round(&mut self, policy: &ContextBudgetPolicy, rounds: &mut policy::Usage, prompt: u64) {
+    pub fn record_round(
+        &mut self,
+        policy: &ContextBudgetPolicy,
+        rounds: &mut policy::SessionUsage,
+        prompt: u64,
+    ) {
         let size = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
         policy.record_usage(rounds, &self.id, size(prompt), size(self.tokens.reserve));
         self.violations = rounds.violations as u64;

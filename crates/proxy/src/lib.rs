@@ -3,6 +3,5 @@
 #![deny(missing_docs)]
 
 pub mod exchange;
-pub mod json;
 pub mod window;
 pub mod wire;

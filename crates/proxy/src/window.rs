@@ -9,14 +9,15 @@ mod transcript;
 
 use bytes::Bytes;
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, Decided, Fixed, Item, Means, Memo, Stands, Verdict, Window,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedItem, DecisionContext, FixedTokens, Memo,
+    MessageForm, Verdict, Window,
 };
 use larder_text::hash::ContentHash;
+use larder_text::json;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
 use crate::exchange::Exchange;
-use crate::json;
 use crate::wire::{self, Change, Kind, Request};
 use describe::{describe, offers};
 
@@ -107,10 +108,9 @@ impl Bench<'_> {
         rename: Rename<'_>,
         exchange: &mut Exchange,
     ) -> Result<Prepared, Refusal> {
-        let calls: Vec<Vec<Call<'_>>> = request.items.iter().map(calls).collect();
-        let others: Vec<Vec<&str>> = request.items.iter().map(others).collect();
+        let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
-        let items = self.items(request, &calls, &others, can_offer);
+        let items = self.items(request, &opaque, can_offer);
         let fixed = self.fixed(request);
         let conversation = Conversation {
             fixed,
@@ -118,8 +118,8 @@ impl Bench<'_> {
             max_output: request.max_output.and_then(|most| usize::try_from(most).ok()),
             can_offer,
         };
-        let means = Means { counter: self.counter, key: self.key, memo: self.memo };
-        let window = self.policy.decide(&conversation, means);
+        let context = DecisionContext { counter: self.counter, key: self.key, memo: self.memo };
+        let window = self.policy.decide(&conversation, context);
         let forms = describe(request, &window, &conversation, self.last, exchange);
         // Whoever asks how long a prompt is wants to know that above all where it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
@@ -147,7 +147,7 @@ impl Bench<'_> {
     }
 
     /// What the window leaves out and is not known to be stored.
-    fn missing(&self, window: &Window, items: &[Item<'_>]) -> Vec<Missing> {
+    fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<Missing> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
@@ -164,13 +164,12 @@ impl Bench<'_> {
     fn items<'r>(
         &self,
         request: &'r Request<'_>,
-        calls: &'r [Vec<Call<'r>>],
-        others: &'r [Vec<&'r str>],
+        opaque: &'r [Vec<&'r str>],
         can_offer: bool,
-    ) -> Vec<Item<'r>> {
-        let items = request.items.iter().zip(calls).zip(others);
+    ) -> Vec<ConversationItem<'r>> {
+        let items = request.items.iter().zip(opaque);
         items
-            .map(|((item, calls), others)| {
+            .map(|(item, opaque)| {
                 let (text, hash) = (item.text(), item.hash());
                 let result = item.result.as_ref();
                 let name = result.and_then(|result| result.name.as_deref());
@@ -181,15 +180,15 @@ impl Bench<'_> {
                 let replaced = can_offer && summarizable && !rehydrated && !is_error;
                 let sampled =
                     text.len() >= SAMPLED && replaced && self.policy.replaces(name.unwrap_or_default());
-                Item {
+                ConversationItem {
                     role: item.role(),
                     text,
                     hash,
                     tokens: if sampled { self.sampled(hash, text) } else { self.count(hash, text) },
                     sampled,
-                    opaque_tokens: self.opaque(item, calls),
-                    others,
-                    calls,
+                    opaque_tokens: self.opaque(item),
+                    opaque,
+                    calls: &item.calls,
                     result_of: result.map(|result| result.id.as_ref()),
                     is_error,
                     summarizable,
@@ -200,15 +199,16 @@ impl Bench<'_> {
     }
 
     /// Tokens of everything in an item but its text.
-    fn opaque(&self, item: &wire::Item<'_>, calls: &[Call<'_>]) -> usize {
+    fn opaque(&self, item: &wire::Item<'_>) -> usize {
         let framing = self.counter.framing();
-        let calls: usize = calls
+        let calls: usize = item
+            .calls
             .iter()
             .map(|call| {
                 framing.per_call
-                    + self.counter.count(call.id)
-                    + self.counter.count(call.name)
-                    + self.counter.count(call.arguments)
+                    + self.counter.count(&call.id)
+                    + self.counter.count(&call.name)
+                    + self.counter.count(&call.arguments)
             })
             .sum();
         let others: usize = item
@@ -224,7 +224,7 @@ impl Bench<'_> {
         framing.per_message + 1 + calls + others + id
     }
 
-    fn fixed(&self, request: &Request<'_>) -> Fixed {
+    fn fixed(&self, request: &Request<'_>) -> FixedTokens {
         let framing = self.counter.framing();
         let tools: usize = request.tools.iter().map(|tool| framing.per_tool + self.count_raw(tool.raw)).sum();
         let rest: usize = request.fixed.iter().map(|fixed| self.count_raw(fixed.raw)).sum();
@@ -232,7 +232,7 @@ impl Bench<'_> {
         // What comes with tools at all comes with the client's, or else with ours.
         let (with_theirs, with_ours) =
             if request.tools.is_empty() { (0, framing.tools) } else { (framing.tools, 0) };
-        Fixed {
+        FixedTokens {
             system: 0,
             tools: tools + with_theirs,
             framing: framing.priming + rest,
@@ -271,12 +271,7 @@ impl Bench<'_> {
 /// about how large they were.
 const SAMPLED: usize = 256 << 10;
 
-fn calls<'r>(item: &'r wire::Item<'_>) -> Vec<Call<'r>> {
-    let call = |call: &'r wire::Call<'_>| Call { id: &call.id, name: &call.name, arguments: &call.arguments };
-    item.calls.iter().map(call).collect()
-}
-
-fn others<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
+fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
     item.opaque.iter().map(|opaque| opaque.raw).collect()
 }
 
@@ -286,11 +281,11 @@ fn changes(window: &Window) -> Vec<(usize, Change<'_>)> {
     decided.filter_map(|(at, decided)| Some((at, change(decided)?))).collect()
 }
 
-fn change(decided: &Decided) -> Option<Change<'_>> {
-    match &decided.stands {
-        Stands::Whole => None,
-        Stands::Replaced(with) => Some(Change::Replace(&with.text)),
-        Stands::DroppedFor(with) => Some(Change::DropFor(&with.text)),
-        Stands::Dropped => Some(Change::Drop),
+fn change(decided: &DecidedItem) -> Option<Change<'_>> {
+    match &decided.form {
+        MessageForm::Whole => None,
+        MessageForm::Replaced(with) => Some(Change::Replace(&with.text)),
+        MessageForm::DroppedFor(with) => Some(Change::DropFor(&with.text)),
+        MessageForm::Dropped => Some(Change::Drop),
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use axum::{Extension, Router};
-use larder::config::Config;
-use larder::engine::{Engine, Policy};
-use larder::project::Project;
+use larder_engine::config::Config;
+use larder_engine::project::Project;
+use larder_engine::{Engine, Policy};
 use larder_gateway::app::{App, Loaded};
 use larder_gateway::auth::Caller;
 use larder_gateway::request::recorder::row;
@@ -133,9 +133,20 @@ max_output = 26000
     }
 }
 
-/// One who was let in.
+/// One who was let in without a key.
 pub fn caller(store: UserStore) -> Caller {
-    Caller { store, key: None, limits: KeyLimits::default() }
+    Caller { store, key: None, limits: KeyLimits::default(), operator: true }
+}
+
+/// Asks `router` as `user` with a key that is not an operator's.
+pub async fn ask_with_key(
+    app: &TestApp,
+    router: &Router,
+    user: &str,
+    request: Request<Body>,
+) -> Response<Body> {
+    let caller = Caller { operator: false, ..caller(app.user(user)) };
+    router.clone().layer(Extension(caller)).oneshot(request).await.unwrap()
 }
 
 /// Asks `router` as `user`.

@@ -1,11 +1,11 @@
-//! `query_analysis.json`: what phase 0 found out about the query (R1-5).
+//! `query_analysis.json`: what phase 0 found out about the query.
 
 use serde::{Deserialize, Serialize};
 
 use super::context::{Resolved, SourceReference};
 use super::{ReferenceType, turn_number};
 
-/// What phase 0 found out (R1-5.2).
+/// What phase 0 found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryAnalysis {
     /// Exactly what the user typed.
@@ -24,7 +24,7 @@ pub struct QueryAnalysis {
     pub reasoning: String,
 }
 
-/// Content that a query refers to (R1-5.3).
+/// Content that a query refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContentReference {
@@ -38,9 +38,9 @@ pub struct ContentReference {
     pub source_turn: Option<u32>,
     /// What is known of it.
     pub prior_findings: String,
-    /// Its address, for going there without a search (R1-5.7).
+    /// Its address, for going there without a search.
     pub source_url: Option<String>,
-    /// Whether the turn captured it; then that is looked at first (R1-5.5).
+    /// Whether the turn captured it; then that is looked at first.
     pub has_webpage_cache: bool,
     /// Such as `turn_000847/webpage_cache/reddit_abc123/`.
     pub webpage_cache_path: Option<String>,
@@ -58,7 +58,7 @@ impl ContentReference {
 }
 
 impl QueryAnalysis {
-    /// What of it stands in §0 (R1-3.21).
+    /// What of it stands in §0.
     pub fn for_section(&self) -> Resolved {
         Resolved {
             query: self.resolved_query.clone(),

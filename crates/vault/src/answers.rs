@@ -4,7 +4,7 @@ use super::VaultPath;
 use super::blocks::{Grammar, Writer, blocks};
 use super::context::TaskPlan;
 use super::file::DocumentValue;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 
 const TICKET: &str = "# Ticket";
 const RESPONSE: &str = "# Response";
@@ -23,10 +23,10 @@ impl DocumentValue for Ticket {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let plan = TaskPlan::read_from(&blocks(body, &super::context::PLAN, line), at, &mut problems);
-        Reading::new(plan.map(Self), problems)
+        ParsedDocument::new(plan.map(Self), problems)
     }
 }
 
@@ -42,11 +42,13 @@ impl DocumentValue for Response {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let blocks = blocks(body, &RESPONSE_GRAMMAR, line);
         match blocks.iter().find(|block| block.head == RESPONSE) {
-            Some(block) => Reading::new(Some(Self(block.text("").unwrap_or_default())), Vec::new()),
-            None => Reading::new(None, vec![Problem::new(line, format!("{RESPONSE:?} is missing"))]),
+            Some(block) => ParsedDocument::new(Some(Self(block.text("").unwrap_or_default())), Vec::new()),
+            None => {
+                ParsedDocument::new(None, vec![ParseProblem::new(line, format!("{RESPONSE:?} is missing"))])
+            }
         }
     }
 }

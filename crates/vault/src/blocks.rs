@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use super::problem::Problem;
+use super::problem::ParseProblem;
 use super::quote;
 use super::value::ValueError;
 use super::write::escape_lines;
@@ -242,7 +242,7 @@ impl<'t> Block<'t> {
     }
 
     /// The value in the label's line, of a kind that can be read; a problem if it cannot.
-    pub fn value<T>(&self, label: &str, problems: &mut Vec<Problem>) -> Option<T>
+    pub fn value<T>(&self, label: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
     where
         T: FromStr<Err = ValueError>,
     {
@@ -251,12 +251,12 @@ impl<'t> Block<'t> {
     }
 
     /// The same for what must be there.
-    pub fn required<T>(&self, label: &str, problems: &mut Vec<Problem>) -> Option<T>
+    pub fn required<T>(&self, label: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
     where
         T: FromStr<Err = ValueError>,
     {
         if !self.has(label) {
-            problems.push(Problem::new(self.line, format!("**{label}:** is missing")));
+            problems.push(ParseProblem::new(self.line, format!("**{label}:** is missing")));
         }
         self.value(label, problems)
     }
@@ -294,11 +294,11 @@ impl<'t> Block<'t> {
 }
 
 /// A value of a kind that can be read from text, or a problem in its line.
-pub(super) fn parsed<T>(text: &str, line: usize, name: &str, problems: &mut Vec<Problem>) -> Option<T>
+pub(super) fn parsed<T>(text: &str, line: usize, name: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
 where
     T: FromStr<Err = ValueError>,
 {
-    text.parse().map_err(|error| problems.push(Problem::new(line, format!("{name}: {error}")))).ok()
+    text.parse().map_err(|error| problems.push(ParseProblem::new(line, format!("{name}: {error}")))).ok()
 }
 
 /// What stands behind the mark of a list item: `- `, `* `, `+ `, `1. `.

@@ -2,7 +2,7 @@
 //! there is none (C81).
 
 use super::note::Note;
-use super::problem::Reading;
+use super::problem::ParsedDocument;
 use super::write::{escape, unescape};
 use super::{Meta, VaultPath};
 
@@ -12,7 +12,7 @@ pub trait DocumentValue: Sized {
     fn write_body(&self, at: &VaultPath) -> String;
 
     /// Reads a body whose first line has this number in the file.
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self>;
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
 /// A document with its frontmatter.
@@ -38,14 +38,14 @@ impl<T: DocumentValue> Document<T> {
     }
 
     /// Reads a whole file that stands at `at`.
-    pub fn read(text: &str, at: &VaultPath) -> Reading<Self> {
+    pub fn read(text: &str, at: &VaultPath) -> ParsedDocument<Self> {
         let note = Note::parse(text);
         let body = T::read_body(&unescape(&note.body), note.body_line(), at);
         let meta = match note.frontmatter.as_str() {
-            "" => Reading::new(None, Vec::new()),
+            "" => ParsedDocument::new(None, Vec::new()),
             _ => Meta::read(&note.frontmatter),
         };
         let problems = meta.problems.into_iter().chain(body.problems).collect();
-        Reading::new(body.value.map(|value| Self { meta: meta.value, value }), problems)
+        ParsedDocument::new(body.value.map(|value| Self { meta: meta.value, value }), problems)
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 
 /// The text of a JSON document: two spaces a level, a line break at its end.
 pub fn write_json<T: Serialize>(value: &T) -> String {
@@ -13,10 +13,10 @@ pub fn write_json<T: Serialize>(value: &T) -> String {
 }
 
 /// Reads a JSON document; keys that are not known are passed over and stay in the file.
-pub fn read_json<T: DeserializeOwned>(text: &str) -> Reading<T> {
+pub fn read_json<T: DeserializeOwned>(text: &str) -> ParsedDocument<T> {
     match serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
-        Ok(value) => Reading::new(Some(value), Vec::new()),
-        Err(error) => Reading::new(None, vec![Problem::new(error.line(), error.to_string())]),
+        Ok(value) => ParsedDocument::new(Some(value), Vec::new()),
+        Err(error) => ParsedDocument::new(None, vec![ParseProblem::new(error.line(), error.to_string())]),
     }
 }
 
@@ -25,11 +25,11 @@ pub fn read_json<T: DeserializeOwned>(text: &str) -> Reading<T> {
 ///
 /// # Errors
 /// The text is no JSON, or writing it again would lose something: a key that stands twice, digits of a number.
-pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, Problem> {
+pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, ParseProblem> {
     let text_only = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let old: Value =
-        serde_json::from_str(text_only).map_err(|error| Problem::new(error.line(), error.to_string()))?;
-    let new = serde_json::to_value(value).map_err(|error| Problem::new(1, error.to_string()))?;
+    let old: Value = serde_json::from_str(text_only)
+        .map_err(|error| ParseProblem::new(error.line(), error.to_string()))?;
+    let new = serde_json::to_value(value).map_err(|error| ParseProblem::new(1, error.to_string()))?;
     let mut merged = old.clone();
     merge(&mut merged, new);
     if merged == old {
@@ -38,7 +38,7 @@ pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, Probl
     if let Some(line) = lost_in(text_only, &old) {
         let message =
             "a key stands twice or a number has digits that would be lost; mend it by hand, then try again";
-        return Err(Problem::new(line, message));
+        return Err(ParseProblem::new(line, message));
     }
     Ok(write_json(&merged))
 }

@@ -1,11 +1,11 @@
-//! Where every document stands, from the root of the vault (R1-13, C76 to C79).
+//! Where every document stands, from the root of the vault (C76 to C79).
 //!
 //! The root of the vault is the root of the data, so a wikilink gives the whole path (C78). Knows no files.
 
 use super::names::{VaultPath, safe_name, turn_name, url_slug};
 use super::value::Timestamp;
 
-/// The folder of one user: `users/{id}` (R1-13.1). Users are walls: nothing of another user lies in it.
+/// The folder of one user: `users/{id}`. Users are walls: nothing of another user lies in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserPlace {
     name: String,
@@ -21,12 +21,12 @@ impl UserPlace {
         VaultPath::of_safe(format!("users/{}/{path}", self.name))
     }
 
-    /// The user's preferences, readable (R1-7.1).
+    /// The user's preferences, readable.
     pub fn preferences(&self) -> VaultPath {
         self.file("preferences.md")
     }
 
-    /// What was learned about and for the user, readable (R1-7.1).
+    /// What was learned about and for the user, readable.
     pub fn facts(&self) -> VaultPath {
         self.file("facts.md")
     }
@@ -36,12 +36,12 @@ impl UserPlace {
         self.file(&format!("memory/{}.json", safe_name(kind)))
     }
 
-    /// The index of the memory (R1-9.23).
+    /// The index of the memory.
     pub fn memory_index(&self) -> VaultPath {
         self.file("memory/index.md")
     }
 
-    /// The index of the turns (R1-9.23).
+    /// The index of the turns.
     pub fn turns_index(&self) -> VaultPath {
         self.file("turns/index.md")
     }
@@ -51,23 +51,23 @@ impl UserPlace {
         self.file(&format!("research_cache/{}.json", safe_name(topic)))
     }
 
-    /// The index of the research (R1-9.23).
+    /// The index of the research.
     pub fn research_index(&self) -> VaultPath {
         self.file("research_cache/index.md")
     }
 
-    /// One turn of this user; numbers are per user (R1-13.16).
+    /// One turn of this user; numbers are per user.
     pub fn turn(&self, number: u32) -> TurnPlace {
         TurnPlace { folder: format!("users/{}/turns/{}", self.name, turn_name(number)), number }
     }
 
-    /// Where the turn goes when it is old: `archive/YYYY-MM/{user}/turn_XXXXXX` (R1-13.14).
+    /// Where the turn goes when it is old: `archive/YYYY-MM/{user}/turn_XXXXXX`.
     pub fn archived_turn(&self, number: u32, at: Timestamp) -> TurnPlace {
         TurnPlace { folder: format!("archive/{}/{}/{}", at.month(), self.name, turn_name(number)), number }
     }
 }
 
-/// The folder of one turn (R1-13.2).
+/// The folder of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnPlace {
     folder: String,
@@ -83,23 +83,23 @@ macro_rules! turn_files {
 }
 
 turn_files! {
-    /// §0 to §6 (R1-13.3).
+    /// §0 to §6.
     context = "context.md",
-    /// What phase 0 found out about the query (R1-5.1).
+    /// What phase 0 found out about the query.
     query_analysis = "query_analysis.json",
-    /// The whole task plan (R1-13.3, C22).
+    /// The whole task plan (C22).
     ticket = "ticket.md",
     /// The whole answer (C22).
     response = "response.md",
-    /// Full research (R1-4.1).
+    /// Full research.
     research = "research.md",
-    /// The same as data (R1-13.4).
+    /// The same as data.
     research_json = "research.json",
-    /// Every call of a tool with its whole result (R1-13.4).
+    /// Every call of a tool with its whole result.
     tool_results = "toolresults.md",
-    /// Times, tokens, costs (R1-13.5).
+    /// Times, tokens, costs.
     metrics = "metrics.json",
-    /// What the turn is and how it stands (R1-13.5).
+    /// What the turn is and how it stands.
     metadata = "metadata.json",
 }
 
@@ -118,14 +118,14 @@ impl TurnPlace {
         VaultPath::of_safe(format!("{}/{name}", self.folder))
     }
 
-    /// The capture of a page that the turn visited: `webpage_cache/{url_slug}/` (R1-6.1).
+    /// The capture of a page that the turn visited: `webpage_cache/{url_slug}/`.
     pub fn page(&self, url: &str) -> PagePlace {
         let slug = url_slug(url);
         PagePlace { folder: format!("{}/webpage_cache/{slug}", self.folder), slug }
     }
 }
 
-/// The folder of one captured page (R1-13.6).
+/// The folder of one captured page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PagePlace {
     folder: String,
@@ -163,17 +163,12 @@ impl PagePlace {
     }
 }
 
-/// What is known of a site, for all users: `site_knowledge/{domain}.json` (R1-7.2).
+/// What is known of a site, for all users: `site_knowledge/{domain}.json`.
 pub fn site_knowledge(domain: &str) -> VaultPath {
     VaultPath::of_safe(format!("site_knowledge/{}.json", safe_name(&domain.to_lowercase())))
 }
 
-/// The metrics of one day: `observability/daily/YYYY-MM-DD.json` (R1-13.8).
-pub fn daily_metrics(at: Timestamp) -> VaultPath {
-    VaultPath::of_safe(format!("observability/daily/{}.json", at.day()))
-}
-
-/// The readable note beside a file that is not Markdown: `metrics.json` → `metrics.json.md` (R1-9.21, C80).
+/// The readable note beside a file that is not Markdown: `metrics.json` → `metrics.json.md` (C80).
 pub fn wrapper(file: &VaultPath) -> VaultPath {
     VaultPath::of_safe(format!("{file}.md"))
 }
@@ -194,7 +189,6 @@ mod tests {
             (turn.context(), "users/henry/turns/turn_000815/context.md"),
             (user.archived_turn(815, at).metadata(), "archive/2026-01/henry/turn_000815/metadata.json"),
             (site_knowledge("Amazon.com"), "site_knowledge/amazon.com.json"),
-            (daily_metrics(at), "observability/daily/2026-01-05.json"),
             (wrapper(&turn.metrics()), "users/henry/turns/turn_000815/metrics.json.md"),
         ] {
             assert_eq!(path.as_str(), expected);

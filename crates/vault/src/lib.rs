@@ -31,7 +31,6 @@ mod page;
 mod problem;
 mod query;
 mod quote;
-pub mod recall;
 mod research;
 mod sync;
 mod tool_results;
@@ -49,6 +48,7 @@ pub use analysis::{ContentReference, QueryAnalysis};
 pub use answers::{Response, Ticket};
 pub use file::{Document, DocumentValue};
 pub use json::{read_json, rewrite_json, write_json};
+pub use larder_text::Mode;
 pub use memory::{
     FactLine, FactRecord, FactRecords, Facts, PreferenceLine, PreferenceRecord, PreferenceRecords,
     Preferences, SiteKnowledge, SitePattern,
@@ -57,11 +57,11 @@ pub use meta::{ContentKind, Meta, Tag};
 pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
 pub use note::{Frontmatter, Note};
 pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
-pub use problem::{Problem, Reading};
+pub use problem::{ParseProblem, ParsedDocument};
 pub use query::{original_query, query_body};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
 pub use tool_results::{ToolResult, ToolResults};
-pub use turn_files::{Mode, RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
+pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
 pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, Ttl, ValueError};
 pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
 pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};
@@ -113,8 +113,8 @@ impl<'t> View<'t> {
     }
 }
 
-/// The view of `context.md` for a recipe that reads `selected` (R0-12.6). §0 is always in it (R0-12.7) and is the
-/// first one written, since the user's query is immutable (R1-3.20); of every other section the newest version is
+/// The view of `context.md` for a recipe that reads `selected`. §0 is always in it and is the
+/// first one written, since the user's query is immutable; of every other section the newest version is
 /// shown (C8). Frontmatter and preamble are not.
 pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> View<'_> {
     let all = Sections::of(text);

@@ -1,4 +1,4 @@
-//! How long knowledge lives and for whom it counts: lifetimes, states, promotion (R1-12, C82, C84, C106). Pure: the
+//! How long knowledge lives and for whom it counts: lifetimes, states, promotion (C82, C84, C106). Pure: the
 //! moment is handed in.
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,6 @@ pub const TOTAL_LINK_BUDGET: usize = 8_000;
 pub const PER_DOCUMENT_CAP: usize = 2_000;
 /// Following stops at this share of the budget, in per cent (R1-8.12).
 pub const STOP_THRESHOLD_PERCENT: usize = 80;
-/// How long a condensation is kept; its key is the content's hash, so this only cleans up (R0-30.5, C106).
-pub const COMPRESSION_TTL: Ttl = Ttl::Seconds(300);
 /// How long research that grew stale is kept for its evergreen part before it is archived.
 const STALE_FOR: u64 = 30 * 86_400;
 
@@ -50,7 +48,7 @@ pub const fn ttl(aging: Aging, intent: Intent) -> Ttl {
 }
 
 words! {
-    /// How research stands (R1-12.3).
+    /// How research stands.
     ResearchState, "created, active, stale, expired or archived":
     /// Written, not yet indexed.
     Created = "created",
@@ -65,7 +63,7 @@ words! {
 }
 
 words! {
-    /// What to do about it (R1-12.4).
+    /// What to do about it.
     ResearchAction, "index, use, refresh, archive or nothing":
     /// Put it into the index.
     Index = "index",
@@ -88,7 +86,7 @@ pub struct ResearchLife {
     pub expires: Option<Timestamp>,
     /// Whether it is in the index.
     pub indexed: bool,
-    /// Whether newer research took its place (R1-12.5).
+    /// Whether newer research took its place.
     pub superseded: bool,
     /// Whether it is in the archive.
     pub archived: bool,
@@ -110,7 +108,7 @@ impl ResearchLife {
 }
 
 impl ResearchState {
-    /// What to do about research in this state (R1-12.4).
+    /// What to do about research in this state.
     pub const fn action(self) -> ResearchAction {
         match self {
             Self::Created => ResearchAction::Index,

@@ -1,5 +1,5 @@
 //! What is remembered: records in `memory/*.json`, their readable renderings `preferences.md` and `facts.md`, and what
-//! is known of sites (R1-7, C76, C103).
+//! is known of sites (C76, C103).
 //!
 //! The records are the truth; the renderings show them and can be edited: what people add stays, what they change is
 //! read back.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::blocks::{Grammar, Writer, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{block_id_at_end, inline, inline_without, uninline};
 use super::sync::{Entry, sync};
 use super::{BlockId, Scope, Score, Timestamp, Ttl, VaultPath};
@@ -31,9 +31,9 @@ pub struct FactRecords {
 /// One remembered statement (C103).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactRecord {
-    /// Never changes (R4-4.8).
+    /// Never changes.
     pub id: BlockId,
-    /// Such as `People` (R4-4.7).
+    /// Such as `People`.
     pub category: String,
     /// The statement.
     pub fact: String,
@@ -42,9 +42,9 @@ pub struct FactRecord {
     pub source: Option<VaultPath>,
     /// For whom it counts: one conversation (`new`), the user, everybody.
     pub scope: Scope,
-    /// How sure it is; what promotion calls trust (R1-12.6).
+    /// How sure it is; what promotion calls trust.
     pub confidence: Score,
-    /// How often it was of use (R1-12.7).
+    /// How often it was of use.
     #[serde(default)]
     pub uses: u32,
     /// How long it may be believed; only what is evergreen is promoted beyond the user (C84).
@@ -77,8 +77,7 @@ pub struct PreferenceRecord {
     pub updated_at: Timestamp,
 }
 
-/// `site_knowledge/{domain}.json`: what was learned of a site, for all users (R1-7.2). Nothing of a user stands here
-/// (R1-7.3).
+/// `site_knowledge/{domain}.json`: what was learned about a site, shared by all users. Holds nothing about any user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteKnowledge {
     /// Such as `amazon.com`.
@@ -263,18 +262,19 @@ impl DocumentValue for Preferences {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let items = blocks(body, &PREFERENCES_GRAMMAR, line).into_iter().flat_map(|block| block.items(""));
         let read = items.filter_map(|(line, item)| {
             let read = PreferenceLine::read(item, at);
             if read.is_none() {
-                problems.push(Problem::new(line, "expected `name: value`; the line stays and is not read"));
+                problems
+                    .push(ParseProblem::new(line, "expected `name: value`; the line stays and is not read"));
             }
             read
         });
         let read = read.collect();
-        Reading::new(Some(Self(read)), problems)
+        ParsedDocument::new(Some(Self(read)), problems)
     }
 }
 
@@ -286,8 +286,8 @@ impl DocumentValue for Facts {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let items = blocks(body, &FACTS_GRAMMAR, line).into_iter().flat_map(|block| block.items(""));
-        Reading::new(Some(Self(items.map(|(_, item)| FactLine::read(item, at)).collect())), Vec::new())
+        ParsedDocument::new(Some(Self(items.map(|(_, item)| FactLine::read(item, at)).collect())), Vec::new())
     }
 }

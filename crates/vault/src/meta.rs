@@ -1,13 +1,13 @@
-//! What the frontmatter of our documents says (R1-9.6 to R1-9.14), and their tags (R1-9.16 to R1-9.20).
+//! What the frontmatter of our documents says, and their tags.
 
 use serde_json::{Value, json};
 
 use super::note::Frontmatter;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Intent, Scope, Score, Timestamp, words};
 
 words! {
-    /// What a document holds (R1-9.11).
+    /// What a document holds.
     ContentKind, "context, research or pricing":
     /// The course of a turn.
     Context = "context",
@@ -18,7 +18,7 @@ words! {
 }
 
 words! {
-    /// The tags that we give (R1-9.16 to R1-9.20); people may add others.
+    /// The tags that we give; people may add others.
     Tag, "turn, context, research, metrics or decision":
     /// A document of a turn.
     Turn = "turn",
@@ -35,23 +35,23 @@ words! {
 /// The frontmatter of one of our documents. Whatever else stands there is nobody's business and stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// Unique, such as `turn_000815_context` (R1-9.6).
+    /// Unique, such as `turn_000815_context`.
     pub id: String,
-    /// The turn it belongs to (R1-9.7); none for what outlives a turn.
+    /// The turn it belongs to; none for what outlives a turn.
     pub turn_number: Option<u32>,
-    /// The user's id, by the name that it has always had here (R1-9.8, C85).
+    /// The user's id, by the name that it has always had here (C85).
     pub session_id: String,
-    /// Such as `commerce.laptop` (R1-9.9).
+    /// Such as `commerce.laptop`.
     pub topic: Option<String>,
-    /// What the query was for (R1-9.10).
+    /// What the query was for.
     pub intent: Option<Intent>,
-    /// What the document holds (R1-9.11).
+    /// What the document holds.
     pub content_types: Vec<ContentKind>,
-    /// For whom it counts (R1-9.12).
+    /// For whom it counts.
     pub scope: Scope,
-    /// How good it is (R1-9.13).
+    /// How good it is.
     pub quality: Option<Score>,
-    /// When it was made (R1-9.14).
+    /// When it was made.
     pub created_at: Timestamp,
     /// Words by which Obsidian filters, without `#`.
     pub tags: Vec<String>,
@@ -112,16 +112,16 @@ impl Meta {
     }
 
     /// Reads the frontmatter; no value without `id`, `session_id` and `created_at`.
-    pub fn read(front: &Frontmatter) -> Reading<Self> {
+    pub fn read(front: &Frontmatter) -> ParsedDocument<Self> {
         let mut keys = Keys { front, problems: Vec::new() };
         let meta = keys.meta();
-        Reading::new(meta, keys.problems)
+        ParsedDocument::new(meta, keys.problems)
     }
 }
 
 struct Keys<'f> {
     front: &'f Frontmatter,
-    problems: Vec<Problem>,
+    problems: Vec<ParseProblem>,
 }
 
 impl Keys<'_> {
@@ -145,7 +145,7 @@ impl Keys<'_> {
 
     fn required<T: serde::de::DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         if self.front.line_of(key).is_none() {
-            self.problems.push(Problem::new(1, format!("the frontmatter has no {key}")));
+            self.problems.push(ParseProblem::new(1, format!("the frontmatter has no {key}")));
         }
         self.value(key)
     }
@@ -153,11 +153,13 @@ impl Keys<'_> {
     fn value<T: serde::de::DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let line = self.front.line_of(key)?;
         match self.front.get(key) {
-            None => self.problems.push(Problem::new(line, format!("{key} cannot be read: it is no YAML"))),
+            None => {
+                self.problems.push(ParseProblem::new(line, format!("{key} cannot be read: it is no YAML")))
+            }
             Some(Value::Null) => {}
             Some(value) => match serde_json::from_value(value) {
                 Ok(value) => return Some(value),
-                Err(error) => self.problems.push(Problem::new(line, format!("{key}: {error}"))),
+                Err(error) => self.problems.push(ParseProblem::new(line, format!("{key}: {error}"))),
             },
         }
         None

@@ -89,7 +89,7 @@ fn digits(text: &str, count: usize) -> String {
         .collect()
 }
 
-/// The folder of a page in `webpage_cache`: what its site is called, `_`, and digits of the address (R1-5.3).
+/// The folder of a page in `webpage_cache`: what its site is called, `_`, and digits of the address.
 pub fn url_slug(url: &str) -> String {
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = after.split(['/', '?', '#']).next().unwrap_or_default();
@@ -105,7 +105,7 @@ pub fn url_slug(url: &str) -> String {
     format!("{}_{}", if site.is_empty() { "page" } else { &site }, digits(url, PAGE_DIGITS))
 }
 
-/// `turn_000815`: six digits, more where they are needed (R1-13.2).
+/// `turn_000815`: six digits, more where they are needed.
 pub fn turn_name(number: u32) -> String {
     format!("turn_{number:06}")
 }
@@ -165,13 +165,13 @@ impl VaultPath {
         without.unwrap_or(&self.0)
     }
 
-    /// The last two names, which say enough to a reader: `turn_000815/context.md` (R1-9.2).
+    /// The last two names, which say enough to a reader: `turn_000815/context.md`.
     pub fn short(&self) -> &str {
         let mut slashes = self.0.rmatch_indices('/');
         slashes.nth(1).map_or(&self.0, |(at, _)| &self.0[at + 1..])
     }
 
-    /// The path of another file as a link in this one gives it: `../turn_000759/research.md` (R1-8.2).
+    /// The path of another file as a link in this one gives it: `../turn_000759/research.md`.
     pub fn relative(&self, to: &Self) -> String {
         let (mut from, mut rest) = (self.folder(), to.as_str());
         while let (Some((a, from_rest)), Some((b, to_rest))) = (first(from), rest.split_once('/')) {

@@ -44,7 +44,7 @@ impl fmt::Display for Note {
 }
 
 /// The YAML at the start of a note, its `---` lines included, as written: unknown keys, their order, comments and
-/// spelling stay (R1-9.5, C81).
+/// spelling stay (C81).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frontmatter {
     text: String,

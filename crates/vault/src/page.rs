@@ -1,4 +1,4 @@
-//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json` (R1-6). What stands on a page is data:
+//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json`. What stands on a page is data:
 //! its text stands in a fence, where nothing counts.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::blocks::{Grammar, Writer, blocks};
 use super::file::DocumentValue;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
 use super::{Timestamp, VaultPath};
 
@@ -16,7 +16,7 @@ const ELEMENTS: &str = "## Visible Elements";
 
 static GRAMMAR: Grammar = Grammar { heads: &[TITLE, TEXT, ELEMENTS], labels: &["URL", "Captured"] };
 
-/// `manifest.json`: what was captured, and what it can answer (R1-6.4 to R1-6.7).
+/// `manifest.json`: what was captured, and what it can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The page's address.
@@ -29,13 +29,13 @@ pub struct Manifest {
     pub visited_at: Timestamp,
     /// By which turn.
     pub turn_number: u32,
-    /// What lies beside the manifest (R1-6.5).
+    /// What lies beside the manifest.
     #[serde(default)]
     pub captured: Captured,
-    /// Simple facts, the first thing to look at (R1-6.6, R1-6.10).
+    /// Simple facts, the first thing to look at.
     #[serde(default)]
     pub content_summary: ContentSummary,
-    /// Short questions that the capture answers (R1-6.7).
+    /// Short questions that the capture answers.
     #[serde(default)]
     pub answerable_questions: Vec<String>,
 }
@@ -71,10 +71,10 @@ pub struct ContentSummary {
     pub visible_elements: Vec<String>,
 }
 
-/// `extracted_data.json`: structured data, different for every kind of page (R1-6.9).
+/// `extracted_data.json`: structured data, different for every kind of page.
 pub type ExtractedData = Map<String, Value>;
 
-/// `page_content.md` (R1-6.8).
+/// `page_content.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageContent {
     /// The page's title.
@@ -102,14 +102,14 @@ impl DocumentValue for PageContent {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
         let Some(title) = under(TITLE) else {
-            return Reading::new(
+            return ParsedDocument::new(
                 None,
-                vec![Problem::new(line, format!("{TITLE:?} and a title are missing"))],
+                vec![ParseProblem::new(line, format!("{TITLE:?} and a title are missing"))],
             );
         };
         let captured = title.required("Captured", &mut problems);
@@ -121,6 +121,6 @@ impl DocumentValue for PageContent {
             text: under(TEXT).and_then(|block| block.text("")).unwrap_or_default(),
             visible_elements: elements.iter().map(|(_, element)| uninline(element)).collect(),
         });
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 /// Something in a document that is not as it should be. Reading goes on; the document stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Problem {
+pub struct ParseProblem {
     /// In the text that was read, from 1.
     pub line: usize,
     /// What was expected and what was found, or what is not read.
     pub message: String,
 }
 
-impl Problem {
+impl ParseProblem {
     pub(super) fn new(line: usize, message: impl Into<String>) -> Self {
         Self { line, message: message.into() }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ParseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.message)
     }
@@ -27,22 +27,22 @@ impl fmt::Display for Problem {
 
 /// What was read of a document that people may have edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading<T> {
+pub struct ParsedDocument<T> {
     /// The value; none if something is missing without which it has no meaning.
     pub value: Option<T>,
     /// What was not understood, in the order of the lines. Empty for every document as it was written.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ParseProblem>,
 }
 
-impl<T> Reading<T> {
-    pub(super) fn new(value: Option<T>, mut problems: Vec<Problem>) -> Self {
+impl<T> ParsedDocument<T> {
+    pub(super) fn new(value: Option<T>, mut problems: Vec<ParseProblem>) -> Self {
         problems.sort();
         problems.dedup();
         Self { value, problems }
     }
 
     /// The same with another value.
-    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Reading<U> {
-        Reading { value: self.value.map(map), problems: self.problems }
+    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> ParsedDocument<U> {
+        ParsedDocument { value: self.value.map(map), problems: self.problems }
     }
 }

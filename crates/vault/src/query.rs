@@ -4,7 +4,7 @@ use super::{SectionId, Sections, unescape};
 
 pub use super::context::query_body;
 
-/// The query exactly as the user typed it (R1-3.25): the `**Original:**` field of the first §0, or its whole body
+/// The query exactly as the user typed it: the `**Original:**` field of the first §0, or its whole body
 /// where a hand-written §0 has no fields. `None` when there is no §0 or nothing in it.
 pub fn original_query(document: &str) -> Option<String> {
     let sections = Sections::of(document);

@@ -1,4 +1,4 @@
-//! `research.md` and `research.json`: everything that one piece of research found (R1-4).
+//! `research.md` and `research.json`: everything that one piece of research found.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::blocks::{Block, Grammar, Writer, blocks, item};
 use super::context::Claim;
 use super::file::DocumentValue;
 use super::links::DualLink;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
 use super::sync::{Entry, sync};
 use super::value::words;
@@ -52,7 +52,7 @@ words! {
 /// One piece of research.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Research {
-    /// `research_759_abc123` (R1-4.4).
+    /// `research_759_abc123`.
     pub id: String,
     /// The turn that did it.
     pub turn: u32,
@@ -60,7 +60,7 @@ pub struct Research {
     pub session: String,
     /// What was asked.
     pub query: String,
-    /// Dotted, such as `pet.hamster.syrian_hamster` (R1-4.5).
+    /// Dotted, such as `pet.hamster.syrian_hamster`.
     pub topic: String,
     /// What the query was for.
     pub intent: Intent,
@@ -68,25 +68,25 @@ pub struct Research {
     pub quality: Score,
     /// When it was made.
     pub created: Timestamp,
-    /// When its time-sensitive part is old (R1-4.8).
+    /// When its time-sensitive part is old.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The research that this one takes the place of (R1-12.5).
+    /// The research that this one takes the place of.
     #[serde(default)]
     pub supersedes: Option<String>,
-    /// Who can be trusted (R1-4.6).
+    /// Who can be trusted.
     #[serde(default)]
     pub sources: Vec<ReputableSource>,
-    /// What stays true (R1-4.6).
+    /// What stays true.
     #[serde(default)]
     pub facts: Vec<String>,
-    /// What is true now (R1-4.7).
+    /// What is true now.
     #[serde(default)]
     pub listings: Vec<Listing>,
     /// What was found to be so, with its provenance.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Who uses it (R1-4.10).
+    /// Who uses it.
     #[serde(default)]
     pub linked_from: Vec<Backlink>,
 }
@@ -119,7 +119,7 @@ pub struct Listing {
     pub url: String,
 }
 
-/// A document that uses the research, and where it does (R1-4.10).
+/// A document that uses the research, and where it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlink {
     /// The document.
@@ -165,10 +165,10 @@ impl DocumentValue for Research {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let value = Self::read_from(&blocks(body, &GRAMMAR, line), at, &mut problems);
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }
 
@@ -186,17 +186,17 @@ impl Research {
         }
     }
 
-    fn read_from(blocks: &[Block<'_>], at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read_from(blocks: &[Block<'_>], at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
-        let missing = |head: &str, problems: &mut Vec<Problem>| {
-            problems.push(Problem::new(1, format!("{head:?} is missing")));
+        let missing = |head: &str, problems: &mut Vec<ParseProblem>| {
+            problems.push(ParseProblem::new(1, format!("{head:?} is missing")));
             None
         };
         let title = under(TITLE).or_else(|| missing(TITLE, problems))?;
         let metadata = under(METADATA).or_else(|| missing(METADATA, problems))?;
         let id = title.text("ID").filter(|id| !id.is_empty());
         if id.is_none() {
-            problems.push(Problem::new(title.line, "**ID:** is missing"));
+            problems.push(ParseProblem::new(title.line, "**ID:** is missing"));
         }
         let turn = title.required::<super::value::Number>("Turn", problems);
         let intent = metadata.required("Intent", problems);
@@ -224,7 +224,7 @@ impl Research {
     }
 }
 
-fn sources(block: &Block<'_>, problems: &mut Vec<Problem>) -> Vec<ReputableSource> {
+fn sources(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Vec<ReputableSource> {
     let rows = block.rows("", SOURCE).into_iter();
     rows.filter_map(|(line, [vendor, kind, reliability, url])| {
         let reliability = super::blocks::parsed(&reliability, line, "Reliability", problems)?;
@@ -233,7 +233,7 @@ fn sources(block: &Block<'_>, problems: &mut Vec<Problem>) -> Vec<ReputableSourc
     .collect()
 }
 
-fn listings(block: &Block<'_>, problems: &mut Vec<Problem>) -> Vec<Listing> {
+fn listings(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Vec<Listing> {
     let rows = block.rows("", LISTING).into_iter();
     rows.filter_map(|(line, [product, price, vendor, in_stock, url])| {
         let in_stock = super::blocks::parsed(&in_stock, line, "In Stock", problems)?;

@@ -1,10 +1,10 @@
-//! `toolresults.md`: every call of a tool with its whole result (R1-13.4, C29). It grows by one piece a call; what
+//! `toolresults.md`: every call of a tool with its whole result (C29). It grows by one piece a call; what
 //! tools said stands in fences, where nothing counts.
 
 use super::blocks::{Block, Grammar, Writer, blocks};
 use super::context::{CallStatus, GoalId};
 use super::file::DocumentValue;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Number, Size};
 use super::write::escape;
 use super::{BlockId, Timestamp, VaultPath};
@@ -80,7 +80,7 @@ impl ToolResult {
         format!("\n{}", writer.finish())
     }
 
-    fn read(block: &Block<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let number = super::blocks::parsed::<Number>(&block.rest, block.line, "Result", problems);
         let iteration = block.required::<Number>("Iteration", problems);
         let status = block.line("Status").and_then(|(line, value)| {
@@ -88,7 +88,7 @@ impl ToolResult {
             super::blocks::parsed(word, line, "Status", problems)
         });
         if !block.has("Status") {
-            problems.push(Problem::new(block.line, "**Status:** is missing"));
+            problems.push(ParseProblem::new(block.line, "**Status:** is missing"));
         }
         let at = block.required("At", problems);
         let content = block.text("Content").unwrap_or_default();
@@ -114,11 +114,11 @@ impl DocumentValue for ToolResults {
         format!("{TITLE}\n\nAll calls of {turn} and what came of them.\n{results}")
     }
 
-    fn read_body(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);
         let results = blocks.iter().filter(|block| block.head == RESULT);
         let results = results.filter_map(|block| ToolResult::read(block, &mut problems)).collect();
-        Reading::new(Some(Self { results }), problems)
+        ParsedDocument::new(Some(Self { results }), problems)
     }
 }

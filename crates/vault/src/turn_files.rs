@@ -1,9 +1,10 @@
-//! `metadata.json` and `metrics.json`: what a turn is, how it stands, and what it took (R1-13.5).
+//! `metadata.json` and `metrics.json`: what a turn is, how it stands, and what it took.
 
 use serde::{Deserialize, Serialize};
 
 use super::value::words;
 use super::{Intent, Score, Timestamp};
+use larder_text::Mode;
 
 words! {
     /// How a turn stands.
@@ -20,19 +21,10 @@ words! {
     Interrupted = "interrupted",
 }
 
-words! {
-    /// Which recipes a turn runs (R0-17.4).
-    Mode, "chat or code":
-    /// Those of conversations.
-    Chat = "chat",
-    /// Those that may write files.
-    Code = "code",
-}
-
 /// `metadata.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnMetadata {
-    /// Per user (R1-13.16).
+    /// Per user.
     pub turn_number: u32,
     /// Whose turn it is (C85).
     pub user_id: String,
@@ -68,10 +60,10 @@ pub struct TurnMetadata {
     /// The last phase that was finished, 0 to 7: the next one is where it goes on.
     #[serde(default)]
     pub last_phase: Option<u8>,
-    /// How often the answer was written again; at most 2 (R1-3.75).
+    /// How often the answer was written again; at most 2.
     #[serde(default)]
     pub revisions: u32,
-    /// How often it was planned again; at most 1 (R1-3.76).
+    /// How often it was planned again; at most 1.
     #[serde(default)]
     pub retries: u32,
 }

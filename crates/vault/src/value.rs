@@ -87,7 +87,7 @@ macro_rules! words {
 pub(super) use words;
 
 words! {
-    /// What a query refers to (C11; R1-1.6, R1-3.22).
+    /// What a query refers to (C11).
     ReferenceType, "specific_content, general_question, followup or new_topic":
     /// One known piece of content: a thread, a page, a file.
     SpecificContent = "specific_content",
@@ -100,7 +100,7 @@ words! {
 }
 
 words! {
-    /// What a query is for (C11; R0-16.4, R1-9.10).
+    /// What a query is for (C11).
     Intent, "informational, transactional, navigation, commerce_search or comparison":
     /// To know something.
     Informational = "informational",
@@ -115,7 +115,7 @@ words! {
 }
 
 words! {
-    /// For whom knowledge counts (C82; R1-9.12, R1-12.6 to R1-12.12).
+    /// For whom knowledge counts (C82).
     Scope, "new, user or global":
     /// Learned, not yet trusted.
     New = "new",
@@ -158,7 +158,7 @@ macro_rules! number {
 number!(Number, u32);
 number!(Size, u64);
 
-/// A number of hours to the tenth: `1.2` (R1-3.32).
+/// A number of hours to the tenth: `1.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hours(u64);
 
@@ -196,7 +196,7 @@ impl FromStr for Hours {
     }
 }
 
-/// A share between 0 and 1: a confidence, a quality, a reliability, a trust (R1-9.13).
+/// A share between 0 and 1: a confidence, a quality, a reliability, a trust.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Score(f64);
 
@@ -218,7 +218,7 @@ impl Score {
         self.0
     }
 
-    /// The mean to three decimals (R1-3.86); none of nothing.
+    /// The mean to three decimals; none of nothing.
     pub fn mean(scores: impl IntoIterator<Item = Self>) -> Option<Self> {
         let (mut sum, mut count) = (0.0, 0_u32);
         for score in scores {
@@ -230,7 +230,7 @@ impl Score {
 }
 
 impl fmt::Display for Score {
-    /// With two decimals or more, as in `0.90` and `0.825` (R1-3.53, R1-3.86).
+    /// With two decimals or more, as in `0.90` and `0.825`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shortest = self.0.to_string();
         match shortest.split_once('.') {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
-/// A moment in UTC, in whole milliseconds, from year 1 to 9999; written as ISO 8601 (R1-4.5, R1-9.14), with
+/// A moment in UTC, in whole milliseconds, from year 1 to 9999; written as ISO 8601, with
 /// milliseconds only where there are any. Any offset is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -293,12 +293,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis).min(Self::LAST))
     }
 
-    /// `2026-11`, the month in which the moment lies (R1-13.14).
+    /// `2026-11`, the month in which the moment lies.
     pub fn month(self) -> String {
         self.to_string().chars().take(7).collect()
     }
 
-    /// `2026-11-22`, the day in which the moment lies (R1-13.8).
+    /// `2026-11-22`, the day in which the moment lies.
     pub fn day(self) -> String {
         self.to_string().chars().take(10).collect()
     }
@@ -326,7 +326,7 @@ impl FromStr for Timestamp {
 
 as_text!(Timestamp);
 
-/// How long something may be believed: for ever, or a number of seconds; written `evergreen`, `6h`, `30m` (R1-3.42).
+/// How long something may be believed: for ever, or a number of seconds; written `evergreen`, `6h`, `30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ttl {
     /// So many seconds.
@@ -381,7 +381,7 @@ impl FromStr for Ttl {
 
 as_text!(Ttl);
 
-/// The name of a block that links can lead to: ASCII letters, digits and `-` (R1-9.15). Written `^claim-001`.
+/// The name of a block that links can lead to: ASCII letters, digits and `-`. Written `^claim-001`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(String);
 

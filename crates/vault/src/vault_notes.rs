@@ -1,5 +1,5 @@
-//! Notes that make a folder of ours a vault: wrappers of files that are not Markdown (R1-9.21, C80) and the index of
-//! each directory (R1-9.22).
+//! Notes that make a folder of ours a vault: wrappers of files that are not Markdown (C80) and the index of
+//! each directory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::VaultPath;
 use super::blocks::{Block, Grammar, Writer, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, inline_without, uninline};
 use super::sync::{Entry, sync};
 
@@ -64,7 +64,7 @@ impl DocumentValue for Wrapper {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &WRAPPER, line);
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
@@ -75,7 +75,7 @@ impl DocumentValue for Wrapper {
         let mut link = |label: &str| {
             let link = under("# ").and_then(|block| DualLink::read(block.line(label)?.1, at));
             if link.is_none() {
-                problems.push(Problem::new(line, format!("**{label}:** and a link are missing")));
+                problems.push(ParseProblem::new(line, format!("**{label}:** and a link are missing")));
             }
             link
         };
@@ -86,7 +86,7 @@ impl DocumentValue for Wrapper {
             turn,
             fields: fields.collect(),
         });
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }
 
@@ -180,7 +180,7 @@ impl DocumentValue for IndexNote {
         writer.finish()
     }
 
-    fn read_body(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let blocks = blocks(body, &INDEX, line);
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
         let items = |block: Option<&Block<'_>>| block.map(texts).unwrap_or_default();
@@ -191,7 +191,7 @@ impl DocumentValue for IndexNote {
             recent: recent.iter().filter_map(|item| IndexEntry::read(item, at)).collect(),
             topics: topics.iter().filter_map(|item| TopicEntry::read(item)).collect(),
         };
-        Reading::new(Some(value), Vec::new())
+        ParsedDocument::new(Some(value), Vec::new())
     }
 }
 

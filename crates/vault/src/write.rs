@@ -62,7 +62,7 @@ fn map_lines<'t>(text: &'t str, map: impl Fn(&'t str) -> Option<(&'static str, &
     Cow::Owned(mapped)
 }
 
-/// What to write at the end of `document` to add a version of section `id` with this body (R1-3.3, C7). Earlier
+/// What to write at the end of `document` to add a version of section `id` with this body (C7). Earlier
 /// bytes are never touched. The first version has the plain heading, each later one ` (Attempt N)`; the body is
 /// escaped, so it cannot start a section of its own.
 pub fn append_section(document: &str, id: SectionId, body: &str) -> String {
@@ -79,7 +79,7 @@ pub fn append_section(document: &str, id: SectionId, body: &str) -> String {
 pub struct NotLast(pub SectionId);
 
 /// What to write at the end of `document` to go on with its last section, which must be `id`: §0 gets what phase 0
-/// found out (R1-3.20), §4 its next iteration (R1-3.38).
+/// found out, §4 its next iteration.
 ///
 /// # Errors
 /// Another section stands behind it, or there is none.

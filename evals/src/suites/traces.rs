@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, Fixed, Item, Means, Memo, ModelProfile, Offer, Settings, Stands,
-    Verdict, Window, rehydrate_tool,
+    Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens, Memo,
+    MessageForm, ModelProfile, Settings, ToolOffer, Verdict, Window, rehydrate_tool,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -58,7 +58,7 @@ pub fn measure() -> Result<Report, Failure> {
         .iter()
         .map(|file| Run::read(&corpora::name(file), corpora::json(file)?, &counter))
         .collect::<Result<Vec<_>, Failure>>()?;
-    let ours = |window: usize, entry_cap: Option<usize>, offer_tool: Offer| {
+    let ours = |window: usize, entry_cap: Option<usize>, offer_tool: ToolOffer| {
         let defaults = Settings::default();
         let entry_cap = entry_cap.unwrap_or(defaults.entry_cap);
         let settings = Settings { entry_cap, offer_tool, ..defaults };
@@ -69,18 +69,24 @@ pub fn measure() -> Result<Report, Failure> {
         ("as it is".to_owned(), Way::AsItIs, ""),
         (format!("masked but the last {UNMASKED}"), Way::Masked, ""),
         ("offloaded when written".to_owned(), Way::Offloaded, ""),
-        ("larder".to_owned(), ours(WINDOW, None, Offer::WhenNeeded), ""),
+        ("larder".to_owned(), ours(WINDOW, None, ToolOffer::WhenNeeded), ""),
     ];
     for source in ["swe-agent", "tau-bench", "agent-sdk"] {
         ways.push((format!("{source}, as it is"), Way::AsItIs, source));
         ways.push((format!("{source}, offloaded"), Way::Offloaded, source));
-        ways.push((format!("{source}, larder"), ours(WINDOW, None, Offer::WhenNeeded), source));
+        ways.push((format!("{source}, larder"), ours(WINDOW, None, ToolOffer::WhenNeeded), source));
     }
-    ways.push(("larder, tool from the first".to_owned(), ours(WINDOW, None, Offer::WithTools), ""));
+    ways.push(("larder, tool from the first".to_owned(), ours(WINDOW, None, ToolOffer::WithTools), ""));
     ways.extend(
-        CAPS.map(|cap| (format!("larder, entry cap {cap}"), ours(WINDOW, Some(cap), Offer::WhenNeeded), "")),
+        CAPS.map(|cap| {
+            (format!("larder, entry cap {cap}"), ours(WINDOW, Some(cap), ToolOffer::WhenNeeded), "")
+        }),
     );
-    ways.push((format!("larder, window of {SMALL_WINDOW}"), ours(SMALL_WINDOW, None, Offer::WhenNeeded), ""));
+    ways.push((
+        format!("larder, window of {SMALL_WINDOW}"),
+        ours(SMALL_WINDOW, None, ToolOffer::WhenNeeded),
+        "",
+    ));
     let (mut rows, mut faults, mut total) = (Vec::new(), Vec::new(), Vec::new());
     for (name, way, source) in ways {
         let mut figures = Figures::default();
@@ -288,12 +294,12 @@ impl Bench<'_> {
 
     fn larder(&self, run: &Run, until: usize, policy: &ContextBudgetPolicy) -> Sent {
         let calls: Vec<Vec<Call<'_>>> = run.known[..until].iter().map(calls).collect();
-        let items: Vec<Item<'_>> =
+        let items: Vec<ConversationItem<'_>> =
             run.known[..until].iter().zip(&calls).map(|(known, calls)| item(known, calls)).collect();
         // The runs do not say what tools they had; that they had some is enough here.
-        let fixed = Fixed { rehydrate_tool: self.tool, tools: 1, ..Fixed::default() };
+        let fixed = FixedTokens { rehydrate_tool: self.tool, tools: 1, ..FixedTokens::default() };
         let conversation = Conversation { fixed, items: &items, max_output: None, can_offer: true };
-        let means = Means { counter: self.counter, key: &self.key, memo: &self.memo };
+        let means = DecisionContext { counter: self.counter, key: &self.key, memo: &self.memo };
         let window = policy.decide(&conversation, means);
         let messages = (window.verdict != Verdict::Refuse).then(|| edited(&run.messages[..until], &window));
         let faults = self.faults(&items, &window, messages.as_deref());
@@ -313,11 +319,16 @@ impl Bench<'_> {
     }
 
     /// What of the guarantees the window breaks.
-    fn faults(&self, items: &[Item<'_>], window: &Window, messages: Option<&[Value]>) -> Vec<String> {
+    fn faults(
+        &self,
+        items: &[ConversationItem<'_>],
+        window: &Window,
+        messages: Option<&[Value]>,
+    ) -> Vec<String> {
         let mut faults = Vec::new();
         let stored: Vec<&str> = window.originals(items).map(|kept| kept.text).collect();
         for (at, (item, decided)) in items.iter().zip(&window.items).enumerate() {
-            let Stands::Replaced(made) = &decided.stands else { continue };
+            let MessageForm::Replaced(made) = &decided.form else { continue };
             let exact = made.pointer == Pointer::whole(self.key.mint(ContentHash::of(item.text.as_bytes())))
                 && stored.contains(&item.text)
                 && made
@@ -338,7 +349,7 @@ impl Bench<'_> {
             .iter()
             .zip(&window.items)
             // What stands for a run of dropped messages has no calls any more.
-            .filter(|(_, decided)| decided.tokens > 0 && !matches!(decided.stands, Stands::DroppedFor(_)))
+            .filter(|(_, decided)| decided.tokens > 0 && !matches!(decided.form, MessageForm::DroppedFor(_)))
             .map(|(item, _)| item.opaque_tokens)
             .sum();
         let tool = if window.offer_tool { self.tool } else { 0 };
@@ -350,11 +361,15 @@ impl Bench<'_> {
 }
 
 fn calls(known: &Known) -> Vec<Call<'_>> {
-    known.calls.iter().map(|[id, name, arguments]| Call { id, name, arguments }).collect()
+    known
+        .calls
+        .iter()
+        .map(|[id, name, arguments]| Call { id: id.into(), name: name.into(), arguments: arguments.into() })
+        .collect()
 }
 
-fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> Item<'a> {
-    Item {
+fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> ConversationItem<'a> {
+    ConversationItem {
         role: known.role,
         text: &known.text,
         hash: known.hash,
@@ -362,7 +377,7 @@ fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> Item<'a> {
         sampled: false,
         opaque_tokens: known.beside,
         calls,
-        others: &[],
+        opaque: &[],
         result_of: known.result_of.as_deref(),
         is_error: false,
         summarizable: true,
@@ -372,17 +387,17 @@ fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> Item<'a> {
 
 /// The messages with every decision carried out.
 fn edited(messages: &[Value], window: &Window) -> Vec<Value> {
-    let edit = |(message, stands): (&Value, &Stands)| match stands {
-        Stands::Whole => Some(message.clone()),
-        Stands::Replaced(made) => {
+    let edit = |(message, stands): (&Value, &MessageForm)| match stands {
+        MessageForm::Whole => Some(message.clone()),
+        MessageForm::Replaced(made) => {
             let mut message = message.clone();
             message["content"] = json!(made.text);
             Some(message)
         }
-        Stands::Dropped => None,
-        Stands::DroppedFor(made) => Some(json!({ "role": "assistant", "content": made.text })),
+        MessageForm::Dropped => None,
+        MessageForm::DroppedFor(made) => Some(json!({ "role": "assistant", "content": made.text })),
     };
-    messages.iter().zip(window.items.iter().map(|decided| &decided.stands)).filter_map(edit).collect()
+    messages.iter().zip(window.items.iter().map(|decided| &decided.form)).filter_map(edit).collect()
 }
 
 fn content(message: &Value) -> String {

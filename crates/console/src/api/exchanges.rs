@@ -1,8 +1,13 @@
 //! Recorded requests over REST: lists, one whole, sessions with their compaction maps, and what it all cost.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
 use larder_proxy::exchange::{Compaction, Exchange, Head, saved};
@@ -19,6 +24,8 @@ use super::limit;
 pub const MAP_REQUESTS: u64 = 200;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
+/// How long a record that is still to be written is waited for.
+const RECORD_WAIT: Duration = Duration::from_secs(2);
 /// Days of costs unless said.
 pub const DAYS: u64 = 30;
 
@@ -101,15 +108,41 @@ pub async fn list(
         (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub async fn one(Extension(caller): Extension<Caller>, Path(id): Path<String>) -> Result<Response, Problem> {
-    let json = blocking(move || caller.store.exchange(&id)).await?;
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let json = when_recorded(&app, &caller, &id, UserStore::exchange).await?;
     let json = json.ok_or_else(unknown)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
 
+/// Reads the record of a request with `read`, which blocks. Records are written a moment after the reply: one that is
+/// still to come is waited for, up to [`RECORD_WAIT`].
+///
+/// # Errors
+/// When the store fails.
+pub async fn when_recorded<T: Send + 'static>(
+    app: &Arc<App>,
+    caller: &Caller,
+    id: &str,
+    read: fn(&UserStore, &str) -> Result<Option<T>, StoreError>,
+) -> Result<Option<T>, Problem> {
+    let look = || {
+        let (store, id) = (caller.store.clone(), id.to_owned());
+        blocking(move || read(&store, &id))
+    };
+    if let Some(found) = look().await? {
+        return Ok(Some(found));
+    }
+    let _ = tokio::time::timeout(RECORD_WAIT, app.recorded(caller.store.user(), id)).await;
+    look().await
+}
+
 /// What is said of a request that is not there.
 pub fn unknown() -> Problem {
-    Problem::not_found("no such request; one that has just ended takes a moment to be recorded")
+    Problem::not_found("no such request; a request is recorded when it ends")
 }
 
 /// Sessions.

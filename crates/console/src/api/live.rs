@@ -18,7 +18,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Problem;
-use super::extract::Query;
+use super::extract::{Operator, Query};
 
 /// From where on.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -88,9 +88,12 @@ fn told(
 /// Show the metrics of the whole gateway, for Prometheus
 #[utoipa::path(
     get, path = "/metrics", tag = "live",
-    responses((status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"))
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
 )]
-pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub async fn metrics(_: Operator, State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let text = app.telemetry.metrics.text().map_err(|error| Problem::internal(&error))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }

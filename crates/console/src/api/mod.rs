@@ -23,8 +23,8 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path, wait};
-pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown};
-pub use extract::{Path, Query, blocking};
+pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown, when_recorded};
+pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use larder_gateway::problem::Problem;
 pub use live::stream;
 pub use pointers::{Part, parse, read};
@@ -94,7 +94,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         title = "Larder",
         description = "What the gateway has in its windows, why, and what it cost. Every answer is about the user \
             whose key asks: `authorization: Bearer lk-…` or `x-api-key`; none is needed on this machine while no key \
-            was made.",
+            was made. What belongs to all users (`/metrics`, the settings) needs an operator's key.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     paths(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Problem;
-use super::extract::Query;
+use super::extract::{Operator, Query};
 use super::schemas;
 
 /// Settings and budgets as they are now.
@@ -38,9 +38,12 @@ pub struct Speaks {
 /// Show settings and budgets
 #[utoipa::path(
     get, path = "/api/v1/policy", tag = "policy",
-    responses((status = 200, description = "As they are now", body = Policy))
+    responses(
+        (status = 200, description = "As they are now", body = Policy),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
 )]
-pub async fn show(State(app): State<Arc<App>>) -> Json<Policy> {
+pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
     Json(Policy { settings: app.settings(), budgets: app.budgets() })
 }
 

@@ -333,6 +333,22 @@ async fn metrics_are_served_as_openmetrics() {
     assert!(body.contains("context_budget_violation_total 0"), "{body}");
 }
 
+#[tokio::test]
+async fn what_belongs_to_all_users_needs_an_operators_key() {
+    let (fake, router) = started();
+    for path in ["/metrics", "/api/v1/policy"] {
+        let (status, _, body) =
+            read(larder_testkit::gateway::ask_with_key(&fake, &router, "a", get(path)).await).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
+        assert!(body.contains("--operator"), "{body}");
+    }
+    for path in ["/api/v1/live", "/api/v1/costs", "/api/v1/recipes"] {
+        let (status, ..) =
+            read(larder_testkit::gateway::ask_with_key(&fake, &router, "a", get(path)).await).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+    }
+}
+
 #[test]
 fn addresses_of_contents_are_not_confused_with_pointers() {
     let hash = ContentHash::of(b"x").to_hex();

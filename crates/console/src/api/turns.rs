@@ -11,7 +11,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use futures::Stream;
-use larder::turn::{TurnOutcome, TurnRequest};
+use larder_agent::turn::{TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::turns::{Job, Started, start};

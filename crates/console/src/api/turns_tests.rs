@@ -1,7 +1,7 @@
 //! Turns, documents and search over REST: described as they are, walled, resumable, and safe to open.
 
 use axum::http::StatusCode;
-use larder::turn::TurnEvent;
+use larder_agent::turn::TurnEvent;
 use larder_models::chat::Usage;
 use larder_testkit::gateway::{TestApp as Fake, ask, get, post, read};
 use larder_testkit::turns::plain_turn;
@@ -231,7 +231,7 @@ async fn turns_are_described_as_they_are() {
     let (_, description) = json_of(&fake, &router, "a", "/api/v1/openapi.json").await;
     let schemas = &description["components"]["schemas"];
     let metrics = json_of(&fake, &router, "a", "/api/v1/turns/1").await.1["metrics"].clone();
-    let outcome = larder::turn::TurnOutcome {
+    let outcome = larder_agent::turn::TurnOutcome {
         turn: 1,
         folder: String::new(),
         status: TurnStatus::Complete,

@@ -68,7 +68,7 @@ fn frame(title: &str, known: Option<(&Caller, Place)>, content: &Markup) -> Html
                 footer.bottom {
                     span { "Larder " (env!("CARGO_PKG_VERSION")) }
                     a href="/api/v1/openapi.json" { "API" }
-                    a href="/metrics" { "Metrics" }
+                    @if known.is_some_and(|(caller, _)| caller.operator) { a href="/metrics" { "Metrics" } }
                 }
                 (patterns())
             }

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{Html, IntoResponse};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::live::{News, Totals};
@@ -245,13 +245,13 @@ fn recent(recent: &[Head]) -> Markup {
 
 /// Bars from the oldest to the newest: the whole height came, the solid part was sent.
 fn chart(recent: &[Head]) -> Markup {
-    // What was refused was sent nowhere.
-    let sent = |head: &Head| if head.outcome.sent() { head.tokens.after } else { 0 };
+    // What was refused was sent nowhere, and saved nothing.
+    let recent: Vec<&Head> = recent.iter().filter(|head| head.outcome.sent()).collect();
     let most = recent.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
     let before = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.before));
-    let after = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(sent(head)));
+    let after = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.after));
     let words = format!(
-        "The last {} requests: {} tokens came, {} were sent",
+        "The last {} requests that were sent: {} tokens came, {} went out",
         recent.len(),
         number(before),
         number(after)
@@ -260,7 +260,7 @@ fn chart(recent: &[Head]) -> Markup {
         svg.chart width="100%" height=(HEIGHT) role="img" aria-label=(words) {
             @for (at, head) in recent.iter().enumerate() {
                 (bar(at, head.tokens.before, most, "url(#fill-saved)"))
-                (bar(at, sent(head), most, "url(#fill-whole)"))
+                (bar(at, head.tokens.after, most, "url(#fill-whole)"))
             }
         }
         p.scale { (words) "; the hatched part did not have to be." }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Html;
 use axum::{Extension, Form};
-use larder::config::Setting;
+use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
@@ -17,7 +17,7 @@ use super::figures::{name, number, share};
 use super::layout::{Failure, Place, page};
 use super::map::Behind;
 use super::requests;
-use crate::api::{Problem, look};
+use crate::api::{OPERATORS_ONLY, Problem, look};
 
 /// Formats that can be pasted, with their names.
 const PASTED: [(Wire, &str); 3] = [
@@ -35,7 +35,7 @@ pub struct Pasted {
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&app, None, None))
+    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
@@ -46,13 +46,18 @@ pub async fn inspect(
 ) -> Result<Html<String>, Failure> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
-fn whole(app: &Arc<App>, pasted: Option<&Pasted>, looked: Option<&Result<Exchange, Problem>>) -> Markup {
+fn whole(
+    app: &Arc<App>,
+    caller: &Caller,
+    pasted: Option<&Pasted>,
+    looked: Option<&Result<Exchange, Problem>>,
+) -> Markup {
     html! {
         div.head { div { h1 { "Policy" } p { "What may stand in a window, and who says so." } } }
-        @if let Some(problems) = app.refused() {
+        @if let Some(problems) = app.refused().filter(|_| caller.operator) {
             section.notice.panel aria-labelledby="refused" {
                 h2 #refused { "The last change was refused" }
                 p { "What held before still holds. Mend this, and it is read again:" }
@@ -61,8 +66,15 @@ fn whole(app: &Arc<App>, pasted: Option<&Pasted>, looked: Option<&Result<Exchang
         }
         @if let Some(looked) = looked { (result(looked)) }
         (inspector(pasted))
-        (budgets(&app.budgets()))
-        (settings(&app.settings()))
+        @if caller.operator {
+            (budgets(&app.budgets()))
+            (settings(&app.settings()))
+        } @else {
+            section.panel aria-labelledby="settings" {
+                h2 #settings { "Settings" }
+                p.muted { (OPERATORS_ONLY) }
+            }
+        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! Requests: the list, one as a picture, and what is behind each of its parts.
 
+use std::sync::Arc;
+
 use axum::Extension;
+use axum::extract::State;
 use axum::response::Html;
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_proxy::exchange::{DecisionStatus, Exchange, Head, Outcome, RoundTrips, WindowPart};
 use larder_store::{StoreError, UserStore};
@@ -15,7 +19,7 @@ use super::figures::{
 use super::layout::{Failure, Place, page};
 use super::map::{self, Behind, Window};
 use super::pointers::{self, Kept};
-use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown};
+use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown, when_recorded};
 
 /// `/requests`
 pub async fn list(
@@ -136,11 +140,11 @@ fn read(store: &UserStore, id: &str) -> Result<Option<Exchange>, StoreError> {
 
 /// `/requests/{id}`
 pub async fn one(
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Html<String>, Failure> {
-    let store = caller.store.clone();
-    let exchange = blocking(move || read(&store, &id)).await?.ok_or_else(unknown)?;
+    let exchange = when_recorded(&app, &caller, &id, read).await?.ok_or_else(unknown)?;
     let title = format!("Request {}", short_id(&exchange.head.id));
     Ok(page(&caller, Place::Requests, &title, &whole(&exchange)))
 }

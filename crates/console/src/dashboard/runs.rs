@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::response::Html;
-use larder::executor::RunReceipt;
+use larder_engine::executor::RunReceipt;
 use larder_gateway::auth::Caller;
 use larder_store::{RunFilter, RunId, RunRecord, RunStatus, StoreError};
 use maud::{Markup, html};

@@ -11,7 +11,7 @@ use larder_proxy::exchange::{AnsweredBy, Exchange};
 use larder_store::{
     KeyLimits, NewIntervention, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
 };
-use larder_testkit::gateway::{TestApp as Fake, ask, get, post, read};
+use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{exchange, flooded, part};
 use larder_text::hash::ContentHash;
 use serde_json::json;
@@ -386,6 +386,35 @@ async fn a_pasted_request_is_shown_as_it_would_become() {
     assert!(body.contains("role=\"alert\"") && body.contains("expected a value at line 1"));
     let (status, ..) = read(ask(&fake, &router, "a", paste("wire=telegram&body=x")).await).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_refused_request_saves_nothing_in_the_chart() {
+    let (fake, router) = started(Fake::new());
+    let mut refused = exchange("a", 2);
+    refused.head.outcome = larder_proxy::exchange::Outcome::Refused;
+    for exchange in [exchange("a", 1), refused] {
+        fake.record(&exchange);
+    }
+    let body = page(&fake, &router, "a", "/").await;
+    assert!(body.contains("The last 1 requests that were sent: 2,340 tokens came, 1,440 went out"), "{body}");
+}
+
+#[tokio::test]
+async fn settings_and_metrics_are_for_operators() {
+    let (fake, router) = started(Fake::new());
+    let whole = page(&fake, &router, "a", "/policy").await;
+    let (status, _, part) = read(ask_with_key(&fake, &router, "a", get("/policy")).await).await;
+    assert_eq!(status, StatusCode::OK);
+    for words in [
+        "id=\"setting-gateway.listen\"",
+        "id=\"budgets\"",
+        "The last change was refused",
+        "href=\"/metrics\"",
+    ] {
+        assert!(whole.contains(words) && !part.contains(words), "{words}");
+    }
+    assert!(part.contains("--operator") && part.contains("What would become of a request?"));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Quality gates (R0-14): whether an answer is good enough, what is wrong with it, and who can mend it.
+//! Quality gates: whether an answer is good enough, what is wrong with it, and who can mend it.
 //!
 //! Decides nothing about retries, layers or interventions; it says which failures the model can mend when shown
 //! them, and which need somebody else (C66, C67).
@@ -59,7 +59,7 @@ pub enum GateFailure {
     /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] OutputError),
-    /// It breaks its schema (R0-14.1).
+    /// It breaks its schema.
     #[error("at {}: {}", where_at(path), violation.message)]
     Schema {
         /// The tag it stands in, for tagged answers, and the JSON pointer.
@@ -67,10 +67,10 @@ pub enum GateFailure {
         /// What is broken.
         violation: Violation,
     },
-    /// No confidence is stated, though the recipe has a threshold (R0-14.2).
+    /// No confidence is stated, though the recipe has a threshold.
     #[error("a top-level \"confidence\" from 0 to 1 is missing; state how sure the answer is")]
     NoConfidence,
-    /// The stated confidence is below the threshold (R0-14.7).
+    /// The stated confidence is below the threshold.
     #[error("the stated confidence {found} is below {threshold}")]
     LowConfidence {
         /// As stated.
@@ -78,16 +78,16 @@ pub enum GateFailure {
         /// As required.
         threshold: f64,
     },
-    /// Nothing is cited, though the recipe asks for evidence (R0-14.3).
+    /// Nothing is cited, though the recipe asks for evidence.
     #[error("nothing is cited; cite the parts that each claim comes from, by their ids")]
     NoEvidence,
-    /// A claim cites nothing (R0-14.8).
+    /// A claim cites nothing.
     #[error("the claim at {} cites nothing; add the id of the part it comes from", where_at(path))]
     BareClaim {
         /// JSON pointer of the claim.
         path: String,
     },
-    /// A citation of what was not in the pack (R0-14.8).
+    /// A citation of what was not in the pack.
     #[error("{cited:?} is none of the parts given; cite only {offered}")]
     UnknownCitation {
         /// As the answer wrote it.

@@ -14,7 +14,7 @@ fn tag(name: &str, required: bool, multiple: bool, hidden: bool) -> TagSpec {
     TagSpec { name: name.to_owned(), required, multiple, hidden, schema: None }
 }
 
-/// The tags of a conversation reply (R4-2.27) and the completion signal (R2-3.6).
+/// The tags of a conversation reply and the completion signal.
 fn tagged() -> OutputSpec {
     let mut thinking = tag("thinking", false, false, true);
     thinking.schema = Some(json!({"type": "object", "properties": {"UserIntensity": {"type": "integer"}}}));

@@ -1,5 +1,4 @@
-//! Tagged answers: declared tags are taken out of the text as it arrives, and what is left is the reply
-//! (R4-2.27 to R4-2.35, R2-3.6).
+//! Tagged answers: extracts the declared tags from the text as it arrives; the rest is the reply.
 //!
 //! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` do not matter, so that a careless
 //! model cannot show a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else is text. The

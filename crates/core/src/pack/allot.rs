@@ -101,4 +101,41 @@ mod tests {
         assert_eq!(allot(&slots, &[demand(5000), demand(5000)], 1000), [200, 800]);
         assert_eq!(allot(&slots, &[demand(5000), demand(50)], 1000), [800, 50]);
     }
+
+    #[test]
+    fn floors_are_served_before_caps() {
+        let mut low = Slot::new("low").cap(Cap::Tokens(800));
+        (low.priority, low.floor) = (10, 300);
+        let slots = [low, Slot::new("high").cap(Cap::Tokens(800))];
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 1_000), [300, 700]);
+        assert_eq!(
+            allot(&slots, &[demand(100), demand(5_000)], 1_000),
+            [100, 800],
+            "no floor above what is there"
+        );
+    }
+
+    #[test]
+    fn critical_tokens_are_allotted_whatever_they_exceed() {
+        let slots = [Slot::new("a").cap(Cap::Tokens(100)), Slot::new("b")];
+        let demands = [Demand { whole: 900, critical: 700, firm: 700 }, demand(500)];
+        assert_eq!(allot(&slots, &demands, 1_000), [700, 300]);
+        assert_eq!(allot(&slots, &demands, 600), [700, 0]);
+    }
+
+    #[test]
+    fn protected_tokens_come_before_the_rest_of_other_slots() {
+        let mut first = Slot::new("first").cap(Cap::Tokens(600));
+        first.priority = 90;
+        let slots = [first, Slot::new("second").cap(Cap::Tokens(600))];
+        let demands = [demand(600), Demand { whole: 600, critical: 0, firm: 500 }];
+        assert_eq!(allot(&slots, &demands, 800), [300, 500]);
+    }
+
+    #[test]
+    fn flexible_slots_get_what_shares_leave() {
+        let slots = [Slot::new("share").cap(Cap::Share(0.5)), Slot::new("rest")];
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 1_000), [500, 500]);
+        assert_eq!(allot(&slots, &[demand(100), demand(5_000)], 1_000), [100, 900]);
+    }
 }

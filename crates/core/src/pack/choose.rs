@@ -345,4 +345,62 @@ mod tests {
         assert_eq!(targets(128)[1..], [Choice::Pointer, Choice::Condensed(64), Choice::Whole]);
         assert_eq!(targets(127)[1..], [Choice::Pointer, Choice::Whole]);
     }
+
+    #[test]
+    fn ties_go_to_the_earlier_part() {
+        let ladders = vec![ladder(20, 1); 3];
+        let choices = choose(&ladders, Overflow::DROP, 45);
+        assert_eq!(choices, [Choice::Whole, Choice::Whole, Choice::Absent]);
+    }
+
+    #[test]
+    fn the_more_relevant_of_equal_parts_is_kept() {
+        let mut ladders = vec![ladder(20, 1); 3];
+        ladders[2].relevance = 2.0;
+        let choices = choose(&ladders, Overflow::DROP, 25);
+        assert_eq!(choices, [Choice::Absent, Choice::Absent, Choice::Whole]);
+    }
+
+    #[test]
+    fn a_part_enters_only_while_enough_tokens_are_left() {
+        let mut ladders = vec![ladder(100, 2), ladder(20, 1)];
+        ladders[1].min_remaining = 50;
+        let rest = |budget| choose(&ladders, Overflow::DROP, budget)[1];
+        assert_eq!(
+            (rest(120), rest(119)),
+            (Choice::Whole, Choice::Absent),
+            "everything fits, or it asks for more"
+        );
+        ladders.push(ladder(1_000, 0));
+        let rest = |budget| choose(&ladders, Overflow::DROP, budget)[1];
+        assert_eq!((rest(149), rest(151)), (Choice::Absent, Choice::Whole));
+    }
+
+    #[test]
+    fn costs_stay_within_every_budget() {
+        let sizes = [40, 130, 900, 2_500, 64];
+        let mut ladders: Vec<Ladder> = sizes.iter().map(|&size| ladder(size, (size % 3) as u8)).collect();
+        // A part larger than the budget of the call has no whole rung.
+        ladders[3].whole = None;
+        for overflow in [Overflow::LADDER, Overflow::DROP, Overflow { point: true, ..Overflow::DROP }] {
+            for budget in (0..4_000).step_by(37) {
+                let choices = choose(&ladders, overflow, budget);
+                assert!(total(&ladders, &choices) <= budget, "{overflow:?} {budget}: {choices:?}");
+                assert_ne!(choices[3], Choice::Whole);
+            }
+        }
+    }
+
+    #[test]
+    fn each_step_of_a_hull_is_worth_less_per_token_than_the_one_before() {
+        let ladder = ladder(5_000, 1);
+        let mut rungs = Vec::new();
+        ladder.push_hull(Overflow::LADDER, &mut rungs);
+        let gain = |pair: &[(Choice, f64)]| {
+            (pair[1].1 - pair[0].1) / (ladder.cost(pair[1].0) - ladder.cost(pair[0].0)) as f64
+        };
+        let gains: Vec<f64> = rungs.windows(2).map(gain).collect();
+        assert!(gains.len() > 2 && gains.is_sorted_by(|before, after| before > after), "{gains:?}");
+        assert_eq!((rungs[0].0, rungs.last().unwrap().0), (Choice::Absent, Choice::Whole));
+    }
 }

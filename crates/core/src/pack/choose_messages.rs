@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use super::choose::{Choice, Ladder};
 use super::slot::Overflow;
 
-/// How firmly a message holds its place.
+/// What has to remain of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hold {
-    /// May go.
-    Free,
-    /// Stays in some form.
-    Firm,
+pub(super) enum Presence {
+    /// May be left out.
+    Optional,
+    /// Stays in some rendition.
+    Required,
     /// Stays whole.
-    Critical,
+    Whole,
 }
 
 /// Chooses for a slot of messages: everything gets its floor newest first, then messages are raised by priority,
@@ -23,7 +23,7 @@ pub(super) enum Hold {
 pub(super) fn choose_messages(
     ladders: &[Ladder],
     groups: &[usize],
-    hold: &[Hold],
+    presence: &[Presence],
     overflow: Overflow,
     budget: usize,
 ) -> Vec<Choice> {
@@ -31,11 +31,12 @@ pub(super) fn choose_messages(
     let mut left = budget;
     let floor = |part: usize| {
         let ladder = &ladders[part];
-        let gives = hold[part] != Hold::Critical && ladder.can_point(overflow) && ladder.summarizable;
-        if gives { Choice::Pointer } else { Choice::Whole }
+        let can_point =
+            presence[part] != Presence::Whole && ladder.can_point(overflow) && ladder.summarizable;
+        if can_point { Choice::Pointer } else { Choice::Whole }
     };
     let mut order: Vec<usize> = (0..ladders.len()).collect();
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(part)));
+    order.sort_by_key(|&part| (Reverse(presence[part]), Reverse(part)));
     let mut members_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (part, &group) in groups.iter().enumerate() {
         members_of.entry(group).or_default().push(part);
@@ -45,7 +46,7 @@ pub(super) fn choose_messages(
         let Some(members) = members_of.remove(&groups[part]) else { continue };
         let cost =
             members.iter().map(|&member| ladders[member].cost(floor(member))).fold(0, usize::saturating_add);
-        let must = members.iter().any(|&member| hold[member] != Hold::Free);
+        let must = members.iter().any(|&member| presence[member] != Presence::Optional);
         if must || (room && cost <= left) {
             members.iter().for_each(|&member| choices[member] = floor(member));
             left = left.saturating_sub(cost);
@@ -54,18 +55,18 @@ pub(super) fn choose_messages(
             room = false;
         }
     }
-    order.sort_by_key(|&part| (Reverse(hold[part]), Reverse(ladders[part].priority), Reverse(part)));
+    order.sort_by_key(|&part| (Reverse(presence[part]), Reverse(ladders[part].priority), Reverse(part)));
     for part in order {
         let ladder = &ladders[part];
         if choices[part] != Choice::Pointer {
             continue;
         }
         let now = ladder.pointer;
-        let most = now + left;
+        let max = now + left;
         let choice = match ladder.whole {
-            Some(whole) if whole <= most => Choice::Whole,
+            Some(whole) if whole <= max => Choice::Whole,
             _ => match ladder.least_condensed(overflow) {
-                Some(least) if least <= most => Choice::Condensed(most.min(ladder.size.saturating_sub(1))),
+                Some(min) if min <= max => Choice::Condensed(max.min(ladder.size.saturating_sub(1))),
                 _ => continue,
             },
         };
@@ -79,9 +80,8 @@ pub(super) fn choose_messages(
 mod tests {
     use super::*;
 
-    #[test]
-    fn messages_keep_the_newest_and_whole_groups() {
-        let message = Ladder {
+    fn message() -> Ladder {
+        Ladder {
             whole: Some(100),
             size: 100,
             pointer: 30,
@@ -90,14 +90,63 @@ mod tests {
             relevance: 1.0,
             summarizable: true,
             min_remaining: 0,
-        };
-        let ladders = vec![message; 6];
-        let groups = [0, 1, 1, 3, 4, 4];
-        let hold = [Hold::Free; 6];
-        let choices = choose_messages(&ladders, &groups, &hold, Overflow::DROP, 330);
+        }
+    }
+
+    const FREE: [Presence; 6] = [Presence::Optional; 6];
+
+    #[test]
+    fn messages_keep_the_newest_and_whole_groups() {
+        let ladders = vec![message(); 6];
+        let choices = choose_messages(&ladders, &[0, 1, 1, 3, 4, 4], &FREE, Overflow::DROP, 330);
         assert_eq!(
             choices,
             [Choice::Absent, Choice::Absent, Choice::Absent, Choice::Whole, Choice::Whole, Choice::Whole]
         );
+    }
+
+    #[test]
+    fn nothing_older_than_a_dropped_message_stays() {
+        let mut ladders = vec![message(); 6];
+        (ladders[2].whole, ladders[2].size) = (Some(400), 400);
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::DROP, 600);
+        assert_eq!(choices[..3], [Choice::Absent; 3], "two hundred tokens are left, and yet");
+        assert_eq!(choices[3..], [Choice::Whole; 3]);
+    }
+
+    #[test]
+    fn the_newest_are_raised_from_their_pointers_first() {
+        let ladders = vec![message(); 6];
+        let choices =
+            choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::LADDER, 6 * 30 + 2 * 70);
+        assert_eq!(choices[..4], [Choice::Pointer; 4]);
+        assert_eq!(choices[4..], [Choice::Whole; 2]);
+    }
+
+    #[test]
+    fn what_is_required_stays_over_any_budget() {
+        let ladders = vec![message(); 6];
+        let mut presence = FREE;
+        (presence[0], presence[1]) = (Presence::Whole, Presence::Required);
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &presence, Overflow::LADDER, 10);
+        assert_eq!(choices[..3], [Choice::Whole, Choice::Pointer, Choice::Absent]);
+    }
+
+    #[test]
+    fn a_group_stays_if_one_of_it_is_required() {
+        let ladders = vec![message(); 6];
+        let mut presence = FREE;
+        presence[1] = Presence::Required;
+        let choices = choose_messages(&ladders, &[0, 1, 1, 3, 4, 5], &presence, Overflow::DROP, 0);
+        assert_eq!(choices[1..3], [Choice::Whole; 2]);
+        assert_eq!(choices[3..], [Choice::Absent; 3]);
+    }
+
+    #[test]
+    fn what_may_not_be_condensed_is_not_pointed_at() {
+        let mut ladders = vec![message(); 6];
+        ladders[5].summarizable = false;
+        let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::LADDER, 130);
+        assert_eq!(choices[4..], [Choice::Pointer, Choice::Whole]);
     }
 }

@@ -1,237 +1,251 @@
-//! Deciding the messages of a conversation that is sent as it is, with only some texts replaced: the gateway's way
-//! into the packer. Owns what a message is there, the forms in which it can stand, and the mark of what is left out.
+//! Deciding the messages of a conversation that is forwarded with only some texts replaced: the gateway's way into
+//! the packer. Owns what becomes of each message and the marker for what is left out.
 //!
-//! Does not know settings, models or wire formats. What a message becomes follows from what stands before it alone, so a
-//! history that grows keeps what was decided.
+//! Does not know settings, models or wire formats. What becomes of a message follows from the messages before it
+//! alone, so a growing history keeps its earlier decisions.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::choose_messages::Hold;
-use super::making::Making;
+use super::choose_messages::Presence;
+use super::history_builder::HistoryBuilder;
+use super::items::{Compressibility, ConversationItem, Entry, link};
 use super::memo::Memo;
-use super::receipt::{Epoch, Original, OriginalText, Rendition};
+use super::receipt::{Epoch, Original, OriginalText, Reason, Rendition};
 use super::render::left_out_mark;
 use super::slot::Overflow;
-use super::watermark::{self, Decided, Marks, Ties};
+use super::watermark::{self, CallGroups, Decisions, Watermarks};
 use larder_condense::Gap;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::{Pointer, PointerKey};
 use larder_text::tokens::Counter;
 
-/// What may become of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It stands byte for byte.
-    Verbatim,
-    /// It stands as it is, or goes with its group where the hard limit forces it.
-    Kept,
-    /// A tool result: condensed when it enters, later pointed at.
-    Result {
-        /// It reports a failure, so it stands whole as far as it fits.
-        is_error: bool,
-    },
-}
-
-/// What the model asks of a tool.
-#[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
-    /// The call's id.
-    pub id: &'a str,
-    /// The tool.
-    pub name: &'a str,
-    /// The arguments, as JSON text.
-    pub arguments: &'a str,
-}
-
-/// The call that a result answers.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// The message that it stands in.
-    pub by: usize,
-    /// The call.
-    pub call: Call<'a>,
-}
-
-/// One message that is decided.
-#[derive(Debug, Clone)]
-pub struct Entry<'a> {
-    /// Who speaks.
-    pub role: Role,
-    /// The text that may be replaced, whole.
-    pub text: &'a str,
-    /// The hash of the text.
-    pub hash: ContentHash,
-    /// Tokens of the text.
-    pub tokens: usize,
-    /// Tokens that stand beside the text whatever becomes of it.
-    pub beside: usize,
-    /// What may become of it.
-    pub fate: Fate,
-    /// The first message of the group that it is left out with.
-    pub group: usize,
-    /// No call waits for its result after this message.
-    pub settled: bool,
-    /// The call that it answers.
-    pub asked: Option<Asked<'a>>,
-    /// The user's last message before it.
-    pub request: Option<usize>,
-    /// What it asks of tools, to be stored if it is left out.
-    pub calls: &'a [Call<'a>],
-    /// What stands beside its text as it came, to be stored with it.
-    pub others: &'a [&'a str],
-}
-
-/// The text that stands in a message's place.
+/// The text sent in place of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Replaced {
-    /// Condensed, a pointer, or the mark of what was left out ([`Rendition::Absent`]).
+pub struct Substitution {
+    /// Condensed, a pointer, or the marker for left-out messages ([`Rendition::Absent`]).
     pub rendition: Rendition,
     /// The text.
     pub text: String,
-    /// Its tokens.
+    /// Tokens of `text`.
     pub tokens: usize,
     /// Leads to the original.
     pub pointer: Pointer,
-    /// What a condensed text does not show.
+    /// What a condensed text omits.
     pub gaps: Vec<Gap>,
-    /// All that it does not show stands above, or it says all in fewer words.
-    pub tells_all: bool,
+    /// The model loses nothing: all that is omitted appears in earlier messages, or the text only says it shorter.
+    pub complete: bool,
 }
 
-impl Replaced {
+impl Substitution {
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.gaps.len() * size_of::<Gap>()
     }
 }
 
-/// In which form a message stands.
+/// How a message is sent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stands {
+pub enum MessageForm {
     /// As it came.
     Whole,
     /// With this text in place of its own.
-    Replaced(Arc<Replaced>),
+    Replaced(Arc<Substitution>),
     /// Not at all.
     Dropped,
-    /// The first of a run that is left out: a message of the model with this text alone stands for the run.
-    DroppedFor(Arc<Replaced>),
+    /// Not at all, and first of a run of dropped messages: an assistant message with this text replaces the run.
+    DroppedFor(Arc<Substitution>),
 }
 
-/// What compaction costs and brings.
+impl MessageForm {
+    /// The rendition of the message in the prompt.
+    pub fn rendition(&self) -> Rendition {
+        match self {
+            Self::Whole => Rendition::Whole,
+            Self::Replaced(with) => with.rendition,
+            Self::Dropped | Self::DroppedFor(_) => Rendition::Absent,
+        }
+    }
+
+    /// The text sent in its place, if any.
+    pub fn substitution(&self) -> Option<&Substitution> {
+        match self {
+            Self::Replaced(with) | Self::DroppedFor(with) => Some(with),
+            Self::Whole | Self::Dropped => None,
+        }
+    }
+}
+
+/// What became of one message.
+#[derive(Debug, Clone)]
+pub struct DecidedItem {
+    /// How it is sent.
+    pub form: MessageForm,
+    /// Tokens of the message as it came.
+    pub tokens_before: usize,
+    /// Tokens of the message as it is sent.
+    pub tokens: usize,
+    /// Why.
+    pub reason: Reason,
+    /// The epoch in which it was decided; 0 when it entered before the first.
+    pub epoch: usize,
+}
+
+/// What decides whether compaction saves more than it costs: it invalidates the provider's prompt cache behind the
+/// first changed message.
 #[derive(Debug, Clone, Copy)]
-pub struct Price {
-    /// A cached token beside an uncached one.
+pub struct CachePrice {
+    /// The price of a cached input token relative to an uncached one.
     pub cached: f64,
-    /// Further requests to expect; none: as many as there were.
+    /// Further requests to expect; `None` expects as many as there have been.
     pub turns: Option<usize>,
 }
 
-/// How much a history may take.
+/// How much a history may take, in tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Tokens that the text of a result may have when it enters.
+    /// The most that the text of a result may have when it enters.
     pub entry_cap: usize,
-    /// Above so many tokens older results are compacted if it pays.
+    /// Above this, older results are compacted if that pays.
     pub soft: usize,
-    /// More tokens than this cannot be sent.
+    /// More than this cannot be sent.
     pub hard: usize,
-    /// The share of either that compaction comes down to.
+    /// The share of `soft` or `hard` that compaction reduces the history to.
     pub low: f64,
     /// Newest messages that compaction spares.
     pub protect_last: usize,
     /// Whether compaction pays.
-    pub price: Price,
+    pub price: CachePrice,
 }
 
-/// With what a history is decided.
+/// The services that a decision needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Means<'a> {
-    /// Who counts.
+pub struct DecisionContext<'a> {
+    /// Counts tokens as the model does.
     pub counter: &'a Counter,
-    /// Whose pointers stand for what is replaced.
+    /// Mints the pointers of the conversation's owner.
     pub key: &'a PointerKey,
-    /// What was made before.
+    /// Substitutions made for earlier requests.
     pub memo: &'a Memo,
 }
 
-/// What became of a history.
+/// A decided history.
 #[derive(Debug)]
 pub struct History {
     /// Per message.
-    pub stands: Vec<Stands>,
-    /// Tokens of each, what stands beside its text included.
-    pub costs: Vec<usize>,
-    /// The epoch in which each was decided; 0 when it entered.
-    pub since: Vec<usize>,
-    /// When compaction last moved the prefix.
+    pub items: Vec<DecidedItem>,
+    /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,
-    /// What the marks of left-out messages lead to.
+    /// What the markers of left-out messages lead to.
     pub originals: Vec<Original>,
 }
 
-/// The part of the hard limit above which messages are left out, so that the next ones find room.
+/// The share of the hard limit above which messages are left out, so that the next ones find room.
 const FULL: f64 = 0.8;
 
-/// Decides every message, the oldest first. What comes out may exceed the hard limit where what must stand does.
-pub fn decide_history(entries: &[Entry<'_>], limits: &Limits, means: Means<'_>) -> History {
+/// Decides every message, the oldest first. Results of tools that `is_exempt` names stay whole. The outcome exceeds
+/// the hard limit where the messages that must stay do.
+pub fn decide_history(
+    items: &[ConversationItem<'_>],
+    limits: &Limits,
+    is_exempt: &dyn Fn(&str) -> bool,
+    context: DecisionContext<'_>,
+) -> History {
+    let entries = link(items, is_exempt, context.counter);
     let share = |tokens: usize, share: f64| (tokens as f64 * share) as usize;
     let low = share(limits.soft.min(limits.hard), limits.low);
-    let marks = Marks {
-        lost: limits.hard,
+    let marks = Watermarks {
+        refused_above: limits.hard,
         soft: Some((limits.soft, low)),
         hard: limits.hard,
         low,
         drop_above: Some(share(limits.hard, FULL)),
         overflow: Overflow::LADDER,
     };
-    let groups: Vec<usize> = entries.iter().map(|entry| entry.group).collect();
+    let group_of: Vec<usize> = entries.iter().map(|entry| entry.group).collect();
     let settled: Vec<bool> = entries.iter().map(|entry| entry.settled).collect();
-    let hold = |entry: &Entry<'_>| if entry.fate == Fate::Verbatim { Hold::Critical } else { Hold::Free };
-    let hold: Vec<Hold> = entries.iter().map(hold).collect();
-    let ties = Ties { groups: &groups, settled: &settled, hold: &hold, protect_last: limits.protect_last };
-    let mut making = Making::new(entries, limits, means);
-    let Decided { mut costs, since, mut epoch, .. } = watermark::decide(&ties, &marks, &mut making);
-    let mut stands = making.stands;
-    // The mark of a run leads to all of it, so it changes where the run does.
-    let run = stands[..epoch.from_message].iter().rev().take_while(|stands| **stands == Stands::Dropped);
+    let presence: Vec<Presence> = entries
+        .iter()
+        .map(|entry| match entry.compressibility {
+            Compressibility::Verbatim => Presence::Whole,
+            _ => Presence::Optional,
+        })
+        .collect();
+    let groups = CallGroups {
+        group_of: &group_of,
+        settled: &settled,
+        presence: &presence,
+        protect_last: limits.protect_last,
+    };
+    let mut builder = HistoryBuilder::new(&entries, limits, context);
+    let Decisions { mut costs, since, mut epoch, .. } = watermark::decide(&groups, &marks, &mut builder);
+    let mut forms = builder.forms;
+    // The marker of a run leads to all of it, so it changes where the run does.
+    let run = forms[..epoch.from_message].iter().rev().take_while(|form| **form == MessageForm::Dropped);
     epoch.from_message -= run.count();
-    let originals = note_dropped(entries, &mut stands, &mut costs, means);
-    History { stands, costs, since, epoch, originals }
+    epoch.moved_prefix = moved(&entries, &epoch);
+    let originals = mark_dropped(&entries, &mut forms, &mut costs, context);
+    let decided = entries.iter().zip(forms).zip(costs.into_iter().zip(since));
+    let decided = decided.map(|((entry, form), (tokens, epoch))| DecidedItem {
+        reason: reason(entry, &form, epoch),
+        form,
+        tokens_before: entry.tokens.saturating_add(entry.item.opaque_tokens),
+        tokens,
+        epoch,
+    });
+    History { items: decided.collect(), epoch, originals }
 }
 
-/// Lets the first message of every run that is left out say so, and gives what its pointer leads to.
-fn note_dropped(
+/// Whether the newest epoch is newer than the last request, which ended where the model last began to speak.
+fn moved(entries: &[Entry<'_>], epoch: &Epoch) -> bool {
+    let spoke = entries.iter().rposition(|entry| entry.item.role == Role::Assistant);
+    spoke.is_some_and(|at| epoch.number > 0 && epoch.at_message > entries[at].group)
+}
+
+fn reason(entry: &Entry<'_>, form: &MessageForm, epoch: usize) -> Reason {
+    match form {
+        MessageForm::Whole => match entry.compressibility {
+            Compressibility::Verbatim => Reason::Critical,
+            Compressibility::WholeOrDropped if entry.item.role == Role::Tool => Reason::Protected,
+            _ => Reason::Fits,
+        },
+        MessageForm::Dropped | MessageForm::DroppedFor(_) => Reason::GroupDropped,
+        MessageForm::Replaced(_) if epoch > 0 => Reason::CallOverBudget,
+        MessageForm::Replaced(with) if with.complete && !with.gaps.is_empty() => Reason::StandsAbove,
+        MessageForm::Replaced(with) if with.rendition == Rendition::Pointer => Reason::PinsTooLarge,
+        MessageForm::Replaced(_) => Reason::OverEntryCap,
+    }
+}
+
+/// Gives the first message of every dropped run its marker, and returns what the markers lead to.
+fn mark_dropped(
     entries: &[Entry<'_>],
-    stands: &mut [Stands],
+    forms: &mut [MessageForm],
     costs: &mut [usize],
-    means: Means<'_>,
+    context: DecisionContext<'_>,
 ) -> Vec<Original> {
     let mut originals = Vec::new();
     let mut at = 0;
-    while at < stands.len() {
-        let run = stands[at..].iter().take_while(|stands| **stands == Stands::Dropped).count();
+    while at < forms.len() {
+        let run = forms[at..].iter().take_while(|form| **form == MessageForm::Dropped).count();
         if run == 0 {
             at += 1;
             continue;
         }
-        let text = transcript(&entries[at..at + run]);
-        let pointer = Pointer::whole(means.key.mint(ContentHash::of(text.as_bytes())));
-        let note = left_out_mark("the conversation", &pointer).trim_end().to_owned();
-        let tokens = means.counter.count(&note);
-        costs[at] = means.counter.count_message(&Message::text(Role::Assistant, note.as_str()));
-        let (rendition, gaps) = (Rendition::Absent, Vec::new());
-        stands[at] = Stands::DroppedFor(Arc::new(Replaced {
-            rendition,
-            text: note,
-            tokens,
+        let dropped = transcript(&entries[at..at + run]);
+        let pointer = Pointer::whole(context.key.mint(ContentHash::of(dropped.as_bytes())));
+        let text = left_out_mark("the conversation", &pointer).trim_end().to_owned();
+        costs[at] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
+        forms[at] = MessageForm::DroppedFor(Arc::new(Substitution {
+            rendition: Rendition::Absent,
+            tokens: context.counter.count(&text),
+            text,
             pointer,
-            gaps,
-            tells_all: false,
+            gaps: Vec::new(),
+            complete: false,
         }));
         originals.push(Original {
-            text: OriginalText::Joined(text),
+            text: OriginalText::Joined(dropped),
             kind: "left_out",
             display: "messages that were left out".to_owned(),
         });
@@ -240,21 +254,21 @@ fn note_dropped(
     originals
 }
 
-/// Messages as people read them, with every byte of their texts, of what stands beside those, and of calls.
+/// Messages in readable form, with every byte of their texts, opaque parts and calls.
 fn transcript(entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
-    for entry in entries {
-        let role = match entry.role {
+    for Entry { item, .. } in entries {
+        let role = match item.role {
             Role::System => "system",
             Role::User => "user",
             Role::Assistant => "assistant",
             Role::Tool => "tool",
         };
-        let _ = writeln!(text, "[{role}]\n{}", entry.text);
-        for other in entry.others {
-            let _ = writeln!(text, "{other}");
+        let _ = writeln!(text, "[{role}]\n{}", item.text);
+        for opaque in item.opaque {
+            let _ = writeln!(text, "{opaque}");
         }
-        for call in entry.calls {
+        for call in item.calls {
             let _ = writeln!(text, "→ {} {}", call.name, call.arguments);
         }
     }

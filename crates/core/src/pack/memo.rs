@@ -1,38 +1,37 @@
-//! Renditions of messages that were made before, by everything they follow from. Knows sizes and keys; does not know
-//! how a rendition is made.
+//! Substitutions made for earlier requests, by everything they depend on. Knows sizes and keys; does not know how a
+//! substitution is made.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 
-use super::history::Replaced;
+use super::history::Substitution;
 use larder_text::hash::ContentHash;
 
-/// Bytes kept where nothing else is asked for; renditions of a thousand long conversations.
+/// The default capacity: enough for a thousand long conversations.
 const DEFAULT_BYTES: usize = 8 << 20;
-/// Bytes that an entry takes beside its texts.
+/// Bytes of an entry in addition to its texts.
 const OVERHEAD: usize = 128;
 
-/// Renditions made before, bounded in bytes and shared between requests: what is found here need not be made again.
-/// A rendition is found by the hash of all that it follows from, the owner of its pointers included, so a miss is
-/// slower and never different.
+/// A cache of substitutions, bounded in bytes and shared between requests. Its keys hash everything that a
+/// substitution depends on, the owner of its pointers included, so a miss costs time but never changes the result.
 ///
-/// When the young generation is full it becomes the old one and the old one is dropped; a hit in the old one moves the
-/// entry up. So what is in use survives, and nothing has to be ordered.
+/// When the young generation is full, it replaces the old one; a hit in the old generation moves the entry to the young
+/// one. Entries in use therefore survive without any ordering.
 #[derive(Debug)]
 pub struct Memo {
     generation: usize,
     generations: Mutex<Generations>,
 }
 
-/// None where the message stands whole.
-type Made = Option<Arc<Replaced>>;
+/// `None` if the message stays whole.
+type Made = Option<Arc<Substitution>>;
 
 #[derive(Debug, Default)]
 struct Generations {
     young: HashMap<ContentHash, Made>,
     old: HashMap<ContentHash, Made>,
-    /// Bytes of the young one.
+    /// Bytes of the young generation.
     bytes: usize,
 }
 
@@ -43,12 +42,12 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// Keeps about `bytes` bytes at most.
+    /// Holds at max_bytes about `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self { generation: bytes / 2, generations: Mutex::default() }
     }
 
-    /// What was made under this key, or `make` of it.
+    /// The entry under this key, made by `make` on a miss.
     pub(super) fn get_or(&self, key: ContentHash, make: impl FnOnce() -> Made) -> Made {
         if let Some(known) = self.lock().get(key, self.generation) {
             return known;
@@ -65,18 +64,18 @@ impl Memo {
 }
 
 impl Generations {
-    fn get(&mut self, key: ContentHash, most: usize) -> Option<Made> {
+    fn get(&mut self, key: ContentHash, max_bytes: usize) -> Option<Made> {
         if let Some(known) = self.young.get(&key) {
             return Some(known.clone());
         }
         let made = self.old.remove(&key)?;
-        self.insert(key, made.clone(), most);
+        self.insert(key, made.clone(), max_bytes);
         Some(made)
     }
 
-    fn insert(&mut self, key: ContentHash, made: Made, most: usize) {
+    fn insert(&mut self, key: ContentHash, made: Made, max_bytes: usize) {
         let size = OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
-        if self.bytes + size > most {
+        if self.bytes + size > max_bytes {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;
         }

@@ -10,8 +10,9 @@ mod choose;
 mod choose_messages;
 mod compose;
 mod history;
+mod history_builder;
+mod items;
 mod layout;
-mod making;
 mod memo;
 mod packing;
 mod part;
@@ -24,8 +25,9 @@ mod top_up;
 mod watermark;
 
 pub use history::{
-    Asked, Call, Entry, Fate, History, Limits, Means, Price, Replaced, Stands, decide_history,
+    CachePrice, DecidedItem, DecisionContext, History, Limits, MessageForm, Substitution, decide_history,
 };
+pub use items::{Call, ConversationItem};
 pub use layout::layout;
 pub use memo::Memo;
 pub use packing::Packing;

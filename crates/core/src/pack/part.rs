@@ -21,7 +21,7 @@ pub enum Protection {
     None,
     /// Stays whole as long as its slot's cap allows; the excess becomes a pointer (C108).
     Protected,
-    /// Stands byte for byte, or the call is refused (R0-24.3, C28).
+    /// Stands byte for byte, or the call is refused (C28).
     Critical,
 }
 
@@ -40,7 +40,7 @@ pub enum Frame {
         /// Attributes in order.
         attributes: Vec<(String, String)>,
     },
-    /// In a Markdown fence longer than any the text holds (R2-4.21).
+    /// In a Markdown fence longer than any the text holds.
     Fenced {
         /// A line to stand before the fence.
         heading: String,
@@ -99,7 +99,7 @@ pub struct Part {
     pub relevance: f64,
     /// How firmly it holds its place.
     pub protection: Protection,
-    /// Whether it may be condensed (R3-4.28).
+    /// Whether it may be condensed.
     pub summarizable: bool,
     /// Spans that must stand byte for byte in any condensed rendition.
     pub pins: Vec<String>,

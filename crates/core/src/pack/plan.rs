@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::allot::{Demand, allot};
 use super::choose::{Choice, Competitor, Ladder, choose, is_crowded};
-use super::choose_messages::{Hold, choose_messages};
+use super::choose_messages::{Presence, choose_messages};
 use super::compose::{Planned, Standing};
 use super::packing::Packing;
 use super::part::Protection;
 use super::receipt::{Epoch, Reason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
 use super::slot::{Cap, Form, Slot};
-use super::watermark::{self, Marks, Measured, Ties};
+use super::watermark::{self, CallGroups, SlotMessages, Watermarks};
 use larder_condense::CondenseError;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -164,14 +164,14 @@ impl<'a> Packing<'a> {
         let ladders: Vec<Ladder> = members.iter().map(|&part| self.ladders[part].clone()).collect();
         let (groups, settled) = self.call_groups(members);
         let tail = members.len().saturating_sub(slot.protect_last);
-        let hold: Vec<Hold> = members
+        let presence: Vec<Presence> = members
             .iter()
             .enumerate()
             .map(|(at, &part)| match self.request.parts[part].protection {
-                _ if self.is_critical(part) => Hold::Critical,
-                Protection::Protected => Hold::Firm,
-                _ if slot.shrink_to.is_none() && at >= tail => Hold::Firm,
-                _ => Hold::Free,
+                _ if self.is_critical(part) => Presence::Whole,
+                Protection::Protected => Presence::Required,
+                _ if slot.shrink_to.is_none() && at >= tail => Presence::Required,
+                _ => Presence::Optional,
             })
             .collect();
         let mark = self.mark_cost(slot);
@@ -180,17 +180,28 @@ impl<'a> Packing<'a> {
             let hard = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
             let low = (hard as f64 * slot.shrink_to.unwrap_or(1.0)) as usize;
             // The cap of a slot refuses nothing.
-            let marks =
-                Marks { lost: usize::MAX, soft: None, hard, low, drop_above: None, overflow: slot.overflow };
-            let ties =
-                Ties { groups: &groups, settled: &settled, hold: &hold, protect_last: slot.protect_last };
-            let mut parts = Measured { slot, ladders: &ladders, hold: &hold };
-            let decided = watermark::decide(&ties, &marks, &mut parts);
+            let marks = Watermarks {
+                refused_above: usize::MAX,
+                soft: None,
+                hard,
+                low,
+                drop_above: None,
+                overflow: slot.overflow,
+            };
+            let call_groups = CallGroups {
+                group_of: &groups,
+                settled: &settled,
+                presence: &presence,
+                protect_last: slot.protect_last,
+            };
+            let mut parts = SlotMessages { slot, ladders: &ladders, presence: &presence };
+            let decided = watermark::decide(&call_groups, &marks, &mut parts);
             return (decided.choices, Some(decided.epoch));
         }
-        let mut choices = choose_messages(&ladders, &groups, &hold, slot.overflow, allowed);
+        let mut choices = choose_messages(&ladders, &groups, &presence, slot.overflow, allowed);
         if choices.contains(&Choice::Absent) {
-            choices = choose_messages(&ladders, &groups, &hold, slot.overflow, allowed.saturating_sub(mark));
+            choices =
+                choose_messages(&ladders, &groups, &presence, slot.overflow, allowed.saturating_sub(mark));
         }
         (choices, None)
     }

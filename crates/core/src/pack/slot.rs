@@ -69,7 +69,7 @@ pub struct Slot {
     pub soft: Option<f64>,
     /// Share of the cap to come down to once the cap is crossed, so that it is not crossed again at once (C52).
     pub shrink_to: Option<f64>,
-    /// Newest parts of a slot of messages that are protected (R4-5.12).
+    /// Newest parts of a slot of messages that are protected.
     pub protect_last: usize,
     /// Tokens above which a single message is condensed the moment it enters (C29).
     pub entry_cap: Option<usize>,
@@ -107,10 +107,10 @@ impl Slot {
     }
 }
 
-/// The tokens of one call (R0-10.4, C15 to C18).
+/// The tokens of one call (C15 to C18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Hard limit of the whole call (R0-11.1).
+    /// Hard limit of the whole call.
     pub total: usize,
     /// The model's window.
     pub window: usize,
@@ -118,7 +118,7 @@ pub struct Budget {
     pub output: usize,
     /// Framing safety (C15).
     pub response_reserve: usize,
-    /// Kept free whatever happens (R3-4.1).
+    /// Kept free whatever happens.
     pub emergency_floor: usize,
 }
 

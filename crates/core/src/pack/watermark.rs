@@ -1,75 +1,75 @@
-//! Messages whose decisions stay: a pure function of the history, so that every replica, before and after a restart,
+//! Messages whose decisions persist: a pure function of the history, so that every replica, before and after a restart,
 //! sends the same bytes.
 //!
-//! Messages are taken in one by one. Each is decided when it enters; nothing is decided again until a watermark is
-//! crossed. Then the messages so far come down to a low watermark, and a new epoch begins. Knows costs and choices;
-//! what a message becomes is made by its [`Entries`].
+//! Messages enter one by one. Each is decided when it enters; nothing is decided again until a watermark is crossed.
+//! Then the messages so far are reduced to a low watermark, and a new epoch begins. Knows costs and choices; the
+//! [`Messages`] implementor renders them.
 
 use std::borrow::Cow;
 
 use super::choose::{Choice, Ladder};
-use super::choose_messages::{Hold, choose_messages};
+use super::choose_messages::{Presence, choose_messages};
 use super::receipt::Epoch;
 use super::slot::{Overflow, Slot};
 
-/// After an epoch that did not pay, the next is looked at when the messages cost this share more.
+/// After an epoch was rejected as too expensive, the next is considered once the messages have grown by this share.
 const GROWTH: f64 = 0.1;
 
-/// The messages that are decided.
-pub(super) trait Entries {
-    /// Decides message `index`, which enters after all before it; gives what it costs.
+/// The messages to decide.
+pub(super) trait Messages {
+    /// Decides message `index` as it enters, after all before it, and returns its tokens.
     fn enter(&mut self, index: usize) -> (Choice, usize);
-    /// What the first `count` messages may become in an epoch. The top rung is the form in which a message enters.
+    /// The ladders of the first `count` messages. The top rung is the rendition in which a message enters.
     fn ladders(&self, count: usize) -> Cow<'_, [Ladder]>;
-    /// Makes what an epoch chose for the messages so far; gives what each costs.
+    /// Renders what an epoch chose for the messages so far and returns the tokens of each.
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize>;
-    /// Whether an epoch that need not be is worth its price.
+    /// Whether an optional epoch saves more than it costs.
     fn pays(&self, _saving: &Saving) -> bool {
         true
     }
 }
 
-/// What an epoch would bring.
+/// The effect of an epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Saving {
     /// Messages so far.
     pub at_message: usize,
-    /// Tokens that every later request would be smaller by.
+    /// Tokens that each later request saves.
     pub saved: usize,
-    /// Tokens behind the first change, which providers would have to read anew.
+    /// Tokens behind the first change: the provider's cache for them is refused_above.
     pub moved: usize,
 }
 
-/// How the messages hang together.
-pub(super) struct Ties<'a> {
+/// Which messages are decided together.
+pub(super) struct CallGroups<'a> {
     /// Messages with the same number are left out together or not at all.
-    pub groups: &'a [usize],
+    pub group_of: &'a [usize],
     /// `settled[i]`: no call waits for its result after message `i`. An epoch begins only there, so that a pair is
     /// never decided in halves.
     pub settled: &'a [bool],
-    pub hold: &'a [Hold],
-    /// Newest messages that are spared.
+    pub presence: &'a [Presence],
+    /// Newest messages that an epoch spares.
     pub protect_last: usize,
 }
 
-/// When an epoch begins, and what it comes down to.
-pub(super) struct Marks {
-    /// When messages that stand whatever is done take more tokens than this, nothing is sent, so nothing is decided
-    /// again before the last message.
-    pub lost: usize,
-    /// Above the first number an epoch begins if it pays; it comes down to the second.
+/// When an epoch begins and how far it reduces the messages, in tokens.
+pub(super) struct Watermarks {
+    /// If the messages that must stay whole take more than this, the request is refused, so nothing is decided again
+    /// before the last message.
+    pub refused_above: usize,
+    /// Above the first number an epoch begins if it pays; it reduces the messages to the second.
     pub soft: Option<(usize, usize)>,
-    /// Above so many tokens an epoch must begin.
+    /// Above this an epoch must begin.
     pub hard: usize,
-    /// What such an epoch comes down to.
+    /// What a forced epoch reduces the messages to.
     pub low: usize,
-    /// Messages are left out only where the other means do not come down to this; where it is `None`, from the start.
+    /// Messages are left out only if condensing and pointers do not get below this; with `None`, right away.
     pub drop_above: Option<usize>,
     pub overflow: Overflow,
 }
 
 /// What became of the messages.
-pub(super) struct Decided {
+pub(super) struct Decisions {
     pub choices: Vec<Choice>,
     pub costs: Vec<usize>,
     /// The epoch in which each was decided.
@@ -78,9 +78,9 @@ pub(super) struct Decided {
 }
 
 /// Decides all messages, the oldest first.
-pub(super) fn decide(ties: &Ties<'_>, marks: &Marks, entries: &mut impl Entries) -> Decided {
-    let count = ties.groups.len();
-    let mut so_far = Decided {
+pub(super) fn decide(groups: &CallGroups<'_>, marks: &Watermarks, messages: &mut impl Messages) -> Decisions {
+    let count = groups.group_of.len();
+    let mut so_far = Decisions {
         choices: Vec::with_capacity(count),
         costs: Vec::with_capacity(count),
         since: Vec::with_capacity(count),
@@ -90,23 +90,23 @@ pub(super) fn decide(ties: &Ties<'_>, marks: &Marks, entries: &mut impl Entries)
     let soft = marks.soft.map_or(usize::MAX, |(high, _)| high);
     let mut trigger = soft;
     for index in 0..count {
-        let (choice, cost) = entries.enter(index);
+        let (choice, cost) = messages.enter(index);
         so_far.choices.push(choice);
         so_far.costs.push(cost);
         so_far.since.push(so_far.epoch.number);
         used = used.saturating_add(cost);
-        if ties.hold[index] == Hold::Critical {
+        if groups.presence[index] == Presence::Whole {
             fixed = fixed.saturating_add(cost);
         }
         let last = index + 1 == count;
         let must = used > marks.hard;
-        let waits = fixed > marks.lost && !last;
-        if waits || !(must || used > trigger) || !(ties.settled[index] || last && must) {
+        let waits = fixed > marks.refused_above && !last;
+        if waits || !(must || used > trigger) || !(groups.settled[index] || last && must) {
             continue;
         }
-        match choose(ties, marks, entries, &so_far, must) {
+        match choose(groups, marks, messages, &so_far, must) {
             Some(choices) => {
-                so_far.begin(choices, entries);
+                so_far.begin(choices, messages);
                 used = sum(&so_far.costs);
                 so_far.epoch.moved_prefix = last;
                 trigger = if used < soft { soft } else { grown(used) };
@@ -117,13 +117,13 @@ pub(super) fn decide(ties: &Ties<'_>, marks: &Marks, entries: &mut impl Entries)
     so_far
 }
 
-impl Decided {
-    fn begin(&mut self, choices: Vec<Choice>, entries: &mut impl Entries) {
+impl Decisions {
+    fn begin(&mut self, choices: Vec<Choice>, messages: &mut impl Messages) {
         let changed = |&at: &usize| choices[at] != self.choices[at];
         let moved: Vec<usize> = (0..choices.len()).filter(changed).collect();
         let number = self.epoch.number + 1;
         moved.iter().for_each(|&at| self.since[at] = number);
-        self.costs = entries.redecide(&choices);
+        self.costs = messages.redecide(&choices);
         self.epoch.number = number;
         self.epoch.at_message = choices.len();
         self.epoch.from_message = moved.first().copied().unwrap_or(choices.len());
@@ -131,26 +131,26 @@ impl Decided {
     }
 }
 
-/// What the messages so far become in a new epoch; none if it would change nothing or would not pay.
+/// What the messages so far become in a new epoch; `None` if it would change nothing or does not pay.
 fn choose(
-    ties: &Ties<'_>,
-    marks: &Marks,
-    entries: &impl Entries,
-    so_far: &Decided,
+    groups: &CallGroups<'_>,
+    marks: &Watermarks,
+    messages: &impl Messages,
+    so_far: &Decisions,
     must: bool,
 ) -> Option<Vec<Choice>> {
     let count = so_far.choices.len();
-    let ladders = entries.ladders(count);
-    let groups = &ties.groups[..count];
-    let tail = match ties.protect_last {
+    let ladders = messages.ladders(count);
+    let group_of = &groups.group_of[..count];
+    let tail = match groups.protect_last {
         0 => count,
-        // Results of the same calls are spared together.
-        last => count.saturating_sub(last).min(groups.last().copied().unwrap_or(0)),
+        // Results of one step are spared together.
+        last => count.saturating_sub(last).min(group_of.last().copied().unwrap_or(0)),
     };
-    let chosen = |least: Hold, spared: Hold, budget: usize| {
-        let hold = |at: usize| ties.hold[at].max(if at >= tail { spared } else { least });
-        let held: Vec<Hold> = (0..count).map(hold).collect();
-        choose_messages(&ladders, groups, &held, marks.overflow, budget)
+    let chosen = |min: Presence, spared: Presence, budget: usize| {
+        let presence = |at: usize| groups.presence[at].max(if at >= tail { spared } else { min });
+        let required: Vec<Presence> = (0..count).map(presence).collect();
+        choose_messages(&ladders, group_of, &required, marks.overflow, budget)
     };
     let bound = |choices: &[Choice]| {
         choices
@@ -160,15 +160,17 @@ fn choose(
             .fold(0, usize::saturating_add)
     };
     if must {
-        let Some(most) = marks.drop_above else { return Some(chosen(Hold::Free, Hold::Firm, marks.low)) };
-        let all_there = chosen(Hold::Firm, Hold::Firm, marks.low);
-        return Some(if bound(&all_there) <= most {
+        let Some(max) = marks.drop_above else {
+            return Some(chosen(Presence::Optional, Presence::Required, marks.low));
+        };
+        let all_there = chosen(Presence::Required, Presence::Required, marks.low);
+        return Some(if bound(&all_there) <= max {
             all_there
         } else {
-            chosen(Hold::Free, Hold::Firm, most)
+            chosen(Presence::Optional, Presence::Required, max)
         });
     }
-    let choices = chosen(Hold::Firm, Hold::Critical, marks.soft?.1);
+    let choices = chosen(Presence::Required, Presence::Whole, marks.soft?.1);
     let first = (0..count).find(|&at| choices[at] != so_far.choices[at])?;
     let cost = |at: usize| {
         if choices[at] == so_far.choices[at] { so_far.costs[at] } else { ladders[at].cost(choices[at]) }
@@ -179,7 +181,7 @@ fn choose(
         saved: sum(&so_far.costs).saturating_sub(after),
         moved: (first..count).map(cost).fold(0, usize::saturating_add),
     };
-    entries.pays(&saving).then_some(choices)
+    messages.pays(&saving).then_some(choices)
 }
 
 fn sum(costs: &[usize]) -> usize {
@@ -190,20 +192,20 @@ fn grown(used: usize) -> usize {
     (used as f64 * (1.0 + GROWTH)) as usize
 }
 
-/// The parts of a slot, whose costs are known before they are made.
-pub(super) struct Measured<'a> {
+/// The parts of a slot, whose costs are known before they are rendered.
+pub(super) struct SlotMessages<'a> {
     pub slot: &'a Slot,
     pub ladders: &'a [Ladder],
-    pub hold: &'a [Hold],
+    pub presence: &'a [Presence],
 }
 
-impl Entries for Measured<'_> {
+impl Messages for SlotMessages<'_> {
     fn enter(&mut self, index: usize) -> (Choice, usize) {
         let ladder = &self.ladders[index];
         let choice = match self.slot.entry_cap {
-            Some(cap) if ladder.size > cap && self.hold[index] != Hold::Critical => {
+            Some(cap) if ladder.size > cap && self.presence[index] != Presence::Whole => {
                 match ladder.least_condensed(self.slot.overflow) {
-                    Some(least) if least <= cap => Choice::Condensed(cap),
+                    Some(min) if min <= cap => Choice::Condensed(cap),
                     _ if self.slot.overflow.point && ladder.summarizable => Choice::Pointer,
                     _ => Choice::Whole,
                 }
@@ -231,7 +233,7 @@ mod tests {
         decided: usize,
     }
 
-    impl Entries for Counting {
+    impl Messages for Counting {
         fn enter(&mut self, _: usize) -> (Choice, usize) {
             (Choice::Whole, 10)
         }
@@ -259,23 +261,136 @@ mod tests {
     #[test]
     fn what_is_refused_anyway_is_decided_once() {
         let count = 400;
-        let groups: Vec<usize> = (0..count).collect();
-        let hold = vec![Hold::Critical; count];
-        let ties = Ties { groups: &groups, settled: &vec![true; count], hold: &hold, protect_last: 0 };
-        let marks = |lost| Marks {
-            lost,
+        let group_of: Vec<usize> = (0..count).collect();
+        let presence = vec![Presence::Whole; count];
+        let groups = CallGroups {
+            group_of: &group_of,
+            settled: &vec![true; count],
+            presence: &presence,
+            protect_last: 0,
+        };
+        let marks = |refused_above| Watermarks {
+            refused_above,
             soft: None,
             hard: 100,
             low: 60,
             drop_above: None,
             overflow: Overflow::LADDER,
         };
-        let mut entries = Counting { decided: 0 };
-        decide(&ties, &marks(100), &mut entries);
-        assert_eq!(entries.decided, 1);
+        let mut messages = Counting { decided: 0 };
+        decide(&groups, &marks(100), &mut messages);
+        assert_eq!(messages.decided, 1);
         // Where the messages may still come to fit, each new one is a reason to look again.
-        let mut entries = Counting { decided: 0 };
-        decide(&ties, &marks(usize::MAX), &mut entries);
-        assert_eq!(entries.decided, count - 10);
+        let mut messages = Counting { decided: 0 };
+        decide(&groups, &marks(usize::MAX), &mut messages);
+        assert_eq!(messages.decided, count - 10);
+    }
+
+    /// Messages of a hundred tokens that can become pointers of twenty.
+    struct Shrinking {
+        pays: bool,
+        asked: std::cell::Cell<usize>,
+    }
+
+    impl Messages for Shrinking {
+        fn enter(&mut self, _: usize) -> (Choice, usize) {
+            (Choice::Whole, 100)
+        }
+
+        fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
+            let ladder = Ladder {
+                whole: Some(100),
+                size: 100,
+                pointer: 20,
+                frame: 0,
+                priority: 50,
+                relevance: 1.0,
+                summarizable: true,
+                min_remaining: 0,
+            };
+            Cow::Owned(vec![ladder; count])
+        }
+
+        fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
+            let ladders = self.ladders(choices.len());
+            choices.iter().zip(&*ladders).map(|(&choice, ladder)| ladder.cost(choice)).collect()
+        }
+
+        fn pays(&self, _: &Saving) -> bool {
+            self.asked.set(self.asked.get() + 1);
+            self.pays
+        }
+    }
+
+    fn decided(
+        count: usize,
+        settled: &[bool],
+        pays: bool,
+        hard: usize,
+        protect_last: usize,
+    ) -> (Decisions, usize) {
+        let group_of: Vec<usize> = (0..count).collect();
+        let presence = vec![Presence::Optional; count];
+        let groups = CallGroups { group_of: &group_of, settled, presence: &presence, protect_last };
+        let marks = Watermarks {
+            refused_above: usize::MAX,
+            soft: Some((500, 250)),
+            hard,
+            low: 250,
+            drop_above: Some(hard),
+            overflow: Overflow::LADDER,
+        };
+        let mut messages = Shrinking { pays, asked: 0.into() };
+        let decisions = decide(&groups, &marks, &mut messages);
+        (decisions, messages.asked.get())
+    }
+
+    #[test]
+    fn nothing_is_decided_again_below_the_watermark() {
+        let (decisions, asked) = decided(5, &[true; 5], true, 10_000, 0);
+        assert_eq!((decisions.epoch.number, asked), (0, 0));
+        assert_eq!((decisions.choices, decisions.since), (vec![Choice::Whole; 5], vec![0; 5]));
+    }
+
+    #[test]
+    fn an_epoch_begins_above_it_and_reduces_the_messages_so_far() {
+        let (decisions, _) = decided(7, &[true; 7], true, 10_000, 0);
+        let Decisions { choices, costs, since, epoch } = decisions;
+        assert_eq!(
+            (epoch.number, epoch.at_message, epoch.from_message, epoch.moved_prefix),
+            (1, 6, 0, false)
+        );
+        assert!(costs[..6].iter().sum::<usize>() <= 250, "{costs:?}");
+        assert_eq!((choices[6], since[0], since[6]), (Choice::Whole, 1, 1), "the newest enters whole");
+    }
+
+    #[test]
+    fn an_epoch_waits_until_no_call_is_open() {
+        let mut settled = [true; 8];
+        (settled[5], settled[6]) = (false, false);
+        let (decisions, _) = decided(8, &settled, true, 10_000, 0);
+        assert_eq!((decisions.epoch.number, decisions.epoch.at_message), (1, 8));
+        assert!(decisions.epoch.moved_prefix, "the newest message began it");
+    }
+
+    #[test]
+    fn an_epoch_that_does_not_pay_is_considered_again_only_after_growth() {
+        let (decisions, asked) = decided(12, &[true; 12], false, 10_000, 0);
+        assert_eq!(decisions.epoch.number, 0);
+        // At 600 tokens, and then whenever a tenth has come on top: 700, 800, 900, 1,000, 1,200.
+        assert_eq!(asked, 6);
+    }
+
+    #[test]
+    fn a_forced_epoch_asks_nobody_whether_it_pays() {
+        let (decisions, _) = decided(7, &[true; 7], false, 650, 0);
+        assert_eq!((decisions.epoch.number, decisions.epoch.at_message), (1, 7));
+    }
+
+    #[test]
+    fn an_optional_epoch_spares_the_newest_messages() {
+        let (decisions, _) = decided(6, &[true; 6], true, 10_000, 2);
+        assert_eq!(decisions.choices[4..], [Choice::Whole; 2]);
+        assert!(decisions.choices[..4].iter().all(|choice| *choice != Choice::Whole));
     }
 }

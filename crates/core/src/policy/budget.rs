@@ -1,11 +1,11 @@
-//! What a prompt may take under a model's window, and the decision about one conversation (R3-4.1 to R3-4.5).
+//! What a prompt may take under a model's window, and the decision about one conversation.
 
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{Conversation, Item};
+use super::conversation::Conversation;
 use super::settings::Settings;
-use super::usage::Usage;
-use crate::pack::{Limits, Means, Price};
+use super::usage::SessionUsage;
+use crate::pack::{CachePrice, ConversationItem, DecisionContext, Limits};
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 
@@ -39,7 +39,7 @@ pub struct ContextBudgetPolicy {
 /// What the policy says of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum BudgetStatus {
     /// It can go as it is.
     Ok,
     /// It goes once something in it is smaller.
@@ -48,7 +48,7 @@ pub enum Status {
     Reject,
 }
 
-impl Status {
+impl BudgetStatus {
     /// As events and metrics write it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,11 +59,11 @@ impl Status {
     }
 }
 
-/// A status with its reason: the payload of the event `context_budget_decision` (R3-4.11).
+/// A status with its reason: the payload of the event `context_budget_decision`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetDecision {
     /// What may happen.
-    pub status: Status,
+    pub status: BudgetStatus,
     /// Why, in a sentence.
     pub reason: String,
     /// Tokens too many: as it came, or, where it is rejected, after all that could be done.
@@ -83,7 +83,7 @@ pub struct BudgetDecision {
 }
 
 impl ContextBudgetPolicy {
-    /// The policy for one model (R3-4.1).
+    /// The policy for one model.
     pub fn from_settings(settings: &Settings, model: &ModelProfile) -> Self {
         let most = model.max_output.unwrap_or(usize::MAX);
         Self {
@@ -128,34 +128,34 @@ impl ContextBudgetPolicy {
         self.floor
     }
 
-    /// The decision about a conversation with tool results that are about to be added (R3-4.3): what
+    /// The decision about a conversation with tool results that are about to be added: what
     /// [`decide`](Self::decide) says of both together, and nothing of what would become of them.
     pub fn evaluate(
         &self,
         conversation: &Conversation<'_>,
-        pending: &[Item<'_>],
-        means: Means<'_>,
+        pending: &[ConversationItem<'_>],
+        context: DecisionContext<'_>,
     ) -> BudgetDecision {
-        let items: Vec<Item<'_>> = conversation.items.iter().chain(pending).copied().collect();
-        self.decide(&Conversation { items: &items, ..*conversation }, means).decision
+        let items: Vec<ConversationItem<'_>> = conversation.items.iter().chain(pending).copied().collect();
+        self.decide(&Conversation { items: &items, ..*conversation }, context).decision
     }
 
-    /// The same under the name that its requirement gives it (C88).
+    /// [`evaluate`](Self::evaluate) under the name that callers of the policy's predecessor use (C88).
     pub fn tokens_available(
         &self,
         conversation: &Conversation<'_>,
-        pending: &[Item<'_>],
-        means: Means<'_>,
+        pending: &[ConversationItem<'_>],
+        context: DecisionContext<'_>,
     ) -> BudgetDecision {
-        self.evaluate(conversation, pending, means)
+        self.evaluate(conversation, pending, context)
     }
 
-    /// Notes what a request used (R3-4.5), and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
+    /// Notes what a request used, and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
     /// beside its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
     /// dry run enforces nothing and so breaks nothing: its decisions say what would have been refused.
     pub fn record_usage(
         &self,
-        usage: &mut Usage,
+        usage: &mut SessionUsage,
         turn_id: &str,
         prompt_tokens: usize,
         response_tokens_reserved: usize,
@@ -190,7 +190,7 @@ impl ContextBudgetPolicy {
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),
             low: self.settings.low_watermark,
             protect_last: self.settings.protect_last,
-            price: Price {
+            price: CachePrice {
                 cached: self.model.cache_price.unwrap_or(self.settings.cache_price),
                 turns: self.settings.expected_turns,
             },
@@ -200,7 +200,7 @@ impl ContextBudgetPolicy {
     pub(super) fn decision(
         &self,
         conversation: &Conversation<'_>,
-        status: Status,
+        status: BudgetStatus,
         reason: String,
         prompt_tokens: usize,
     ) -> BudgetDecision {
@@ -227,7 +227,7 @@ impl ContextBudgetPolicy {
             ("framing".to_owned(), fixed.framing),
         ];
         let items = conversation.items.iter().enumerate();
-        parts.extend(items.map(|(at, item)| (name(at, item), item.whole())));
+        parts.extend(items.map(|(at, item)| (name(at, item), item.total_tokens())));
         parts.sort_by_key(|&(_, tokens)| std::cmp::Reverse(tokens));
         parts.truncate(NAMED);
         parts
@@ -235,7 +235,7 @@ impl ContextBudgetPolicy {
 }
 
 /// What an item is called in receipts and refusals.
-pub(super) fn name(at: usize, item: &Item<'_>) -> String {
+pub(super) fn name(at: usize, item: &ConversationItem<'_>) -> String {
     let role = match item.role {
         Role::System => "system",
         Role::User => "user",

@@ -1,9 +1,7 @@
-//! The context policy of a conversation that is sent on as it came: what its window may take, and what becomes of each
-//! message so that it fits and costs little.
+//! The context policy of a forwarded conversation: its budget, and how its messages are made to fit at low cost.
 //!
-//! A pure function of settings, model and history. Owns budgets, the decision (ok, needs summary, reject) and the cost
-//! of moving a provider's cached prefix; what a message becomes is decided and made by [`pack`](crate::pack). Knows no
-//! wire format, no store and no clock.
+//! A pure function of settings, model and history. Owns budgets and the verdict (ok, needs summary, reject);
+//! [`pack`](crate::pack) decides and renders the messages. Does not know wire formats, stores or clocks.
 
 mod budget;
 #[cfg(test)]
@@ -14,21 +12,23 @@ mod settings;
 mod usage;
 mod window;
 
-pub use budget::{BudgetDecision, ContextBudgetPolicy, ModelProfile, Status};
-pub use conversation::{Conversation, Fixed, Item};
-pub use settings::{Offer, SettingProblem, Settings};
-pub use usage::{Turn, Usage};
-pub use window::{Decided, Kept, Verdict, Window};
+pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, ModelProfile};
+pub use conversation::{Conversation, FixedTokens};
+pub use settings::{InvalidSetting, Settings, ToolOffer};
+pub use usage::{RequestUsage, SessionUsage};
+pub use window::{Verdict, Window, WindowOriginal};
 
-pub use crate::pack::{Call, Means, Memo, Replaced, Stands};
+pub use crate::pack::{
+    Call, ConversationItem, DecidedItem, DecisionContext, Memo, MessageForm, Substitution,
+};
 use larder_text::message::ToolDef;
 
-/// The name of the tool that gives originals back.
+/// The name of the tool with which a model reads originals.
 pub const REHYDRATE: &str = "larder_rehydrate";
 
-/// The tool that gives originals back, as it is offered to a model: what the words about pointers and marks are kept to
-/// (R3-4.41, C48). It stands here and not in the system prompt, so that offering it changes one place of the prompt and
-/// none that the client wrote; and in every request from then on, so each of its tokens is paid many times.
+/// The definition of the tool that gives originals back. It is also where the model learns about pointers and gap
+/// markers (C48): in the system prompt, offering the tool would change text that the client wrote. The
+/// definition is part of every later request, so each of its tokens is paid for many times.
 pub fn rehydrate_tool() -> ToolDef {
     let text = || serde_json::json!({ "type": "string" });
     ToolDef {

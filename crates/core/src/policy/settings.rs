@@ -24,7 +24,7 @@ const OPT_OUT_TOOLS: [&str; 4] = ["document_edit", "document_apply_patch", "sear
 /// When the tool that gives originals back is offered to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Offer {
+pub enum ToolOffer {
     /// Only where pointers stand, so that a request that needs none leaves as it came. The first pointer of a
     /// conversation then moves its cached prefix once, since definitions of tools stand at its beginning.
     #[default]
@@ -34,7 +34,7 @@ pub enum Offer {
     WithTools,
 }
 
-impl Offer {
+impl ToolOffer {
     /// The value that settings call so.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -48,7 +48,7 @@ impl Offer {
 /// A setting whose value makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} cannot be {value}; {help}")]
-pub struct SettingProblem {
+pub struct InvalidSetting {
     /// The name of the field.
     pub field: &'static str,
     /// What it holds.
@@ -61,17 +61,17 @@ pub struct SettingProblem {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (R3-4.7, C50).
+    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (C50).
     pub enabled: bool,
-    /// Decides and reports, but changes nothing (R3-5.1).
+    /// Decides and reports, but changes nothing.
     pub dry_run: bool,
-    /// Most tokens of a prompt (R3-4.8). It can only lower what the model's window leaves.
+    /// Most tokens of a prompt. It can only lower what the model's window leaves.
     pub prompt_budget_override: Option<usize>,
-    /// Kept for the reply when a request asks for no number (R3-4.9, C15).
+    /// Kept for the reply when a request asks for no number (C15).
     pub response_reserve: usize,
-    /// Kept free whatever happens; none: a twentieth of the window (C38).
+    /// WindowOriginal free whatever happens; none: a twentieth of the window (C38).
     pub emergency_floor: Option<usize>,
-    /// Prompts above it have older tool results compacted when that pays (R3-4.32); none: 80 % of the budget (C38).
+    /// Prompts above it have older tool results compacted when that pays; none: 80 % of the budget (C38).
     pub trace_threshold_tokens: Option<usize>,
     /// The share of the threshold that compaction comes down to, so that the next one is far (C52).
     pub low_watermark: f64,
@@ -79,10 +79,10 @@ pub struct Settings {
     pub entry_cap: usize,
     /// Newest messages that compaction spares.
     pub protect_last: usize,
-    /// Tools whose results always stand as they are (R3-4.28); `*` at the end of a name stands for anything.
+    /// Tools whose results always stand as they are; `*` at the end of a name stands for anything.
     pub opt_out_tools: BTreeSet<String>,
     /// When the model is offered the tool that gives originals back.
-    pub offer_tool: Offer,
+    pub offer_tool: ToolOffer,
     /// What a cached input token costs beside an uncached one, where the model table does not say.
     pub cache_price: f64,
     /// Further requests of a conversation to expect; none: as many as there were.
@@ -102,7 +102,7 @@ impl Default for Settings {
             entry_cap: ENTRY_CAP,
             protect_last: 4,
             opt_out_tools: OPT_OUT_TOOLS.map(str::to_owned).into(),
-            offer_tool: Offer::default(),
+            offer_tool: ToolOffer::default(),
             cache_price: CACHE_PRICE,
             expected_turns: None,
         }
@@ -111,10 +111,10 @@ impl Default for Settings {
 
 impl Settings {
     /// What is wrong with the values, all at once.
-    pub fn problems(&self) -> Vec<SettingProblem> {
+    pub fn problems(&self) -> Vec<InvalidSetting> {
         let mut problems = Vec::new();
         let mut wrong = |field: &'static str, value: String, help: String| {
-            problems.push(SettingProblem { field, value, help });
+            problems.push(InvalidSetting { field, value, help });
         };
         let share = |value: f64, least: f64| value.is_finite() && (least..=1.0).contains(&value);
         if !share(self.low_watermark, LEAST_LOW_WATERMARK) {

@@ -9,7 +9,7 @@ const MOST_TURNS: usize = 256;
 
 /// What one request used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Turn {
+pub struct RequestUsage {
     /// Its id.
     pub turn_id: String,
     /// Tokens of its prompt.
@@ -20,9 +20,9 @@ pub struct Turn {
 
 /// What the requests of a session used so far. Sums saturate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
+pub struct SessionUsage {
     /// The newest turns, the oldest first.
-    pub turns: VecDeque<Turn>,
+    pub turns: VecDeque<RequestUsage>,
     /// Requests in all.
     pub requests: usize,
     /// Tokens of all prompts.
@@ -31,13 +31,13 @@ pub struct Usage {
     pub violations: usize,
 }
 
-impl Usage {
+impl SessionUsage {
     pub(super) fn record(&mut self, turn_id: &str, prompt_tokens: usize, reserved: usize, over: bool) {
         if self.turns.len() == MOST_TURNS {
             self.turns.pop_front();
         }
         let turn_id = turn_id.to_owned();
-        self.turns.push_back(Turn { turn_id, prompt_tokens, response_tokens_reserved: reserved });
+        self.turns.push_back(RequestUsage { turn_id, prompt_tokens, response_tokens_reserved: reserved });
         self.requests = self.requests.saturating_add(1);
         self.prompt_tokens = self.prompt_tokens.saturating_add(prompt_tokens);
         self.violations = self.violations.saturating_add(usize::from(over));
@@ -53,17 +53,18 @@ mod tests {
     fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_budget_is_counted() {
         let model = ModelProfile { window: 1_000, max_output: None, cache_price: None };
         let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
-        let mut usage = Usage::default();
+        let mut usage = SessionUsage::default();
         let budget = policy.prompt_budget(Some(100));
         assert_eq!(budget, 850, "beside the reply and the floor");
         policy.record_usage(&mut usage, "turn 0", budget, 100);
         assert_eq!((usage.requests, usage.prompt_tokens, usage.violations), (1, 850, 0), "just the budget");
         policy.record_usage(&mut usage, "turn 1", budget, 101);
-        let turn = Turn { turn_id: "turn 1".into(), prompt_tokens: 850, response_tokens_reserved: 101 };
+        let turn =
+            RequestUsage { turn_id: "turn 1".into(), prompt_tokens: 850, response_tokens_reserved: 101 };
         assert_eq!((usage.turns.back(), usage.violations), (Some(&turn), 1));
         let dry = Settings { dry_run: true, ..Settings::default() };
         let dry = ContextBudgetPolicy::from_settings(&dry, &model);
-        let mut unenforced = Usage::default();
+        let mut unenforced = SessionUsage::default();
         dry.record_usage(&mut unenforced, "turn 0", 2_000, 100);
         assert_eq!(unenforced.violations, 0, "a dry run enforces nothing");
         for number in 2..=MOST_TURNS {

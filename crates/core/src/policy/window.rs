@@ -1,55 +1,39 @@
-//! What became of a conversation: the decision, every item's form, and the receipt that explains each token.
+//! A decided conversation: the decision, what becomes of every item, and the receipt that explains each token.
 
 use std::sync::Arc;
 
-use super::budget::{BudgetDecision, ContextBudgetPolicy, Status, name, sum};
-use super::conversation::{Conversation, Item};
+use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, name, sum};
+use super::conversation::Conversation;
 use crate::pack::{
-    Budget, Epoch, Ledger, NextRung, Original, PartReceipt, Reason, Receipt, Refusal, Rendition, Replaced,
-    SlotLedger, Stands,
+    Budget, ConversationItem, DecidedItem, Epoch, Ledger, MessageForm, NextRung, Original, PartReceipt,
+    Receipt, Refusal, Rendition, SlotLedger,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 
-/// What to do with the request.
+/// How to proceed with the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it as it came.
     AsItCame,
-    /// Send it with what was decided for its items, and with our tool where that is offered.
+    /// Send it with the decided items, and with our tool where it is offered.
     Edited,
-    /// Send nothing.
+    /// Refuse it.
     Refuse,
-}
-
-/// What became of one item.
-#[derive(Debug, Clone)]
-pub struct Decided {
-    /// Its form.
-    pub stands: Stands,
-    /// Tokens of the item as it came.
-    pub tokens_before: usize,
-    /// Tokens of the item as it stands.
-    pub tokens: usize,
-    /// Why.
-    pub reason: Reason,
-    /// The epoch in which it was decided; 0 when it entered before the first.
-    pub epoch: usize,
 }
 
 /// A conversation with every item decided.
 #[derive(Debug)]
 pub struct Window {
-    /// The decision with its reason; under a dry run, what would have been done.
+    /// The decision with its reason; in a dry run, what would have been done.
     pub decision: BudgetDecision,
-    /// What to do.
+    /// How to proceed.
     pub verdict: Verdict,
     /// Per item of the conversation.
-    pub items: Vec<Decided>,
-    /// Put our tool into the request: where pointers stand, and where it was called before. It is there from a
-    /// conversation's first request on where the client has tools and the settings say so: adding it when the first
-    /// pointer comes moves the provider's cached prefix.
+    pub items: Vec<DecidedItem>,
+    /// Whether the request needs our tool: because it contains pointers, because the tool was called before, or because
+    /// the settings offer it from the first request on. Adding it later moves the provider's cached prefix.
     pub offer_tool: bool,
     /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,
@@ -57,33 +41,40 @@ pub struct Window {
     pub tokens_before: usize,
     /// Tokens of the prompt as decided, our tool included.
     pub tokens_after: usize,
-    /// What the marks of left-out items lead to.
+    /// What the markers of left-out items lead to.
     pub(super) notes: Vec<Original>,
 }
 
-/// Bytes that a pointer in the window leads to.
+/// Original bytes that a pointer in the window leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept<'a> {
-    /// Their hash, if it is known already.
+pub struct WindowOriginal<'a> {
+    /// Their hash, if already known.
     pub hash: Option<ContentHash>,
     /// The bytes.
     pub text: &'a str,
-    /// What they are, in a word.
+    /// A one-word kind, such as `part`.
     pub kind: &'static str,
     /// One line for people.
     pub display: String,
 }
 
 impl Window {
-    /// Everything that must be stored before the request leaves; `items` are those that were decided.
-    pub fn originals<'a>(&'a self, items: &'a [Item<'a>]) -> impl Iterator<Item = Kept<'a>> {
+    /// Everything that must be stored before the request is sent; `items` are those that were decided.
+    pub fn originals<'a>(
+        &'a self,
+        items: &'a [ConversationItem<'a>],
+    ) -> impl Iterator<Item = WindowOriginal<'a>> {
         let replaced = items.iter().zip(&self.items).enumerate().filter_map(|(at, (item, decided))| {
-            let replaced = matches!(decided.stands, Stands::Replaced(_));
-            let kept =
-                || Kept { hash: Some(item.hash), text: item.text, kind: "part", display: name(at, item) };
+            let replaced = matches!(decided.form, MessageForm::Replaced(_));
+            let kept = || WindowOriginal {
+                hash: Some(item.hash),
+                text: item.text,
+                kind: "part",
+                display: name(at, item),
+            };
             replaced.then(kept)
         });
-        let note = |note: &'a Original| Kept {
+        let note = |note: &'a Original| WindowOriginal {
             hash: None,
             text: &note.text,
             kind: note.kind,
@@ -92,14 +83,12 @@ impl Window {
         replaced.chain(self.notes.iter().map(note))
     }
 
-    /// Pointers that stand in the window.
+    /// How many pointers the window contains.
     pub fn pointers(&self) -> usize {
-        let points =
-            |decided: &&Decided| matches!(decided.stands, Stands::Replaced(_) | Stands::DroppedFor(_));
-        self.items.iter().filter(points).count()
+        self.items.iter().filter(|decided| decided.form.substitution().is_some()).count()
     }
 
-    /// The receipt of the window, in the packer's own form.
+    /// The receipt of the window, in the packer's format.
     pub fn receipt(
         &self,
         policy: &ContextBudgetPolicy,
@@ -117,7 +106,7 @@ impl Window {
         };
         let output = self.decision.response_reserve;
         let total = budget.saturating_add(output).saturating_add(self.decision.emergency_floor);
-        let refused = (self.decision.status == Status::Reject)
+        let refused = (self.decision.status == BudgetStatus::Reject)
             .then(|| Refusal { deficit: self.decision.deficit, parts: self.decision.largest.clone() });
         Receipt {
             budget: Ledger {
@@ -146,20 +135,12 @@ impl Window {
 const SYSTEM: &str = "system";
 const HISTORY: &str = "history";
 
-fn slot_of(item: &Item<'_>) -> &'static str {
+fn slot_of(item: &ConversationItem<'_>) -> &'static str {
     if item.role == Role::System { SYSTEM } else { HISTORY }
 }
 
-fn part(at: usize, item: &Item<'_>, decided: &Decided) -> PartReceipt {
-    let made: Option<&Replaced> = match &decided.stands {
-        Stands::Whole | Stands::Dropped => None,
-        Stands::Replaced(made) | Stands::DroppedFor(made) => Some(made),
-    };
-    let rendition = match &decided.stands {
-        Stands::Whole => Rendition::Whole,
-        Stands::Replaced(made) => made.rendition,
-        Stands::Dropped | Stands::DroppedFor(_) => Rendition::Absent,
-    };
+fn part(at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> PartReceipt {
+    let (with, rendition) = (decided.form.substitution(), decided.form.rendition());
     let whole = NextRung { rendition: Rendition::Whole, tokens: decided.tokens_before };
     PartReceipt {
         id: format!("message {}", at + 1).into(),
@@ -171,8 +152,8 @@ fn part(at: usize, item: &Item<'_>, decided: &Decided) -> PartReceipt {
         tokens: decided.tokens,
         original_tokens: Some(decided.tokens_before),
         reason: decided.reason,
-        pointer: made.map(|made| made.pointer.clone()),
-        gaps: made.map(|made| made.gaps.clone()).unwrap_or_default(),
+        pointer: with.map(|with| with.pointer.clone()),
+        gaps: with.map(|with| with.gaps.clone()).unwrap_or_default(),
         author: None,
         next: (rendition != Rendition::Whole).then_some(whole),
     }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::code::Code;
 use super::diagnostic::{Sink, Span, Spanned, nearest};
 use super::file::{Prompts, RecipeFile};
-use super::model::{Cap, PromptTemplate, Recipe, SlotSource, Variant};
+use super::model::{PromptTemplate, Recipe, SlotSource, Variant};
 use super::prompts::{SYNTAX_HELP, resolve_includes};
 use super::template::{self, PromptInputs};
+use crate::pack::Cap;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
@@ -348,9 +349,9 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
 fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut Sink<'_>) {
     let Some(budget) = &file.budget else { return };
     let cap = |source: SlotSource| {
-        let slot = recipe.slots.iter().find(|slot| slot.source == source)?;
-        match slot.cap {
-            Cap::Tokens(tokens) => Some((slot.name.clone(), tokens)),
+        let spec = recipe.slots.iter().find(|spec| spec.source == source)?;
+        match spec.slot.cap {
+            Cap::Tokens(tokens) => Some((spec.slot.name.clone(), tokens)),
             Cap::Share(_) | Cap::Flexible => None,
         }
     };
@@ -394,3 +395,7 @@ fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink
         }
     }
 }
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

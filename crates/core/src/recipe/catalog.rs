@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::suggest;
 use super::file::RecipeFile;
-use super::model::{Mode, Recipe};
+use super::model::Recipe;
+use larder_text::Mode;
 
 /// Every usable recipe of a project, and the names of those that are not.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +19,7 @@ pub struct Catalog {
 /// A recipe that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
-    /// There is no such recipe (R0-18.2).
+    /// There is no such recipe.
     #[error("Recipe not found: {name}")]
     NotFound {
         /// As asked for.
@@ -37,7 +38,7 @@ pub enum RecipeError {
 }
 
 impl RecipeError {
-    /// The message of the `config_error` intervention (R0-18.2).
+    /// The message of the `config_error` intervention.
     pub fn intervention(&self) -> String {
         match self {
             Self::NotFound { name, .. } => format!("Missing recipe: {name}"),
@@ -108,7 +109,7 @@ impl Catalog {
         }
     }
 
-    /// The recipe of a phase: `{phase}_code` in mode code, `{phase}_chat` in any other (R0-17.4).
+    /// The recipe of a phase: `{phase}_code` in mode code, `{phase}_chat` in any other.
     ///
     /// # Errors
     /// As [`Self::find`].

@@ -7,9 +7,9 @@ use super::catalog::Catalog;
 use super::code::Code;
 use super::diagnostic::{Diagnostic, Sink};
 use super::file::{self, RecipeFile};
-use super::model::Mode;
 use super::registry::{self, REGISTRY_PATH};
 use super::{fields, prompts, slots};
+use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
@@ -47,7 +47,7 @@ impl CheckReport {
     }
 }
 
-/// Checks every recipe and prompt of a project (R0-18.3, C64). `counter` measures whether prompts fit their
+/// Checks every recipe and prompt of a project (C64). `counter` measures whether prompts fit their
 /// allotments.
 pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
     check_with(files, counter, None)
@@ -220,7 +220,7 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
     }
 }
 
-/// `{phase}_code` and `{phase}_chat` say so, and code does not stand alone (R0-17.4).
+/// `{phase}_code` and `{phase}_chat` say so, and code does not stand alone.
 fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
     for file in parsed {
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::recipe::{Cap, Layer, Overflow, PromptInputs, SlotSource, render_plain};
+use crate::pack::{Cap, Form, Overflow};
+use crate::recipe::{Layer, PromptInputs, SlotSource, render_plain};
 use larder_condense::ContentType;
 use larder_text::message::Role;
 
@@ -70,11 +71,12 @@ fn a_clean_recipe_becomes_what_it_says() {
     assert_eq!(recipe.inputs.iter().collect::<Vec<_>>(), ["session_id", "tone"]);
     let history = &recipe.slots[2];
     assert_eq!(
-        (history.cap, history.soft, history.hard, history.protect_last),
-        (Cap::Share(60), Some(80), 100, 12)
+        (history.slot.cap, history.slot.soft, history.hard, history.slot.protect_last),
+        (Cap::Share(0.6), Some(0.8), 100, 12)
     );
     assert_eq!((history.role, history.source), (Role::User, SlotSource::Messages));
-    assert_eq!(history.overflow, [Overflow::Condense, Overflow::DropOldest]);
+    let condense_or_drop = Overflow { condense: true, ..Overflow::DROP };
+    assert_eq!((history.slot.overflow, history.slot.form), (condense_or_drop, Form::Messages));
     assert_eq!(recipe.variant(Some("unheard_of")).unwrap().0, "deep");
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::code::Code;
 use super::diagnostic::{Sink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, Mode, OutputSpec, Risk,
-    SlotSpec, TokenBudget,
+    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, OutputSpec, Risk, SlotSpec,
+    TokenBudget,
 };
 use super::yaml::{self, Node};
 use super::{PRESERVE, fields, inputs, outputs, slots};
+use larder_text::Mode;
 
 /// The keys of a recipe, in the order in which the reference lists them (R0-10).
 pub const KEYS: [&str; 23] = [
@@ -127,7 +128,6 @@ pub(super) fn parse(
             missing(field, &start, sink);
         }
     }
-    let reading = Reading { root: &root };
     let variants = inputs::variants(root.get("variants"), sink);
     Some(RecipeFile {
         path: path.to_owned(),
@@ -135,10 +135,18 @@ pub(super) fn parse(
         stem: stem.to_owned(),
         name: root.get("name").and_then(|node| fields::name(node, "name", sink)),
         aliases: fields::names(root.get("aliases"), "aliases", sink),
-        description: reading.text("description", sink),
+        description: root
+            .get("description")
+            .and_then(|node| fields::text(node, "description", sink))
+            .map(|text| text.value.trim().to_owned()),
         role: root.get("role").and_then(|node| fields::name(node, "role", sink)).map(|role| role.value),
-        risk: reading.choice("risk_level", &RISKS, sink).unwrap_or_default(),
-        layer: reading.choice("model_layer", &Layer::ALL, sink),
+        risk: root
+            .get("risk_level")
+            .and_then(|node| fields::choice(node, "risk_level", &RISKS, sink))
+            .unwrap_or_default(),
+        layer: root
+            .get("model_layer")
+            .and_then(|node| fields::choice(node, "model_layer", &Layer::ALL, sink)),
         mode: mode(&root, sink),
         budget: root.get("token_budget").and_then(|node| budget(node, total, sink)),
         prompts: prompts(&root, &start, sink),
@@ -158,23 +166,22 @@ pub(super) fn parse(
 
 const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
 
-struct Reading<'n, 's> {
-    root: &'n Node<'s>,
-}
-
-impl Reading<'_, '_> {
-    fn text(&self, key: &str, sink: &mut Sink<'_>) -> Option<String> {
-        fields::text(self.root.get(key)?, key, sink).map(|text| text.value.trim().to_owned())
-    }
-
-    fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)], sink: &mut Sink<'_>) -> Option<T> {
-        fields::choice(self.root.get(key)?, key, choices, sink)
-    }
-}
-
 /// Reports a missing field in the wording of R0-18.4.
 pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
-    sink.report(Code::MissingField, span, format!("Missing required field: {field}"), "");
+    let key = field.rsplit('.').next().unwrap_or(field);
+    let example = match key {
+        "model_layer" => "VOICE",
+        "output_format" => "text",
+        "prompt_files" => "[prompts/category/name.md]",
+        "token_budget" => "{total: 2000, prompt: 300, input: 1250, output: 250}",
+        _ => "…",
+    };
+    sink.report(
+        Code::MissingField,
+        span,
+        format!("Missing required field: {field}"),
+        format!("add `{key}: {example}`"),
+    );
 }
 
 fn mode(root: &Node<'_>, sink: &mut Sink<'_>) -> Option<Spanned<Mode>> {
@@ -188,11 +195,11 @@ fn budget(node: &Node<'_>, usual: Option<usize>, sink: &mut Sink<'_>) -> Option<
     if !fields::check_keys(node, "token_budget", &PARTS, sink) {
         return None;
     }
-    let mut part = |key: &str, least: u64| {
+    let mut part = |key: &str, min: u64| {
         let what = format!("token_budget.{key}");
         match node.get(key) {
             Some(node) => {
-                fields::whole(node, &what, least..=MAX_TOKENS, sink).and_then(|n| usize::try_from(n).ok())
+                fields::whole(node, &what, min..=MAX_TOKENS, sink).and_then(|n| usize::try_from(n).ok())
             }
             None if key == "response_reserve" => Some(0),
             None if key == "total" && usual.is_some() => usual,
@@ -216,7 +223,7 @@ fn budget(node: &Node<'_>, usual: Option<usize>, sink: &mut Sink<'_>) -> Option<
     Some(Budget { tokens, prompt_span, span: node.span.clone() })
 }
 
-/// The sum rule over all four parts (R0-11.3, C16), in the wording of R0-18.5.
+/// The sum rule over all four parts (C16), in the wording of R0-18.5.
 fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut Sink<'_>) {
     let TokenBudget { total, prompt, input, output, response_reserve } = *budget;
     let asked = prompt + input + output;
@@ -295,7 +302,7 @@ fn gates(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Gates {
     const KEYS: [&str; 5] =
         ["schema_validation", "confidence_threshold", "evidence_required", "max_retries", "timeout_ms"];
     /// More retries than this only cost.
-    const MOST_RETRIES: u64 = 10;
+    const MAX_RETRIES: u64 = 10;
     let mut gates = Gates::default();
     let Some(node) = node.filter(|node| fields::check_keys(node, "quality_gates", &KEYS, sink)) else {
         return gates;
@@ -310,7 +317,7 @@ fn gates(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Gates {
         gates.evidence_required = fields::boolean(value, &what(KEYS[2]), sink).unwrap_or_default();
     }
     if let Some(value) = node.get(KEYS[3]) {
-        let retries = fields::whole(value, &what(KEYS[3]), 0..=MOST_RETRIES, sink);
+        let retries = fields::whole(value, &what(KEYS[3]), 0..=MAX_RETRIES, sink);
         gates.max_retries = retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_MAX_RETRIES);
     }
     if let Some(value) = node.get(KEYS[4]) {
@@ -352,7 +359,7 @@ fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
     compression
 }
 
-/// Tool names, which may have dots as in `internet.research` (R0-10.14).
+/// Tool names, which may have dots as in `internet.research`.
 fn tools(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
     let Some(node) = node else { return Vec::new() };
     let named: Vec<_> = fields::list(node, TOOLS, sink)
@@ -369,3 +376,7 @@ fn tools(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
         .collect();
     fields::values(&fields::distinct(named, TOOLS, sink))
 }
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

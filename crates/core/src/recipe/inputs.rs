@@ -84,7 +84,7 @@ fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sin
     Some(doc)
 }
 
-/// 0 to 100 (R2-8.7).
+/// 0 to 100.
 pub(super) fn priority(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<u8> {
     fields::whole(node, what, 0..=100, sink).and_then(|n| u8::try_from(n).ok())
 }
@@ -119,7 +119,7 @@ fn content_type_names() -> Vec<String> {
     refusal.err().unwrap_or_default().split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
 
-/// `input_sections`: `"§0"` to `"§6"`, ascending (R0-12.8).
+/// `input_sections`: `"§0"` to `"§6"`, ascending.
 pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> {
     let Some(node) = node else { return Vec::new() };
     let mut sections = Vec::new();
@@ -143,7 +143,7 @@ pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> 
     sections
 }
 
-/// `variables`: name → template (R0-12.9).
+/// `variables`: name → template.
 pub(super) fn variables(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap<String, Spanned<String>> {
     let mut variables = BTreeMap::new();
     let Some(node) = node else { return variables };

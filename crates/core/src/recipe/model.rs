@@ -5,11 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 use larder_condense::ContentType;
+use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
+
+use crate::pack::{Cap, Slot};
 
 /// Tokens of `response_reserve` that a budget should leave (R0-11.2); less is legal but warned about (C16).
 pub const ADVISED_RESERVE: usize = 200;
@@ -22,10 +26,10 @@ pub const LAST_SECTION: u8 = 6;
 /// Priority of a document or slot that states none; the scale is 0 to 100, higher is kept longer (R2-8.7).
 pub const DEFAULT_PRIORITY: u8 = 50;
 
-/// One checked recipe (R0-8.3).
+/// One checked recipe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recipe {
-    /// The unique identifier, as logs print it (R0-10.1, C73).
+    /// The unique identifier, as logs print it (C73).
     pub name: String,
     /// The folder under `recipes/`.
     pub category: String,
@@ -33,15 +37,15 @@ pub struct Recipe {
     pub aliases: Vec<String>,
     /// Changes with any byte of the recipe file and any character of a prompt it uses; line ends of prompts count as LF.
     pub version: ContentHash,
-    /// What the recipe is for (R0-10.2).
+    /// What the recipe is for.
     pub description: String,
     /// The part the recipe plays in a flow, such as `reflection`; code addresses phases by it (C1).
     pub role: Option<String>,
-    /// The harm a wrong answer can do (R0-5.4).
+    /// The harm a wrong answer can do.
     pub risk: Risk,
-    /// The model layer (R0-10.3).
+    /// The model layer.
     pub layer: Layer,
-    /// Tokens for what (R0-10.4).
+    /// Tokens for what.
     pub budget: TokenBudget,
     /// The system prompt, in order.
     pub system: Vec<PromptTemplate>,
@@ -49,9 +53,9 @@ pub struct Recipe {
     pub includes: BTreeMap<String, String>,
     /// The documents it reads, in order.
     pub input_docs: Vec<InputDoc>,
-    /// The sections of `context.md` it reads, ascending. Section 0 is always read as well (R0-12.7).
+    /// The sections of `context.md` it reads, ascending. Section 0 is always read as well.
     pub input_sections: Vec<u8>,
-    /// Name → template of the value that prompts see (R0-12.9).
+    /// Name → template of the value that prompts see.
     pub variables: BTreeMap<String, String>,
     /// Names that `variables` refers to and the caller has to supply.
     pub inputs: BTreeSet<String>,
@@ -61,9 +65,9 @@ pub struct Recipe {
     pub gates: Gates,
     /// What to do when the documents do not fit.
     pub compression: Compression,
-    /// Chat or code only; `None` serves both (R0-10.13).
+    /// Chat or code only; `None` serves both.
     pub mode: Option<Mode>,
-    /// Tools the model may be told about (R0-10.14).
+    /// Tools the model may be told about.
     pub tools: Vec<String>,
     /// Whether the user's query stands in the prompt; false only in category `compress` (C54).
     pub needs_query: bool,
@@ -81,7 +85,7 @@ impl Recipe {
         format!("{}/{}", self.category, self.name)
     }
 
-    /// The variant for `state`, or the default one when the state has none of its own (R2-4.10, C65); `None` for a
+    /// The variant for `state`, or the default one when the state has none of its own (C65); `None` for a
     /// recipe without variants.
     pub fn variant(&self, state: Option<&str>) -> Option<(&str, &Variant)> {
         state
@@ -91,7 +95,7 @@ impl Recipe {
     }
 }
 
-/// The role a model plays (R0-10.3).
+/// The role a model plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Layer {
@@ -129,7 +133,7 @@ impl Layer {
     }
 }
 
-/// The harm a wrong answer can do (R0-5.4).
+/// The harm a wrong answer can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
@@ -142,20 +146,10 @@ pub enum Risk {
     High,
 }
 
-/// Whom the recipe serves (R0-10.13).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Conversation.
-    Chat,
-    /// Work on code.
-    Code,
-}
-
-/// Token allotments of one call (R0-10.4). `prompt + input + output + response_reserve ≤ total` holds (R0-11.3).
+/// Token allotments of one call. `prompt + input + output + response_reserve ≤ total` holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBudget {
-    /// The hard limit of the whole call (R0-11.1).
+    /// The hard limit of the whole call.
     pub total: usize,
     /// For the system prompt.
     pub prompt: usize,
@@ -184,19 +178,19 @@ pub struct InputDoc {
     pub name: String,
     /// Whether the call is refused without it.
     pub required: bool,
-    /// 0 to 100; lower loses first (R2-8.7).
+    /// 0 to 100; lower loses first.
     pub priority: u8,
     /// What it is; detected from the text when absent.
     pub content_type: Option<ContentType>,
     /// Stands byte for byte, or the call is refused.
     pub protect: bool,
-    /// Stages in which it is read; empty means all (R2-4.21).
+    /// Stages in which it is read; empty means all.
     pub variants: Vec<String>,
-    /// Read only while its slot has more than this many tokens left (R2-4.22, R2-4.23).
+    /// Read only while its slot has more than this many tokens left.
     pub min_remaining: usize,
 }
 
-/// How an answer is written (R0-10.8, C109).
+/// How an answer is written (C109).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputFormat {
@@ -223,7 +217,7 @@ pub struct OutputSpec {
     pub tags: Vec<TagSpec>,
 }
 
-/// A declared tag of a tagged answer (R4-2.27, R2-3.6).
+/// A declared tag of a tagged answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TagSpec {
     /// The name between `<` and `>`.
@@ -238,18 +232,18 @@ pub struct TagSpec {
     pub schema: Option<serde_json::Value>,
 }
 
-/// When an answer is good enough (R0-14).
+/// When an answer is good enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gates {
-    /// Validate against the schema (R0-14.1).
+    /// Validate against the schema.
     pub schema_validation: bool,
-    /// The least `confidence` of an answer, 0 to 1 (R0-14.2).
+    /// The least `confidence` of an answer, 0 to 1.
     pub confidence_threshold: Option<f64>,
-    /// The answer must cite parts of the pack (R0-14.3).
+    /// The answer must cite parts of the pack.
     pub evidence_required: bool,
-    /// Retries after a failed gate (R0-14.4).
+    /// Retries after a failed gate.
     pub max_retries: u32,
-    /// Milliseconds one call may take (R0-14.5).
+    /// Milliseconds one call may take.
     pub timeout_ms: u64,
 }
 
@@ -265,7 +259,7 @@ impl Default for Gates {
     }
 }
 
-/// What to do when the documents do not fit (R0-10.11).
+/// What to do when the documents do not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compression {
     /// Whether a model may condense; without it only the deterministic condensers do.
@@ -296,22 +290,10 @@ pub enum SlotSource {
     Documents,
 }
 
-/// The most a slot may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cap {
-    /// So many tokens.
-    Tokens(usize),
-    /// So many percent of what fixed slots and protected parts leave; what it does not use overflows to the others.
-    Share(u8),
-    /// Whatever is left.
-    Flexible,
-}
-
-/// What may be done to a slot that is over its cap, tried in the order given.
+/// What may be done to a slot that is over its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Overflow {
+pub enum OverflowPolicy {
     /// Make parts smaller.
     Condense,
     /// Replace parts by pointers.
@@ -324,31 +306,47 @@ pub enum Overflow {
     Refuse,
 }
 
-/// A budgeted, ordered region of the prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A slot of the prompt and what fills it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct SlotSpec {
-    /// Its name in the receipt.
-    pub name: String,
-    /// The role its text has in the request; messages of a conversation keep their own.
+    /// The slot as the packer takes it.
+    pub slot: Slot,
+    /// The role of its text in the request; messages of a conversation keep their own.
     pub role: Role,
     /// What fills it.
     pub source: SlotSource,
-    /// The most it may hold.
-    pub cap: Cap,
-    /// Tokens kept for it even when others press.
-    pub floor: usize,
-    /// What may be done when it is over its cap, in order; never empty.
-    pub overflow: Vec<Overflow>,
-    /// Percent of the cap at which background condensing may start (C19).
-    pub soft: Option<u8>,
+    /// The policies as the recipe lists them, from which `slot.overflow` follows; never empty.
+    pub overflow: Vec<OverflowPolicy>,
     /// Percent of the cap at which condensing is forced (C19).
     pub hard: u8,
-    /// The newest messages that are never touched (R4-5.12).
-    pub protect_last: usize,
     /// The documents it holds, in order.
     pub docs: Vec<String>,
-    /// 0 to 100; a lower slot loses first.
-    pub priority: u8,
+}
+
+/// As the recipe states it, in percent.
+impl Serialize for SlotSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Slot { name, cap, floor, priority, soft, protect_last, .. } = &self.slot;
+        let percent = |share: f64| (share * 100.0).round() as u8;
+        let cap = match *cap {
+            Cap::Tokens(tokens) => serde_json::json!({ "tokens": tokens }),
+            Cap::Share(share) => serde_json::json!({ "share": percent(share) }),
+            Cap::Flexible => "flexible".into(),
+        };
+        let mut slot = serializer.serialize_struct("SlotSpec", 11)?;
+        slot.serialize_field("name", &**name)?;
+        slot.serialize_field("role", &self.role)?;
+        slot.serialize_field("source", &self.source)?;
+        slot.serialize_field("cap", &cap)?;
+        slot.serialize_field("floor", floor)?;
+        slot.serialize_field("overflow", &self.overflow)?;
+        slot.serialize_field("soft", &soft.map(percent))?;
+        slot.serialize_field("hard", &self.hard)?;
+        slot.serialize_field("protect_last", protect_last)?;
+        slot.serialize_field("docs", &self.docs)?;
+        slot.serialize_field("priority", priority)?;
+        slot.end()
+    }
 }
 
 /// The prompts of one stage.

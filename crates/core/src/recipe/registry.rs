@@ -1,4 +1,4 @@
-//! `registry.yaml`: the generated index of recipes and prompts, with the history of their versions (R0-5.2 to 5.6).
+//! `registry.yaml`: the generated index of recipes and prompts, with the history of their versions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -3,9 +3,10 @@
 use super::code::Code;
 use super::diagnostic::{Sink, Spanned};
 use super::file::RecipeFile;
-use super::model::{Cap, DEFAULT_PRIORITY, Overflow, SlotSource, SlotSpec};
+use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec};
 use super::yaml::Node;
 use super::{fields, file, inputs};
+use crate::pack::{Cap, Form, Overflow, Slot};
 use larder_text::message::Role;
 
 const SOURCES: [(&str, SlotSource); 4] = [
@@ -16,13 +17,16 @@ const SOURCES: [(&str, SlotSource); 4] = [
 ];
 const ROLES: [(&str, Role); 3] =
     [("system", Role::System), ("user", Role::User), ("assistant", Role::Assistant)];
-const OVERFLOWS: [(&str, Overflow); 5] = [
-    ("condense", Overflow::Condense),
-    ("point", Overflow::Point),
-    ("drop_oldest", Overflow::DropOldest),
-    ("truncate_at_boundary", Overflow::TruncateAtBoundary),
-    ("refuse", Overflow::Refuse),
+const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
+    ("condense", OverflowPolicy::Condense),
+    ("point", OverflowPolicy::Point),
+    ("drop_oldest", OverflowPolicy::DropOldest),
+    ("truncate_at_boundary", OverflowPolicy::TruncateAtBoundary),
+    ("refuse", OverflowPolicy::Refuse),
 ];
+/// The share of its cap that a slot of messages is reduced to once it is over it, so that it is not over it again at
+/// once (C52).
+const SHRINK_TO: f64 = 0.8;
 const KEYS: [&str; 11] =
     ["name", "role", "from", "cap", "floor", "overflow", "soft", "hard", "protect_last", "docs", "priority"];
 /// The largest number of tokens a slot may name.
@@ -36,8 +40,13 @@ pub(super) fn slots(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Spanned
     let mut slots: Vec<Spanned<SlotSpec>> = Vec::new();
     for item in fields::list(node, "slots", sink) {
         let Some(slot) = slot(item, sink) else { continue };
-        if slots.iter().any(|other| other.value.name == slot.name) {
-            sink.report(Code::Duplicate, &item.span, format!("slot `{}` stands twice", slot.name), "");
+        if slots.iter().any(|other| other.value.slot.name == slot.slot.name) {
+            sink.report(
+                Code::Duplicate,
+                &item.span,
+                format!("slot `{}` is declared twice", slot.slot.name),
+                "",
+            );
         } else {
             slots.push(Spanned { value: slot, span: item.span.clone() });
         }
@@ -68,23 +77,38 @@ fn slot(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<SlotSpec> {
     let (floor, protect_last) = (number("floor", MAX_TOKENS), number("protect_last", MAX_PROTECTED));
     let priority = node.get("priority").and_then(|value| inputs::priority(value, "slots.priority", sink));
     let docs = docs(node.get("docs"), sink);
-    let overflow = overflow(node.get("overflow"), sink);
+    let policies = policies(node.get("overflow"), sink);
     let (source, hard) = (source?, hard.unwrap_or(100));
-    let slot = SlotSpec {
-        name: name?.value,
-        role: role.unwrap_or(default_role(source)),
-        source,
-        cap: cap?,
+    let overflow = if policies.is_empty() { default_overflow(source) } else { policies };
+    let (cap, is_messages) = (cap?, source == SlotSource::Messages);
+    let slot = Slot {
+        name: name?.value.into(),
+        cap,
         floor,
-        overflow: if overflow.is_empty() { default_overflow(source) } else { overflow },
-        soft,
-        hard,
-        protect_last,
-        docs,
+        overflow: allowed(&overflow),
         priority: priority.unwrap_or(DEFAULT_PRIORITY),
+        form: if is_messages { Form::Messages } else { Form::Joined },
+        soft: soft.map(|percent| f64::from(percent) / 100.0),
+        shrink_to: (is_messages && matches!(cap, Cap::Tokens(_))).then_some(SHRINK_TO),
+        protect_last,
+        entry_cap: None,
     };
-    check_slot(&slot, node, sink);
-    Some(slot)
+    let role = role.unwrap_or(default_role(source));
+    let spec = SlotSpec { slot, role, source, overflow, hard, docs };
+    check_slot(&spec, soft, node, sink);
+    Some(spec)
+}
+
+/// What the policies of a slot allow together. What may not be refused may be left out: a request over its budget is
+/// never sent (C31).
+fn allowed(policies: &[OverflowPolicy]) -> Overflow {
+    let has = |policy| policies.contains(&policy);
+    Overflow {
+        condense: has(OverflowPolicy::Condense),
+        truncate: has(OverflowPolicy::TruncateAtBoundary),
+        point: has(OverflowPolicy::Point),
+        drop: !has(OverflowPolicy::Refuse),
+    }
 }
 
 fn default_role(source: SlotSource) -> Role {
@@ -94,11 +118,11 @@ fn default_role(source: SlotSource) -> Role {
     }
 }
 
-fn default_overflow(source: SlotSource) -> Vec<Overflow> {
+fn default_overflow(source: SlotSource) -> Vec<OverflowPolicy> {
     match source {
-        SlotSource::Prompt | SlotSource::Variant => vec![Overflow::Refuse],
-        SlotSource::Messages => vec![Overflow::Condense, Overflow::DropOldest],
-        SlotSource::Documents => vec![Overflow::Condense, Overflow::Point],
+        SlotSource::Prompt | SlotSource::Variant => vec![OverflowPolicy::Refuse],
+        SlotSource::Messages => vec![OverflowPolicy::Condense, OverflowPolicy::DropOldest],
+        SlotSource::Documents => vec![OverflowPolicy::Condense, OverflowPolicy::Point],
     }
 }
 
@@ -107,7 +131,7 @@ fn cap(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Cap> {
     match node.to_json() {
         serde_json::Value::String(text) if text == "flexible" => Some(Cap::Flexible),
         serde_json::Value::String(text) if text.ends_with('%') => {
-            fields::percent(node, "slots.cap", sink).map(Cap::Share)
+            fields::percent(node, "slots.cap", sink).map(|percent| Cap::Share(f64::from(percent) / 100.0))
         }
         serde_json::Value::Number(_) => {
             let tokens = fields::whole(node, "slots.cap", 1..=MAX_TOKENS, sink)?;
@@ -120,7 +144,7 @@ fn cap(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Cap> {
     }
 }
 
-fn overflow(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Overflow> {
+fn policies(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<OverflowPolicy> {
     let Some(node) = node else { return Vec::new() };
     let mut policies = Vec::new();
     for item in fields::list(node, "slots.overflow", sink) {
@@ -143,32 +167,33 @@ fn docs(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
 }
 
 /// Rules of one slot.
-fn check_slot(slot: &SlotSpec, node: &Node<'_>, sink: &mut Sink<'_>) {
+fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &Node<'_>, sink: &mut Sink<'_>) {
+    let slot = &spec.slot;
     let mut complain = |key: &str, message: String, help: &str| {
         let span = node.get(key).unwrap_or(node).span.clone();
         sink.report(Code::Slot, &span, message, help);
     };
-    let fixed_text = matches!(slot.source, SlotSource::Prompt | SlotSource::Variant);
-    if fixed_text && slot.overflow != [Overflow::Refuse] {
+    let fixed_text = matches!(spec.source, SlotSource::Prompt | SlotSource::Variant);
+    if fixed_text && spec.overflow != [OverflowPolicy::Refuse] {
         let message = format!("slot `{}` holds a prompt, which is never shortened", slot.name);
         complain("overflow", message, "leave overflow out");
     }
-    if slot.source == SlotSource::Documents && slot.docs.is_empty() {
+    if spec.source == SlotSource::Documents && spec.docs.is_empty() {
         let message = format!("slot `{}` names no documents", slot.name);
         complain("from", message, "add `docs` with names of input_docs");
     }
-    if slot.source != SlotSource::Documents && !slot.docs.is_empty() {
+    if spec.source != SlotSource::Documents && !spec.docs.is_empty() {
         let message = format!("slot `{}` holds no documents", slot.name);
         complain("docs", message, "remove docs, or write `from: documents`");
     }
-    if slot.source != SlotSource::Messages && slot.protect_last > 0 {
+    if spec.source != SlotSource::Messages && slot.protect_last > 0 {
         let message = format!("slot `{}` holds no messages to protect", slot.name);
         complain("protect_last", message, "remove protect_last, or write `from: messages`");
     }
     if matches!(slot.cap, Cap::Tokens(cap) if slot.floor > cap) {
         complain("floor", format!("the floor of slot `{}` is above its cap", slot.name), "lower the floor");
     }
-    if slot.soft.is_some_and(|soft| soft >= slot.hard) {
+    if soft.is_some_and(|soft| soft >= spec.hard) {
         let message = format!("the soft trigger of slot `{}` is not below its hard one", slot.name);
         complain("soft", message, "soft may wait for the background, hard acts at once: write soft < hard");
     }
@@ -215,7 +240,7 @@ fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
         for doc in &slot.value.docs {
             if !known.contains(&doc.as_str()) {
                 let message =
-                    format!("slot `{}` names `{doc}`, which the recipe does not read", slot.value.name);
+                    format!("slot `{}` names `{doc}`, which the recipe does not read", slot.value.slot.name);
                 let help = super::diagnostic::suggest(doc, known.iter().copied());
                 sink.report(Code::Slot, &slot.span, message, help);
             } else if placed.contains(&doc.as_str()) {
@@ -234,9 +259,9 @@ fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
 /// Fixed caps and floors fit their allotment, shares fit 100 %.
 fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
     let Some(budget) = &file.budget else { return };
-    let needs = |slot: &SlotSpec| match slot.cap {
+    let needs = |spec: &SlotSpec| match spec.slot.cap {
         Cap::Tokens(tokens) => tokens,
-        Cap::Share(_) | Cap::Flexible => slot.floor,
+        Cap::Share(_) | Cap::Flexible => spec.slot.floor,
     };
     let is_prompt = |slot: &SlotSpec| matches!(slot.source, SlotSource::Prompt | SlotSource::Variant);
     let sum = |prompts: bool| {
@@ -256,8 +281,8 @@ fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
             );
         }
     }
-    let shares = file.slots.iter().filter_map(|slot| match slot.value.cap {
-        Cap::Share(share) => Some(usize::from(share)),
+    let shares = file.slots.iter().filter_map(|slot| match slot.value.slot.cap {
+        Cap::Share(share) => Some((share * 100.0).round() as usize),
         _ => None,
     });
     let shares: usize = shares.sum();

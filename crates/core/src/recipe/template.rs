@@ -13,7 +13,8 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::json;
 
 use super::diagnostic::nearest;
-use super::model::{Mode, PromptTemplate, Recipe};
+use super::model::{PromptTemplate, Recipe};
+use larder_text::Mode;
 
 /// Names that every template may use, with what they hold. A recipe's own variable of the same name wins.
 pub const BUILTINS: [(&str, &str); 8] = [
@@ -178,7 +179,7 @@ impl io::Write for Limited {
 }
 
 fn explain(name: &str, text: &str, error: &Error) -> TemplateError {
-    let problem = Problem::of(error, text);
+    let problem = SyntaxProblem::of(error, text);
     let template = error.name().unwrap_or(name).to_owned();
     let source = error.template_source().unwrap_or(text);
     let before = source.get(..problem.range.start).unwrap_or("");
@@ -195,12 +196,12 @@ fn explain(name: &str, text: &str, error: &Error) -> TemplateError {
 }
 
 /// What is wrong with a template, and at which bytes.
-pub(super) struct Problem {
+pub(super) struct SyntaxProblem {
     pub range: Range<usize>,
     pub message: String,
 }
 
-impl Problem {
+impl SyntaxProblem {
     fn of(error: &Error, text: &str) -> Self {
         let source = error.template_source().unwrap_or(text);
         let line_start = |line: usize| -> usize {
@@ -225,12 +226,12 @@ impl Problem {
 }
 
 /// The names a template uses without setting them, sorted.
-pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, Problem> {
+pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> {
     let prompts = BTreeMap::new();
     let env = environment(&prompts);
     match env.template_from_str(text) {
         Ok(template) => Ok(template.undeclared_variables(false).into_iter().collect()),
-        Err(error) => Err(Problem::of(&error, text)),
+        Err(error) => Err(SyntaxProblem::of(&error, text)),
     }
 }
 

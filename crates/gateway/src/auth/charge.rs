@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use larder::executor::Reach;
+use larder_engine::executor::Reach;
 use larder_models::price::Usd;
 use larder_store::{DaySpend, Reservation, Reserved, Shortage, Spend, Store, StoreError};
 

@@ -44,11 +44,11 @@ impl Door {
     }
 
     fn get(&self, given: &[(&str, &str)]) -> Result<Caller, AuthError> {
-        self.auth.caller(&Method::GET, &headers(given), here())
+        self.auth.caller(&Method::GET, &headers(given), here(), None)
     }
 
     fn post(&self, given: &[(&str, &str)]) -> Result<Caller, AuthError> {
-        self.auth.caller(&Method::POST, &headers(given), here())
+        self.auth.caller(&Method::POST, &headers(given), here(), None)
     }
 }
 
@@ -90,8 +90,9 @@ fn without_keys_this_machine_is_local_and_nobody_else() {
         assert_eq!(user(door.post(&[("host", host)])), "local", "{host}");
     }
     let mapped = "[::ffff:127.0.0.1]:1".parse().unwrap();
-    assert_eq!(user(door.auth.caller(&Method::GET, &headers(&[]), mapped)), "local");
-    assert!(matches!(door.auth.caller(&Method::GET, &headers(&[]), away()), Err(AuthError::NotLocal)));
+    assert_eq!(user(door.auth.caller(&Method::GET, &headers(&[]), mapped, None)), "local");
+    let from_away = door.auth.caller(&Method::GET, &headers(&[]), away(), None);
+    assert!(matches!(from_away, Err(AuthError::NotLocal)));
     // A name that resolves to this machine, as a page in a browser may arrange, and a proxy in front of everyone.
     let strange = [
         ("host", "evil.example:8080"),
@@ -144,7 +145,8 @@ fn a_key_opens_the_documents_of_its_user_from_anywhere() {
     let limits = KeyLimits { tokens_per_day: Some(5), picos_per_day: None };
     let (ada, eve) = (door.key("ada", limits), door.key("eve", KeyLimits::default()));
     let bearer = format!("Bearer {}", ada.reveal());
-    let caller = door.auth.caller(&Method::POST, &headers(&[("authorization", &bearer)]), away()).unwrap();
+    let sent = headers(&[("authorization", &bearer)]);
+    let caller = door.auth.caller(&Method::POST, &sent, away(), None).unwrap();
     assert_eq!((caller.store.user(), caller.key.as_ref(), caller.limits), ("ada", Some(ada.id()), limits));
     assert_eq!(user(door.get(&[("authorization", &bearer.replace("Bearer", "bearer"))])), "ada");
     assert_eq!(user(door.get(&[("x-api-key", eve.reveal())])), "eve");

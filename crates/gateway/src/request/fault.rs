@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use larder::executor::RunError;
+use larder_engine::executor::RunError;
 use larder_models::chat::ModelError;
 use larder_models::table::Provider;
 use larder_models::upstream::Incoming;

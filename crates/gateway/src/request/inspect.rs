@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder::config::{Config, Gateway};
-use larder::engine::Engine;
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway};
 use larder_proxy::exchange::{Exchange, Outcome, Wire};
 use larder_proxy::window::{Bench, Forms};
 use larder_proxy::wire::{self, Format, Request};

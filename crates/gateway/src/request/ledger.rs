@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
-use larder::executor;
 use larder_core::policy::{self, ContextBudgetPolicy};
+use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::exchange::{Bill, Exchange, Outcome, RoundTrips, Wire, cut_name};
@@ -20,7 +20,7 @@ use crate::auth::{AuthError, Caller, Held};
 use crate::limits::Room;
 use crate::request::bill::{self, Pricing};
 use crate::request::fault::Fault;
-use crate::request::recorder::{Job, Spent, Work};
+use crate::request::recorder::{Job, Pending, Spent, Work};
 use crate::request::taken::Taken;
 use crate::request::transcript::{Said, Told};
 use crate::telemetry::{self, InFlight};
@@ -53,7 +53,7 @@ pub struct Ledger {
     sent: bool,
     /// What decided over the request, and what its rounds used by it.
     policy: Option<ContextBudgetPolicy>,
-    rounds: policy::Usage,
+    rounds: policy::SessionUsage,
     /// What the run of a recipe took.
     ran: Option<(u64, Usd)>,
     /// Tokens by which the prompt of the next round is longer than that of the first.
@@ -64,6 +64,8 @@ pub struct Ledger {
     transcript: Option<(String, Transcript)>,
     /// What was said to the client, for the transcript.
     told: Told,
+    /// Lets readers of the API wait for the record.
+    pending: Option<Pending>,
     _in_flight: InFlight,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -93,7 +95,7 @@ impl Ledger {
             taken: Taken::default(),
             sent: false,
             policy: None,
-            rounds: policy::Usage::default(),
+            rounds: policy::SessionUsage::default(),
             ran: None,
             choices: 1,
             longer: 0,
@@ -101,6 +103,7 @@ impl Ledger {
             bytes: 0,
             transcript: None,
             told: Told::default(),
+            pending: Some(app.recorder.expect(caller.store.user(), id.as_str())),
             _in_flight: app.telemetry.begin(caller.store.user()),
             _place: app.places.take(),
         };
@@ -379,6 +382,7 @@ impl Drop for Ledger {
             said,
             after: std::mem::take(&mut self.after),
             bytes: self.bytes,
+            pending: self.pending.take(),
             exchange: std::mem::replace(&mut self.exchange, nothing),
         };
         if let Err(job) = self.app.recorder.try_record(job) {

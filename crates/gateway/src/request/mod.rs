@@ -31,7 +31,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use larder::config::Gateway;
+use larder_engine::config::Gateway;
 use larder_models::upstream::{self, Outgoing, Patience, Target};
 use larder_proxy::exchange::{Outcome, Wire};
 use larder_proxy::wire::Format;

@@ -15,9 +15,9 @@ use larder_models::chat::Usage;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, Target};
 use larder_proxy::exchange::{Outcome, Tokens, Wire, cut_name};
-use larder_proxy::json as spans;
 use larder_proxy::wire::{Format, Known};
 use larder_text::hash::ContentHash;
+use larder_text::json as spans;
 use serde_json::{Value, json};
 
 use crate::app::{App, Snapshot};

@@ -9,11 +9,11 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_models::upstream::Target;
 use larder_proxy::exchange::{Exchange, Head, RoundTrips, Tokens, Wire};
-use larder_proxy::json;
 use larder_proxy::window::{Bench, Forms, Missing, Prepared};
 use larder_proxy::wire::{self, Format, Request};
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
 use larder_text::hash::ContentHash;
+use larder_text::json;
 use larder_text::message::Role;
 use larder_text::tokens::{Counter, Label};
 

@@ -1,6 +1,7 @@
 //! What a request leaves behind, written off its path: records, settled budgets, transcripts. One thread writes, many
 //! records in one transaction; the queue is bounded by bytes and emptied before the process ends. Knows no wire format.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use larder_models::price::Usd;
 use larder_proxy::exchange::{Exchange, Tokens};
 use larder_store::{NewExchange, Store, StoreError, UserStore};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::Held;
 
@@ -45,6 +46,26 @@ pub struct Job {
     pub after: Vec<Work>,
     /// Bytes that `said` and `after` hold on to.
     pub bytes: usize,
+    /// Ends the wait of those who look for the record.
+    pub pending: Option<Pending>,
+}
+
+/// User and id of a request.
+type RequestKey = (String, String);
+/// Requests that are not recorded yet; each receiver ends when its request is.
+type AllPending = Arc<Mutex<BTreeMap<RequestKey, watch::Receiver<()>>>>;
+
+/// A request whose record is not written yet. Those who wait for it go on when this is dropped.
+pub struct Pending {
+    key: RequestKey,
+    all: AllPending,
+    _open: watch::Sender<()>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
 }
 
 /// Work of one request with its user's store, which may add to the record.
@@ -63,6 +84,7 @@ pub struct Recorder {
     queue: Mutex<Option<mpsc::Sender<(Job, OwnedSemaphorePermit)>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    pending: AllPending,
 }
 
 impl Recorder {
@@ -79,7 +101,27 @@ impl Recorder {
             queue: Mutex::new(Some(queue)),
             room: Arc::new(Semaphore::new(MOST_KIB as usize)),
             thread: Mutex::new(Some(thread)),
+            pending: AllPending::default(),
         })
+    }
+
+    /// Says that a record of this request will come.
+    pub fn expect(&self, user: &str, id: &str) -> Pending {
+        let (key, (open, ended)) = ((user.to_owned(), id.to_owned()), watch::channel(()));
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), ended);
+        Pending { key, all: Arc::clone(&self.pending), _open: open }
+    }
+
+    /// Waits until the record of a request is written; not at all where none is expected.
+    pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
+        let key = (user.to_owned(), id.to_owned());
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        async move {
+            if let Some(mut pending) = pending {
+                // Nothing is ever sent: it fails when the other end is dropped.
+                while pending.changed().await.is_ok() {}
+            }
+        }
     }
 
     /// Waits until there is room for a record, so that requests come in no faster than they are written down; not longer
@@ -244,7 +286,7 @@ mod tests {
             let mut exchange = Box::new(Exchange::blank("", Timestamp::from_millis(0), "ada", Wire::Chat));
             exchange.rehydrations = vec![entry.clone(); entries];
             let store = store.user("ada").unwrap();
-            weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes })
+            weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes, pending: None })
         };
         assert_eq!((weighed(0, 0), weighed(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
         assert_eq!(weighed(4_096, 1 << 10), RECORD_KIB + 1_025);

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder::config::{Config, Gateway};
-use larder::engine::Engine;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway};
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};

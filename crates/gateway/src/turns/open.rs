@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use larder::config::Config;
-use larder::tools::{ToolBox, ToolSettings};
+use larder_engine::config::Config;
+use larder_engine::settings::ToolSettings;
+use larder_tools::ToolBox;
 use tokio::runtime::Handle;
 
 /// Tools as the settings have them.

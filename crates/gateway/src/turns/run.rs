@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
-use larder::executor::{Meter, RunError, Silent};
-use larder::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
+use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
+use larder_engine::executor::{Meter, RunError, Silent};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_store::{StoreError, TurnDraft, UserDocuments};

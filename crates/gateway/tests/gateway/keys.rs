@@ -1,6 +1,6 @@
 //! Keys: who is let in, whose store it is, what a key may spend, and that it goes nowhere else.
 
-use larder_gateway::auth::create_key;
+use larder_gateway::auth::{create_key, create_operator_key};
 use larder_proxy::exchange::Outcome;
 use larder_store::KeyLimits;
 use larder_testkit::stub::{Answer, StubServer};
@@ -146,6 +146,64 @@ async fn keys_can_be_demanded_before_there_are_any() {
     assert_eq!(gateway.chat(&body()).await.status(), 401);
     let page = gateway.get("/").header("accept", "text/html").send().await.unwrap();
     assert!(page.url().path().contains("sign-in"), "{}", page.url());
+}
+
+#[tokio::test]
+async fn once_there_was_a_key_one_is_needed_until_the_settings_say_otherwise() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    key(&gateway, "ada", KeyLimits::default());
+    gateway.app.store.delete_user("ada").unwrap();
+    assert!(gateway.app.store.keys().unwrap().is_empty());
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+
+    crate::support::write_settings(
+        gateway.dir.path(),
+        &gateway.provider,
+        "[gateway]\nrequire_keys = false\n",
+    );
+    let gateway = gateway.restart().await;
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+    let chat = || gateway.post("/v1/chat/completions", body().to_string());
+    let proxied = chat().header("x-forwarded-for", "192.0.2.1").send().await.unwrap();
+    assert_eq!(proxied.status(), 401, "others still need a key");
+    let wrong = chat().bearer_auth(format!("lk-0123456789ab-{}", "0".repeat(48))).send().await.unwrap();
+    assert_eq!(wrong.status(), 401, "a wrong key is a mistake on this machine too");
+}
+
+#[tokio::test]
+async fn on_an_address_that_others_reach_keys_are_needed_from_the_start() {
+    let settings = |more: &str| format!("[gateway]\nlisten = \"0.0.0.0:8787\"\n{more}");
+    let gateway = Gateway::with(StubServer::start([]).await, &settings("")).await;
+    assert_eq!(gateway.chat(&body()).await.status(), 401);
+    let provider = StubServer::start([said("hi")]).await;
+    let gateway = Gateway::with(provider, &settings("require_keys = false\n")).await;
+    assert_eq!(gateway.chat(&body()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn what_belongs_to_all_users_needs_an_operators_key() {
+    let gateway = Gateway::new([]).await;
+    let paths = ["/metrics", "/api/v1/policy"];
+    for path in paths {
+        assert_eq!(gateway.get(path).send().await.unwrap().status(), 200, "{path}: nobody has a key yet");
+    }
+    let ada = key(&gateway, "ada", KeyLimits::default());
+    let ops = create_operator_key(&gateway.app.store, "ops", "", KeyLimits::default()).unwrap().0;
+    crate::support::write_settings(gateway.dir.path(), &gateway.provider, "[gateway]\nretrys = 1\n");
+    gateway.app.reload();
+    for path in paths {
+        let status = |key: &str| gateway.get(path).bearer_auth(key).send();
+        assert_eq!(status(&ada).await.unwrap().status(), 403, "{path}");
+        assert_eq!(status(ops.reveal()).await.unwrap().status(), 200, "{path}");
+    }
+    let ready = |key: &str| gateway.get("/readyz").bearer_auth(key).send();
+    for (key, says_why) in [(ada.as_str(), false), (ops.reveal(), true)] {
+        let body: Value = ready(key).await.unwrap().json().await.unwrap();
+        let words = body["refused_change"].as_str().unwrap();
+        assert_eq!(words.contains("gateway.retrys"), says_why, "{words}");
+    }
 }
 
 #[tokio::test]

@@ -329,7 +329,9 @@ async fn raw(gateway: &Gateway, bytes: &str) -> String {
 #[tokio::test]
 async fn health_needs_no_key_and_readiness_says_what_was_refused() {
     let gateway = Gateway::new([]).await;
-    assert_eq!(gateway.get("/healthz").send().await.unwrap().text().await.unwrap(), "ok");
+    for path in ["/healthz", "/health", "/livez"] {
+        assert_eq!(gateway.get(path).send().await.unwrap().text().await.unwrap(), "ok", "{path}");
+    }
     let ready: Value = gateway.get("/readyz").send().await.unwrap().json().await.unwrap();
     assert_eq!(ready, json!({"ready": true, "refused_change": null}));
 }
@@ -343,4 +345,23 @@ async fn who_leaves_out_the_beginning_of_the_path_is_told_of_it() {
     let words = error["error"]["message"].as_str().unwrap();
     assert!(words.contains("/chat/completions") && words.contains("ends in /v1"), "{words}");
     assert!(gateway.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_request_is_known_to_the_api_as_soon_as_its_reply_is_there() {
+    let gateway = Gateway::new([said("hi"), said("hi")]).await;
+    let body = json!({"model": "mini", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]});
+    for (path, kind) in [("/api/v1/exchanges", "application/json"), ("/requests", "text/html; charset=utf-8")]
+    {
+        let reply = gateway.chat(&body).await;
+        let id = reply.headers()["x-larder-request"].to_str().unwrap().to_owned();
+        reply.bytes().await.unwrap();
+        let record = gateway.get(&format!("{path}/{id}")).send().await.unwrap();
+        assert_eq!(
+            (record.status().as_u16(), record.headers()["content-type"].to_str().unwrap()),
+            (200, kind)
+        );
+    }
+    let unknown = gateway.get("/api/v1/exchanges/unknown").send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use larder::config::Config;
-use larder::engine::Engine;
-use larder::project::Project;
+use larder_engine::Engine;
+use larder_engine::config::Config;
+use larder_engine::project::Project;
 use larder_gateway::app::{App, Loaded};
 use larder_gateway::reload::Watched;
 use larder_gateway::serve;

@@ -1,7 +1,8 @@
 //! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
 
-use larder::ask::{Answer, AskError, Limits, Question};
-use larder::executor::Meter;
+use larder_agent::ask::{Answer, AskError, Asker, Question};
+use larder_engine::executor::Meter;
+use larder_engine::settings::{AskLimits, Asking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub(super) struct Ask {
 pub(super) struct Answered {
     /// The answer.
     answer: String,
+    /// Whether the answer shares words with what it cites; a quoted one, whether it holds enough of the question.
+    verified: bool,
     /// Its sentences, each with where it comes from.
     claims: Vec<Claim>,
     /// What was read.
@@ -41,7 +44,7 @@ pub(super) struct Answered {
     steps: Vec<String>,
     /// The run's record.
     run_id: String,
-    /// The model that answered, as the table calls it.
+    /// The model that answered, as the table calls it; empty where the answer is quoted and no model was asked.
     model: String,
     /// Calls of models.
     calls: usize,
@@ -77,26 +80,26 @@ impl Tool for Ask {
     const TITLE: &'static str = "Answer a question over files";
     const DESCRIPTION: &'static str = "Answers a question over files, folders and the texts behind \
         pointers, of any size, without bringing them into your window: finds the passages that matter, \
-        has a model answer from them within a budget, and says for every sentence which bytes it \
-        stands on. Costs calls of a model; `search` does not.";
+        quotes their sentences or has a model answer from them within a budget, and gives the bytes that every \
+        sentence comes from. A model's answer costs calls of the model; `search` does not.";
     const ASKS: bool = true;
 
     fn call(self, guest: &Guest, course: &Course) -> Result<(Answered, String), Failure> {
         let paths = guest.sources(&self.sources)?;
-        let (planner, own) = guest.asking;
+        let own = guest.asking.limits;
         let limits =
-            Limits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
+            AskLimits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
         let recipe = self.recipe.as_deref().unwrap_or(RECIPE);
         guest.engine.own_or_shipped(recipe).map_err(|error| missing(&error))?;
-        let question = Question { text: &self.question, paths: &paths, recipe, planner, limits };
+        let asking = Asking { limits, ..guest.asking };
+        let question = Question { text: &self.question, paths: &paths, recipe, asking };
+        let reach = question.reach(&guest.engine);
         let reserved = match &guest.purse {
-            Some(purse) => {
-                Some(purse.reserve(limits.tokens, &guest.engine.reach_of(&question)).map_err(Failure)?)
-            }
-            None => None,
+            Some(purse) if !reach.is_empty() => Some(purse.reserve(limits.tokens, &reach).map_err(Failure)?),
+            _ => None,
         };
         let meter = Meter::new(course, None, None);
-        let answer = course.wait(guest.engine.ask(&question, &meter));
+        let answer = course.wait(Asker::new(&guest.engine, &meter).ask(&question));
         let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
         let taken = meter.taken();
         let used = match &answer {
@@ -121,9 +124,9 @@ impl Tool for Ask {
 
 impl Answered {
     fn of(answer: Answer, guest: &Guest) -> Self {
-        let Answer { outcome, claims, search } = answer;
+        let Answer { outcome, verified, claims, search, .. } = answer;
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-        let claim = |claim: larder::ask::Claim| Claim {
+        let claim = |claim: larder_agent::ask::Claim| Claim {
             text: claim.text,
             source: guest.roots.shown(&claim.source),
             lines: claim.lines.into(),
@@ -133,6 +136,7 @@ impl Answered {
         };
         Self {
             answer: text.to_owned(),
+            verified,
             claims: claims.into_iter().map(claim).collect(),
             read: Reading::of(&search, guest),
             run_id: outcome.run_id.as_str().to_owned(),
@@ -147,6 +151,9 @@ impl Answered {
 
     fn print(&self) -> String {
         let mut text = format!("{}\n", self.answer.trim_end());
+        if !self.verified {
+            text.push_str("(unverified: it may not answer the question)\n");
+        }
         for claim in &self.claims {
             let [first, last] = claim.lines;
             let doubt = if claim.supported { "" } else { " (no words in common)" };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use larder::executor::RunReceipt;
 use larder_core::pack::{PartReceipt, layout};
 use larder_core::recipe::Mode;
+use larder_engine::executor::RunReceipt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `search`: lines that match a pattern, or the passages that speak to a query, in files, folders and stored texts.
 
-use larder::ask::Question;
+use larder_agent::ask::{Asker, Question};
 use larder_store::Selection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,12 +56,11 @@ impl Tool for SearchFor {
         // One more than is shown tells whether there is more.
         let (mut quotes, search) = match (&self.pattern, &self.query) {
             (Some(pattern), None) => {
-                guest.engine.select(&paths, &Selection::grep(pattern)?, most + 1, course)?
+                Asker::new(&guest.engine, course).select(&paths, &Selection::grep(pattern)?, most + 1)?
             }
             (None, Some(query)) => {
-                let (planner, limits) = guest.asking;
-                let question = Question { text: query, paths: &paths, recipe: "", planner, limits };
-                guest.engine.quote(&question, most + 1, course)?
+                let question = Question { text: query, paths: &paths, recipe: "", asking: guest.asking };
+                Asker::new(&guest.engine, course).quote(&question, most + 1)?
             }
             _ => return Err(Failure("give either `pattern` or `query`, and not both".to_owned())),
         };

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder::ask::{Limits, Planner};
-use larder::engine::{Engine, Policy};
-use larder::project::Project;
+use larder_engine::project::Project;
+use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
+use larder_engine::{Engine, Policy};
 use larder_mcp::{Guest, Roots, serve};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
@@ -81,7 +81,8 @@ impl Shop {
     /// A guest for whom the model plans, too.
     pub fn planning(&self, user: &str) -> Guest {
         let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
-        Guest { asking: (Planner::Model, Limits::DEFAULT), ..self.guest_over(&table, user) }
+        let guest = self.guest_over(&table, user);
+        Guest { asking: Asking { planner: Planner::Model, ..guest.asking }, ..guest }
     }
 
     fn guest_over(&self, table: &str, user: &str) -> Guest {
@@ -92,7 +93,11 @@ impl Shop {
         let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
         Guest {
             engine: Arc::new(engine),
-            asking: (Planner::Rules, Limits::DEFAULT),
+            asking: Asking {
+                answer: AnswerMode::Generate,
+                planner: Planner::Rules,
+                limits: AskLimits::DEFAULT,
+            },
             roots: Arc::new(Roots::open(&[self.path("files")]).unwrap()),
             purse: None,
         }

@@ -22,11 +22,11 @@ pub const DEFAULT_RETRIES: u32 = 2;
 
 /// The tables that ship, by name (C55). They are data: nothing else in Larder names a model.
 pub const SHIPPED: [(&str, &str); 5] = [
-    ("embedded", include_str!("../../../../cookbook/models/embedded.toml")),
-    ("five-model", include_str!("../../../../cookbook/models/five-model.toml")),
-    ("single-mind", include_str!("../../../../cookbook/models/single-mind.toml")),
-    ("coding", include_str!("../../../../cookbook/models/coding.toml")),
-    ("conversation", include_str!("../../../../cookbook/models/conversation.toml")),
+    ("embedded", include_str!("../../cookbook/models/embedded.toml")),
+    ("five-model", include_str!("../../cookbook/models/five-model.toml")),
+    ("single-mind", include_str!("../../cookbook/models/single-mind.toml")),
+    ("coding", include_str!("../../cookbook/models/coding.toml")),
+    ("conversation", include_str!("../../cookbook/models/conversation.toml")),
 ];
 /// The table in force when `larder.toml` has none: everything runs in process, without a key.
 pub const DEFAULT_TABLE: &str = "embedded";

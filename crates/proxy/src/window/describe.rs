@@ -2,7 +2,7 @@
 //! request before. Plain data; decides nothing.
 
 use larder_core::pack::Rendition;
-use larder_core::policy::{Conversation, Decided, Item, Replaced, Stands, Status, Verdict, Window};
+use larder_core::policy::{BudgetStatus, Conversation, ConversationItem, DecidedItem, Verdict, Window};
 use larder_text::message::Role;
 
 use crate::exchange::{
@@ -74,9 +74,9 @@ pub fn describe(
     };
     head.decision = Some(Decision {
         status: match decision.status {
-            Status::Ok => DecisionStatus::Ok,
-            Status::NeedsSummary => DecisionStatus::NeedsSummary,
-            Status::Reject => DecisionStatus::Reject,
+            BudgetStatus::Ok => DecisionStatus::Ok,
+            BudgetStatus::NeedsSummary => DecisionStatus::NeedsSummary,
+            BudgetStatus::Reject => DecisionStatus::Reject,
         },
         reason: decision.reason.clone(),
         deficit: number(decision.deficit),
@@ -105,7 +105,7 @@ pub fn describe(
         }
     }
     exchange.compactions = compactions(request, window, conversation, last);
-    Forms(window.items.iter().map(|decided| (rendition(&decided.stands), number(decided.tokens))).collect())
+    Forms(window.items.iter().map(|decided| (decided.form.rendition(), number(decided.tokens))).collect())
 }
 
 /// Whether our tool stands in the request that leaves.
@@ -113,16 +113,16 @@ pub fn offers(window: &Window) -> bool {
     window.verdict == Verdict::Edited && window.offer_tool
 }
 
-fn part(request: &Request<'_>, at: usize, item: &Item<'_>, decided: &Decided) -> WindowPart {
+fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> WindowPart {
     WindowPart {
         slot: if item.role == Role::System { "system" } else { "messages" }.to_owned(),
         role: role(item.role).to_owned(),
         label: label(request, at),
-        rendition: rendition(&decided.stands),
+        rendition: decided.form.rendition(),
         tokens: number(decided.tokens),
         original_tokens: number(decided.tokens_before),
         reason: decided.reason.as_str().to_owned(),
-        pointer: replaced(&decided.stands).map(|replaced| replaced.pointer.clone()),
+        pointer: decided.form.substitution().map(|with| with.pointer.clone()),
         message: message(request, at),
         epoch: number(decided.epoch),
         items: 1,
@@ -159,7 +159,7 @@ fn compactions(
 ) -> Vec<Compaction> {
     let decided = window.items.iter().zip(conversation.items).enumerate();
     let changed = decided.filter_map(|(at, (decided, item))| {
-        let to = rendition(&decided.stands);
+        let to = decided.form.rendition();
         // What stood whole, in a record perhaps as one part with others, took what it came with.
         let whole = (Rendition::Whole, number(decided.tokens_before));
         let stood = last.0.get(at).copied().filter(|(form, _)| *form != Rendition::Whole);
@@ -176,7 +176,7 @@ fn compactions(
             before,
             after: number(decided.tokens),
             reason: decided.reason.as_str().to_owned(),
-            pointer: replaced(&decided.stands).map(|replaced| replaced.pointer.clone()),
+            pointer: decided.form.substitution().map(|with| with.pointer.clone()),
             content_type: content_type(item),
         })
     });
@@ -196,24 +196,9 @@ fn label(request: &Request<'_>, at: usize) -> String {
 }
 
 /// What an item is condensed as; only looked at when its form changes.
-fn content_type(item: &Item<'_>) -> String {
+fn content_type(item: &ConversationItem<'_>) -> String {
     let detected = larder_condense::detect(None, "", false, item.text);
     serde_json::to_value(detected).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-fn replaced(stands: &Stands) -> Option<&Replaced> {
-    match stands {
-        Stands::Replaced(replaced) | Stands::DroppedFor(replaced) => Some(replaced),
-        Stands::Whole | Stands::Dropped => None,
-    }
-}
-
-fn rendition(stands: &Stands) -> Rendition {
-    match stands {
-        Stands::Whole => Rendition::Whole,
-        Stands::Replaced(replaced) => replaced.rendition,
-        Stands::Dropped | Stands::DroppedFor(_) => Rendition::Absent,
-    }
 }
 
 /// The word for a role.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use larder_core::policy::{ContextBudgetPolicy, Memo, Usage};
+use larder_core::policy::{ContextBudgetPolicy, Memo, SessionUsage};
 use larder_text::pointer::PointerKey;
 use larder_text::time::Timestamp;
 use larder_text::tokens::Counter;
@@ -61,7 +61,7 @@ pub fn leaving(
     let prepared = bench.prepare(&request, None, &mut exchange)?;
     exchange.head.outcome = Outcome::Ok;
     let prompt = exchange.head.tokens.after;
-    exchange.head.record_round(policy, &mut Usage::default(), prompt);
+    exchange.head.record_round(policy, &mut SessionUsage::default(), prompt);
     Ok(Leaving {
         // A body that was read as text, with texts put into it.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use larder_text::tokens::Pictures;
 use memchr::memmem;
 
-use crate::json::{Document, Value};
+use larder_text::json::{Document, Value};
 
 /// Characters of base64 that are read: a camera's notes stand before the size.
 const MOST_READ: usize = 256 << 10;

@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use larder_core::policy::{Item, Stands, Window};
+use larder_core::policy::{ConversationItem, MessageForm, Window};
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Edit};
 use larder_text::pointer::Pointer;
 
 use super::describe::role;
-use crate::json::{self, Edit};
 use crate::wire::Request;
 
 /// One message, to be kept when the request has ended.
@@ -37,7 +37,7 @@ impl Transcript {
     /// none where it was sent as it came.
     pub fn of(
         request: &Request<'_>,
-        items: &[Item<'_>],
+        items: &[ConversationItem<'_>],
         changed: Option<(&Window, &[Edit])>,
         body: &Bytes,
     ) -> Self {
@@ -84,7 +84,7 @@ fn line(request: &Request<'_>, at: usize) -> Line {
 
 /// What makes a message the same in the next request: what it says, asks and holds, without the breakpoints of caches,
 /// which clients move on.
-fn identify(of: &crate::wire::Item<'_>, item: &Item<'_>, identity: &mut Vec<u8>) {
+fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &mut Vec<u8>) {
     let mut add = |bytes: &[u8]| {
         identity.extend_from_slice(&bytes.len().to_le_bytes());
         identity.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ fn identify(of: &crate::wire::Item<'_>, item: &Item<'_>, identity: &mut Vec<u8>)
     add(role(item.role).as_bytes());
     add(of.identity().as_bytes());
     for call in item.calls {
-        [call.id, call.name, call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
+        [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
     }
     for opaque in &of.opaque {
         add(ContentHash::of(opaque.raw.as_bytes()).as_bytes());
@@ -108,14 +108,14 @@ fn change(request: &Request<'_>, window: &Window, edits: &[Edit], lines: &mut [L
         let Some(line) = request.items.get(at).and_then(|item| lines.get_mut(item.message?)) else {
             continue;
         };
-        match &decided.stands {
-            Stands::Whole => {}
-            Stands::Dropped => drop(line.sent.get_or_insert_default()),
-            Stands::DroppedFor(with) => {
+        match &decided.form {
+            MessageForm::Whole => {}
+            MessageForm::Dropped => drop(line.sent.get_or_insert_default()),
+            MessageForm::DroppedFor(with) => {
                 line.sent = Some(with.text.clone());
                 line.pointers.push(with.pointer.clone());
             }
-            Stands::Replaced(with) => {
+            MessageForm::Replaced(with) => {
                 line.sent = Some(within(request.body, &line.raw, &edits));
                 line.pointers.push(with.pointer.clone());
             }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use larder_text::json::{self, Edit, Id, Kind, encoded};
+
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::{reference, rehydrate_tool_json};
-use crate::json::{self, Edit, Id, Kind, encoded};
 
 /// What becomes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Edit, Kind, Value, encoded};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Format;
 use super::reply::push_text;
 use super::request::Request;
-use crate::json::{self, Edit, Kind, Value, encoded};
 
 /// Calls of our tool with their results, and the place in a history where they belong. To be kept for the same user and
 /// session under each of its keys; the newest holds.

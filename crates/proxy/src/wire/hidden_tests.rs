@@ -166,14 +166,14 @@ fn without_its_memory_a_history_stays_as_it_is() {
 fn a_call_of_another_conversation_with_the_same_id_is_another_call() {
     let call = |arguments: &str| {
         let text = json!({"id": "read:0", "function": {"name": "read", "arguments": arguments}}).to_string();
-        let doc = crate::json::Document::parse(&text).unwrap();
+        let doc = larder_text::json::Document::parse(&text).unwrap();
         keys(Format::Chat, doc.root(), false)
     };
     assert_eq!(call(r#"{"b":[1.0,{"d":1,"c":2}],"a":2}"#), call(r#"{ "a": 2, "b": [1, {"c": 2, "d": 1}] }"#));
     assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
     assert_ne!(call("x"), call("y"));
     let no_id = json!({"id": "", "function": {"name": "f", "arguments": ""}}).to_string();
-    assert!(keys(Format::Chat, crate::json::Document::parse(&no_id).unwrap().root(), false).is_empty());
+    assert!(keys(Format::Chat, larder_text::json::Document::parse(&no_id).unwrap().root(), false).is_empty());
 }
 
 #[test]

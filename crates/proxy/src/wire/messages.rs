@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use larder_core::policy::Call;
+use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Call, Item, Request, ResultOf, role};
-use crate::json::{Kind, Value};
+use super::request::{Item, Request, ResultOf, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, messages, system, tools, stream, max, config, format] = fields(

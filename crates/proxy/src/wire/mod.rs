@@ -57,11 +57,11 @@ pub use self::place::Place;
 pub use self::problem::{Problem, ProblemKind};
 pub use self::read::ReadError;
 pub use self::reply::{Known, OurCall, Rounds, Whole};
-pub use self::request::{Call, Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
+pub use self::request::{Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
 pub use self::stream::Stream;
 pub use self::tool::rehydrate_tool_json;
 pub use self::words::{Called, Words};
-pub use larder_core::policy::REHYDRATE;
+pub use larder_core::policy::{Call, REHYDRATE};
 
 /// What a body is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 //! place: what others said before it, as the client has it. Knows nothing of what is hidden there.
 
 use larder_text::hash::ContentHash;
+use larder_text::json::{Id, Value};
 use larder_text::message::Role;
 
 use super::Format;
 use super::request::{Item, Request};
-use crate::json::{Id, Value};
 
 /// A place at which the model speaks.
 ///

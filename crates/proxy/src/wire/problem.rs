@@ -1,9 +1,9 @@
 //! Errors in the shape that each format's clients expect. Knows what clients look for in them, not what went wrong.
 
 use larder_core::policy::BudgetDecision;
+use larder_text::json::encoded;
 
 use super::Format;
-use crate::json::encoded;
 
 /// What is wrong with a request, as far as its client is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,7 +168,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::policy::Status;
+    use larder_core::policy::BudgetStatus;
 
     use super::*;
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_deficit_and_the_largest_parts() {
         let decision = BudgetDecision {
-            status: Status::Reject,
+            status: BudgetStatus::Reject,
             reason: "the prompt exceeds its budget".to_owned(),
             deficit: 10_000,
             prompt_tokens: 210_000,

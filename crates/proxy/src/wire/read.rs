@@ -1,6 +1,6 @@
 //! Reading members of objects, each once, with errors that name the place. Knows no format.
 
-use crate::json::{JsonError, Kind, Value};
+use larder_text::json::{JsonError, Kind, Value};
 
 /// A body that is no request or reply of its format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum ReadError {
     },
     /// An edit of ours went wrong.
     #[error("the body could not be changed: {0}")]
-    Edit(#[from] crate::json::EditError),
+    Edit(#[from] larder_text::json::EditError),
 }
 
 impl ReadError {

@@ -8,12 +8,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use larder_core::policy::Call;
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
 use super::{Format, REHYDRATE, chat, messages, responses};
-use crate::json::{self, Document, Id, Value};
 
 /// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
 /// in every request.
@@ -93,17 +94,6 @@ pub struct Text<'b> {
     pub(super) at: Id,
     /// The part of an array of content that it is the text of, and whether a cache breakpoint stands on that.
     pub(super) part: Option<(Id, bool)>,
-}
-
-/// A call of a tool.
-#[derive(Debug, Clone)]
-pub struct Call<'b> {
-    /// The id that the result names; empty where the format has none.
-    pub id: Cow<'b, str>,
-    /// The tool.
-    pub name: Cow<'b, str>,
-    /// The arguments: JSON text, or plain text for custom tools.
-    pub arguments: Cow<'b, str>,
 }
 
 /// What a result answers.

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use larder_core::policy::Call;
+use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Call, Item, Request, ResultOf, Text, role};
-use crate::json::{Kind, Value};
+use super::request::{Item, Request, ResultOf, Text, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, input, instructions, tools, stream, max, choice, text, background] = fields(

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use larder_core::policy::{REHYDRATE, rehydrate_tool};
+use larder_text::json::encoded;
 
 use super::Format;
-use crate::json::encoded;
 
 /// The definition as a format has it in `tools`: always the same bytes.
 pub fn rehydrate_tool_json(format: Format) -> &'static str {

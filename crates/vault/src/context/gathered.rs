@@ -1,8 +1,8 @@
-//! §2: what was gathered (R1-3.29 to R1-3.34, R1-8.2, R1-12.2).
+//! §2: what was gathered.
 
 use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
 use crate::links::{DualLink, Reference};
-use crate::problem::{Problem, Reading};
+use crate::problem::{ParseProblem, ParsedDocument};
 use crate::value::{Hours, ValueError, words};
 use crate::{Score, VaultPath};
 use larder_condense::sections::SectionId;
@@ -22,7 +22,7 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// How much an earlier turn matters (R1-3.31).
+    /// How much an earlier turn matters.
     Relevance, "high, medium or low":
     /// It answers.
     High = "high",
@@ -37,13 +37,13 @@ words! {
 pub struct Gathered {
     /// What was compiled for the question, in words.
     pub information: String,
-    /// What the user likes, and from where that is known (R1-3.30).
+    /// What the user likes, and from where that is known.
     pub preferences: Vec<Preference>,
-    /// Earlier turns that matter (R1-3.31).
+    /// Earlier turns that matter.
     pub prior_turns: Vec<PriorTurn>,
-    /// Research that is at hand (R1-3.32).
+    /// Research that is at hand.
     pub research: Vec<CachedResearch>,
-    /// Documents that were used (R1-3.33).
+    /// Documents that were used.
     pub references: Vec<Reference>,
 }
 
@@ -72,7 +72,7 @@ pub struct PriorTurn {
 /// Research that is at hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedResearch {
-    /// The document, whose label is the research's id (R1-12.2).
+    /// The document, whose label is the research's id.
     pub document: Option<DualLink>,
     /// Such as `commerce.laptop`.
     pub topic: String,
@@ -131,7 +131,7 @@ impl SectionValue for Gathered {
         writer.finish()
     }
 
-    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let mut read = Self::default();
         let mut numbered = Vec::new();
@@ -157,7 +157,7 @@ impl SectionValue for Gathered {
         if read.references.is_empty() {
             read.references = numbered;
         }
-        Reading::new(Some(read), problems)
+        ParsedDocument::new(Some(read), problems)
     }
 }
 
@@ -177,7 +177,7 @@ impl CachedResearch {
         }
     }
 
-    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let quality = block.required("Quality Score", problems);
         let age = block.required("Age", problems);
         let top = block.rows("Top Results", TOP).into_iter();
@@ -191,7 +191,11 @@ impl CachedResearch {
     }
 }
 
-fn preference(line: usize, [name, value, source]: [String; 3], problems: &mut Vec<Problem>) -> Preference {
+fn preference(
+    line: usize,
+    [name, value, source]: [String; 3],
+    problems: &mut Vec<ParseProblem>,
+) -> Preference {
     let number = source.trim().trim_start_matches("turn").trim_matches([' ', '_']);
     let source_turn = if number.is_empty() { None } else { turn(number, line, problems) };
     Preference { name, value, source_turn }
@@ -200,32 +204,32 @@ fn preference(line: usize, [name, value, source]: [String; 3], problems: &mut Ve
 fn prior_turn(
     line: usize,
     [number, relevance, summary]: [String; 3],
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ParseProblem>,
 ) -> Option<PriorTurn> {
     let number = turn(number.trim().trim_start_matches("turn").trim_matches([' ', '_']), line, problems);
     let relevance = parsed(&relevance, line, "Relevance", problems);
     Some(PriorTurn { turn: number?, relevance: relevance?, summary })
 }
 
-fn turn(number: &str, line: usize, problems: &mut Vec<Problem>) -> Option<u32> {
-    let error = || Problem::new(line, ValueError::new("the number of a turn", number).to_string());
+fn turn(number: &str, line: usize, problems: &mut Vec<ParseProblem>) -> Option<u32> {
+    let error = || ParseProblem::new(line, ValueError::new("the number of a turn", number).to_string());
     number.parse().map_err(|_| problems.push(error())).ok()
 }
 
-fn references(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Vec<Reference> {
+fn references(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Reference> {
     let items = block.items("").into_iter();
     items
         .filter_map(|(line, item)| {
             let read = Reference::read(item, at).or_else(|| bare(item));
             if read.is_none() {
-                problems.push(Problem::new(line, "expected a link to a document of the vault"));
+                problems.push(ParseProblem::new(line, "expected a link to a document of the vault"));
             }
             read
         })
         .collect()
 }
 
-/// A hand-written path from the root of the vault (R1-3.33).
+/// A hand-written path from the root of the vault.
 fn bare(item: &str) -> Option<Reference> {
     let file = VaultPath::new(item.trim())?;
     let label = file.short().to_owned();

@@ -1,4 +1,4 @@
-//! What stands in the sections of `context.md` (R1-3), as values: written as a section's body, read back from it.
+//! What stands in the sections of `context.md`, as values: written as a section's body, read back from it.
 //!
 //! Each section has a file. Knows the notation of the sections; does not know who fills them, or budgets.
 
@@ -13,7 +13,7 @@ mod validation;
 use larder_condense::sections::{Section, SectionId, Sections};
 
 use super::blocks::Block;
-use super::problem::{Problem, Reading};
+use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::block_id_at_end;
 use super::value::ValueError;
 use super::write::{COMPACTION, COMPACTION_END};
@@ -40,7 +40,7 @@ pub trait SectionValue: Sized {
     fn write(&self, at: &VaultPath) -> String;
 
     /// Reads a body whose first line has this number in the document.
-    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self>;
+    fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
 /// What to write at the end of `document`, which stands at `at`, to add this value as a section; as
@@ -50,13 +50,13 @@ pub fn append<T: SectionValue>(document: &str, value: &T, at: &VaultPath) -> Str
 }
 
 /// One version of a section as a value. Compactions are passed over: they say nothing that does not stand there.
-pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) -> Reading<T> {
+pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) -> ParsedDocument<T> {
     let line = document[..section.body.start].matches('\n').count() + 1;
     T::read(&unescape(&without_compactions(&document[section.body.clone()])), line, at)
 }
 
 /// The newest version of a section as a value, if there is one.
-pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<Reading<T>> {
+pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<ParsedDocument<T>> {
     let sections = Sections::of(document);
     sections.newest(T::ID).map(|section| read(document, section, at))
 }
@@ -82,7 +82,11 @@ fn decision_line(decision: &str, block: Option<&BlockId>) -> String {
 }
 
 /// Reads such a line.
-fn decision<T>(block: &Block<'_>, label: &str, problems: &mut Vec<Problem>) -> Option<(T, Option<BlockId>)>
+fn decision<T>(
+    block: &Block<'_>,
+    label: &str,
+    problems: &mut Vec<ParseProblem>,
+) -> Option<(T, Option<BlockId>)>
 where
     T: std::str::FromStr<Err = ValueError>,
 {

@@ -1,4 +1,4 @@
-//! §3: goals, steps and where to go next (R1-3.35 to R1-3.37, R1-3.81, R1-3.82, C12).
+//! §3: goals, steps and where to go next (C12).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
 use crate::links::DualLink;
-use crate::problem::{Problem, Reading};
+use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{inline, uninline};
 use crate::value::{ValueError, as_text, words};
 use crate::{Intent, Score, VaultPath};
@@ -35,7 +35,7 @@ pub(crate) static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// Where the planner sends the turn (R1-3.37).
+    /// Where the planner sends the turn.
     NextStep, "coordinator, synthesis or clarify":
     /// To the tools, phase 4.
     Coordinator = "coordinator",
@@ -46,7 +46,7 @@ words! {
 }
 
 words! {
-    /// How a goal stands (R1-3.82).
+    /// How a goal stands.
     GoalStatus, "pending, in_progress, done or failed":
     /// Not begun.
     Pending = "pending",
@@ -58,7 +58,7 @@ words! {
     Failed = "failed",
 }
 
-/// A goal of the turn, from 1; written `GOAL_1` (R1-3.82).
+/// A goal of the turn, from 1; written `GOAL_1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoalId(pub u32);
 
@@ -108,9 +108,9 @@ pub struct Step {
 /// §3 as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPlan {
-    /// Why the plan before this one failed (R1-3.81).
+    /// Why the plan before this one failed.
     pub previous_failure: Option<String>,
-    /// What is done otherwise (R1-3.81).
+    /// What is done otherwise.
     pub new_approach: Option<String>,
     /// What the turn is to reach.
     pub goal: String,
@@ -120,7 +120,7 @@ pub struct TaskPlan {
     pub confidence: Option<Score>,
     /// What to do, in order.
     pub steps: Vec<Step>,
-    /// The goals, if there are several (R1-3.82).
+    /// The goals, if there are several.
     pub goals: Vec<Goal>,
     /// What to look at first, if there are several goals.
     pub focus: Option<String>,
@@ -143,10 +143,10 @@ impl SectionValue for TaskPlan {
         writer.finish()
     }
 
-    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let value = Self::read_from(&blocks(body, &GRAMMAR, line), at, &mut problems);
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }
 
@@ -203,7 +203,7 @@ impl TaskPlan {
     pub(crate) fn read_from(
         blocks: &[Block<'_>],
         at: &VaultPath,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ParseProblem>,
     ) -> Option<Self> {
         let block = blocks.first()?;
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
@@ -215,7 +215,7 @@ impl TaskPlan {
             None => block.items("Subtasks"),
         };
         if !block.has("Goal") {
-            problems.push(Problem::new(block.line, "**Goal:** is missing"));
+            problems.push(ParseProblem::new(block.line, "**Goal:** is missing"));
         }
         let intent = block.required("Intent", problems);
         let next = block.required("Route To", problems);
@@ -245,7 +245,7 @@ fn goal_row(goal: &Goal) -> [String; 4] {
 fn goal(
     line: usize,
     [id, description, status, dependencies]: &[String; 4],
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ParseProblem>,
 ) -> Option<Goal> {
     let id = parsed(id, line, "ID", problems);
     let status = parsed(status, line, "Status", problems);

@@ -1,7 +1,7 @@
-//! §0: the user's query, verbatim, and what phase 0 found out about it (R1-3.20 to R1-3.25).
+//! §0: the user's query, verbatim, and what phase 0 found out about it.
 
 use crate::blocks::{Grammar, Writer, blocks};
-use crate::problem::Reading;
+use crate::problem::ParsedDocument;
 use crate::quote::{inline, uninline};
 use crate::value::Truth;
 use crate::{ReferenceType, VaultPath};
@@ -14,16 +14,16 @@ static GRAMMAR: Grammar = Grammar {
     labels: &["Original", "Resolved", "Query Type", "Was Resolved", "Content Reference", "Reasoning"],
 };
 
-/// §0 as a whole. It is written once and enriched once (R1-3.20).
+/// §0 as a whole. It is written once and enriched once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserQuery {
-    /// Exactly what the user typed (R1-3.25).
+    /// Exactly what the user typed.
     pub original: String,
     /// What phase 0 added.
     pub resolved: Option<Resolved>,
 }
 
-/// What phase 0 found out about the query (R1-3.21).
+/// What phase 0 found out about the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// The query with its references resolved.
@@ -38,7 +38,7 @@ pub struct Resolved {
     pub reasoning: String,
 }
 
-/// Content that a query refers to (R1-3.23).
+/// Content that a query refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceReference {
     /// Its title.
@@ -95,13 +95,13 @@ impl SectionValue for UserQuery {
         body
     }
 
-    fn read(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);
         let block = &blocks[0];
         let Some(original) = original_in(body) else {
-            problems.push(crate::Problem::new(line, "**Original:** is missing: there is no query"));
-            return Reading::new(None, problems);
+            problems.push(crate::ParseProblem::new(line, "**Original:** is missing: there is no query"));
+            return ParsedDocument::new(None, problems);
         };
         let resolved = block.text("Resolved").and_then(|query| {
             let query_type = block.required("Query Type", &mut problems);
@@ -114,7 +114,7 @@ impl SectionValue for UserQuery {
                 reasoning: block.text("Reasoning").unwrap_or_default(),
             })
         });
-        Reading::new(Some(Self { original, resolved }), problems)
+        ParsedDocument::new(Some(Self { original, resolved }), problems)
     }
 }
 

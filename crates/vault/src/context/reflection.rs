@@ -1,7 +1,7 @@
-//! §1: whether to go on or to ask back (R1-3.26 to R1-3.28).
+//! §1: whether to go on or to ask back.
 
 use crate::blocks::{Grammar, Writer, blocks};
-use crate::problem::Reading;
+use crate::problem::ParsedDocument;
 use crate::value::{Truth, words};
 use crate::{BlockId, Score, VaultPath};
 use larder_condense::sections::SectionId;
@@ -14,7 +14,7 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// What reflection decides (R1-11.1).
+    /// What reflection decides.
     ReflectionDecision, "PROCEED or CLARIFY":
     /// The query is clear.
     Proceed = "PROCEED",
@@ -46,7 +46,7 @@ pub struct Reflection {
     pub reasoning: String,
     /// What to ask the user, with CLARIFY.
     pub question: Option<String>,
-    /// The name of the decision as a block: `decision-reflection` (R1-9.15).
+    /// The name of the decision as a block: `decision-reflection`.
     pub block: Option<BlockId>,
 }
 
@@ -67,7 +67,7 @@ impl SectionValue for Reflection {
         writer.finish()
     }
 
-    fn read(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);
         let block = &blocks[0];
@@ -76,7 +76,7 @@ impl SectionValue for Reflection {
         let ask = block.value::<Ask>("Query Type", &mut problems);
         let follow_up = block.value::<Truth>("Is Follow-up", &mut problems);
         if decision.is_none() && !block.has("Decision") {
-            problems.push(crate::Problem::new(line, "**Decision:** is missing"));
+            problems.push(crate::ParseProblem::new(line, "**Decision:** is missing"));
         }
         let value = decision.zip(confidence).map(|((decision, id), confidence)| Self {
             decision,
@@ -87,6 +87,6 @@ impl SectionValue for Reflection {
             question: block.text("Clarification Question"),
             block: id,
         });
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }

@@ -1,9 +1,9 @@
-//! §5: the answer, or a digest of it, and what the writer checked (R1-3.46, R1-3.47, C22).
+//! §5: the answer, or a digest of it, and what the writer checked (C22).
 
 use crate::VaultPath;
 use crate::blocks::{Grammar, Writer, blocks};
 use crate::links::DualLink;
-use crate::problem::{Problem, Reading};
+use crate::problem::{ParseProblem, ParsedDocument};
 use larder_condense::sections::SectionId;
 
 use super::SectionValue;
@@ -25,7 +25,7 @@ pub struct Synthesis {
     pub checklist: Checklist,
 }
 
-/// Four boxes (R1-3.47).
+/// Four boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checklist {
     /// Claims match evidence.
@@ -58,7 +58,7 @@ impl SectionValue for Synthesis {
         writer.finish()
     }
 
-    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let blocks = blocks(body, &GRAMMAR, line);
         let block = &blocks[0];
         let items = block.items("Validation Checklist");
@@ -68,14 +68,14 @@ impl SectionValue for Synthesis {
         };
         // A hand-written answer may stand without its label.
         let Some(preview) = block.text("Response Preview").or_else(|| block.text("")) else {
-            return Reading::new(
+            return ParsedDocument::new(
                 None,
-                vec![Problem::new(line, "**Response Preview:** is missing: there is no answer")],
+                vec![ParseProblem::new(line, "**Response Preview:** is missing: there is no answer")],
             );
         };
         let [claims_match, intent_satisfied, no_hallucinations, appropriate_format] = CHECKS.map(checked);
         let checklist = Checklist { claims_match, intent_satisfied, no_hallucinations, appropriate_format };
         let full = block.line("Full Response").and_then(|(_, link)| DualLink::read(link, at));
-        Reading::new(Some(Self { preview, full, checklist }), Vec::new())
+        ParsedDocument::new(Some(Self { preview, full, checklist }), Vec::new())
     }
 }

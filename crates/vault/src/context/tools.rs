@@ -1,4 +1,4 @@
-//! §4: one log of tool calls, their results, and the claims that came of them (R1-3.38 to R1-3.45, R1-3.83, C9).
+//! §4: one log of tool calls, their results, and the claims that came of them (C9).
 //!
 //! An iteration that works at one goal of several is shown in the layout of goals, any other in that of iterations;
 //! both hold the same.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
 use crate::links::DualLink;
-use crate::problem::{Problem, Reading};
+use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{block_id_at_end, inline, uninline};
 use crate::value::{ValueError, words};
 use crate::{BlockId, Score, Ttl, VaultPath};
@@ -43,7 +43,7 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// What an iteration does (R1-3.39).
+    /// What an iteration does.
     Action, "TOOL_CALL or DONE":
     /// It calls tools.
     ToolCall = "TOOL_CALL",
@@ -52,7 +52,7 @@ words! {
 }
 
 words! {
-    /// How a call ended (R1-3.41).
+    /// How a call ended.
     CallStatus, "SUCCESS, ERROR, TIMEOUT or DENIED":
     /// With a result.
     Success = "SUCCESS",
@@ -86,7 +86,7 @@ pub struct Iteration {
     pub goal: Option<IterationGoal>,
     /// Why.
     pub reasoning: String,
-    /// The calls, such as `internet.research(query="...", mode="commerce")` (R1-3.40).
+    /// The calls, such as `internet.research(query="...", mode="commerce")`.
     pub calls: Vec<String>,
     /// Their results, in the same order.
     pub results: Vec<CallResult>,
@@ -116,7 +116,7 @@ pub struct CallResult {
     pub full: Option<DualLink>,
 }
 
-/// Something found to be so (R1-3.42).
+/// Something found to be so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Such as `Lenovo LOQ 15 @ $697`.
@@ -131,7 +131,7 @@ pub struct Claim {
     pub origin: Option<Origin>,
 }
 
-/// The provenance of a claim: a block that links can lead to (R1-9.15), and the bytes that say it.
+/// The provenance of a claim: a block that links can lead to, and the bytes that say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// `claim-001`.
@@ -142,7 +142,7 @@ pub struct Origin {
     pub document: Option<DualLink>,
 }
 
-/// How the loop ended (R1-3.43).
+/// How the loop ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Termination {
     /// Why.
@@ -192,7 +192,7 @@ impl SectionValue for ToolLog {
         iterations.chain(claims).chain(end).collect::<Vec<_>>().join("\n")
     }
 
-    fn read(body: &str, line: usize, at: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let mut log = Self::default();
         for block in blocks(body, &GRAMMAR, line) {
@@ -203,7 +203,7 @@ impl SectionValue for ToolLog {
                 _ => {}
             }
         }
-        Reading::new(Some(log), problems)
+        ParsedDocument::new(Some(log), problems)
     }
 }
 
@@ -248,10 +248,11 @@ impl Iteration {
         writer.finish()
     }
 
-    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let number = block.rest.split_whitespace().next().and_then(|number| number.parse().ok());
         if number.is_none() {
-            problems.push(Problem::new(block.line, "expected the number of the iteration in its heading"));
+            problems
+                .push(ParseProblem::new(block.line, "expected the number of the iteration in its heading"));
         }
         let tag =
             block.rest.rsplit_once('(').and_then(|(_, tag)| tag.trim_end().strip_suffix(')')?.parse().ok());
@@ -275,7 +276,7 @@ impl Iteration {
     }
 }
 
-/// A label and its list; the layout of goals puts a single entry in the line of the label (R1-3.83).
+/// A label and its list; the layout of goals puts a single entry in the line of the label.
 fn list(writer: &mut Writer, label: &'static str, items: Vec<String>) {
     match items.as_slice() {
         [] => {}
@@ -302,7 +303,7 @@ impl CallResult {
         format!("{}: {}{full}", self.status, inline(&self.text))
     }
 
-    fn read(item: &str, line: usize, at: &VaultPath, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read(item: &str, line: usize, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         // No text of others holds `](`, so the first one is ours.
         let link = item.find("](").and_then(|link| item[..link].rfind(" ([")).unwrap_or(item.len());
         let (text, full) = item.split_at(link);
@@ -341,7 +342,7 @@ impl Claim {
         }));
     }
 
-    pub(crate) fn read_all(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<Problem>) -> Vec<Self> {
+    pub(crate) fn read_all(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Self> {
         let origins = block.items("");
         let origin = |number: usize| {
             let start = format!("claim {number} ");
@@ -380,7 +381,7 @@ impl Termination {
         writer.finish()
     }
 
-    fn read(block: &Block<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+    fn read(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let iterations = block.required("Iterations", problems);
         let tool_calls = block.required("Tool Calls", problems);
         Some(Self {

@@ -1,7 +1,7 @@
-//! §6: the verdict on the answer (R1-3.48 to R1-3.52, R1-3.81, R1-3.84, R1-3.86, C10).
+//! §6: the verdict on the answer (C10).
 
 use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
-use crate::problem::{Problem, Reading};
+use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::uninline;
 use crate::value::{Truth, words};
 use crate::{BlockId, Score, VaultPath};
@@ -43,7 +43,7 @@ words! {
 }
 
 words! {
-    /// What is checked (R1-3.50).
+    /// What is checked.
     Check, "Claims Supported, No Hallucinations, Query Addressed or Coherent Format":
     /// Every claim has its evidence.
     ClaimsSupported = "Claims Supported",
@@ -77,7 +77,7 @@ pub struct Validation {
     pub confidence: Score,
     /// What was checked, and what came of it.
     pub checks: Vec<(Check, CheckResult)>,
-    /// Goal by goal, if there are several. Their mean is the overall quality (R1-3.86).
+    /// Goal by goal, if there are several. Their mean is the overall quality.
     pub goals: Vec<GoalVerdict>,
     /// What is wrong.
     pub issues: Vec<String>,
@@ -95,7 +95,7 @@ const CHECK: [&str; 2] = ["Check", "Result"];
 const GOAL: [&str; 4] = ["Goal", "Addressed", "Quality", "Notes"];
 
 impl Validation {
-    /// The mean of the goals' qualities (R1-3.86); none without goals.
+    /// The mean of the goals' qualities; none without goals.
     pub fn overall_quality(&self) -> Option<Score> {
         Score::mean(self.goals.iter().map(|goal| goal.quality))
     }
@@ -138,16 +138,16 @@ impl SectionValue for Validation {
         writer.finish()
     }
 
-    fn read(body: &str, line: usize, _: &VaultPath) -> Reading<Self> {
+    fn read(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);
         let block = &blocks[0];
         let label = if block.has("Decision") { "Decision" } else { "Outcome" };
         let decision = decision(block, label, &mut problems);
         if !block.has(label) {
-            problems.push(Problem::new(line, "**Decision:** is missing"));
+            problems.push(ParseProblem::new(line, "**Decision:** is missing"));
         }
-        // The layout for several goals gives a quality and may leave the confidence out (R1-3.84).
+        // The layout for several goals gives a quality and may leave the confidence out.
         let confidence = match block.has("Confidence") {
             true => block.value("Confidence", &mut problems),
             false => block.required("Overall Quality", &mut problems),
@@ -163,7 +163,7 @@ impl SectionValue for Validation {
             notes: under(&blocks, NOTES).and_then(|block| block.text("")).unwrap_or_default(),
             block: id,
         });
-        Reading::new(value, problems)
+        ParsedDocument::new(value, problems)
     }
 }
 
@@ -182,7 +182,7 @@ fn listed(blocks: &[Block<'_>], head: &str) -> Vec<String> {
 
 fn check(
     (line, [check, result]): &(usize, [String; 2]),
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ParseProblem>,
 ) -> Option<(Check, CheckResult)> {
     let check = parsed(check, *line, "Check", problems);
     Some((check?, parsed(result, *line, "Result", problems)?))
@@ -197,7 +197,7 @@ fn goal_row(goal: &GoalVerdict) -> [String; 4] {
     ]
 }
 
-fn goal((line, row): &(usize, [String; 4]), problems: &mut Vec<Problem>) -> Option<GoalVerdict> {
+fn goal((line, row): &(usize, [String; 4]), problems: &mut Vec<ParseProblem>) -> Option<GoalVerdict> {
     let [goal, addressed, quality, notes] = row;
     let goal = parsed(goal, *line, "Goal", problems);
     let addressed = parsed::<Truth>(addressed, *line, "Addressed", problems);

@@ -1,5 +1,5 @@
 //! Links of our own documents, in both styles: relative for every reader of Markdown, as wikilink for Obsidian
-//! (R1-8.1, R1-9.2 to R1-9.4). Written by rule, never by a model.
+//!. Written by rule, never by a model.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ impl DualLink {
         format!("[[{}{}|{}]]", self.file.wiki(), self.fragment(), self.label)
     }
 
-    /// Both, on one line (R1-9.2).
+    /// Both, on one line.
     pub fn both(&self, at: &VaultPath) -> String {
         format!("{}{BETWEEN}{}", self.relative(at), self.wiki())
     }
@@ -92,7 +92,7 @@ fn label_of(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// One entry of `Source References` (R1-8.2): a link and what it is good for.
+/// One entry of `Source References`: a link and what it is good for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
     /// Where it leads.

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::scan::{Link, LinkKind, links};
 use super::spell::{encoded, fits_wikilink};
 use super::vault::{Destination, Vault};
-use crate::{Problem, VaultPath};
+use crate::{ParseProblem, VaultPath};
 
 /// A note gets another path.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Rewritten {
     /// How many links were written anew.
     pub changed: usize,
     /// Links that should have been and could not.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ParseProblem>,
 }
 
 impl<'v> Rename<'v> {
@@ -75,7 +75,7 @@ impl<'v> Rename<'v> {
     }
 
     /// Which destinations to write anew.
-    fn edits(&self, note: &VaultPath, found: &[Link], text: &str) -> (Edits, Vec<Problem>) {
+    fn edits(&self, note: &VaultPath, found: &[Link], text: &str) -> (Edits, Vec<ParseProblem>) {
         let here = if *note == self.from { &self.to } else { note };
         let (mut edits, mut problems) = (Edits::new(), Vec::new());
         for link in found {
@@ -93,7 +93,7 @@ impl<'v> Rename<'v> {
                 None => {
                     let line = text[..link.range.start].matches('\n').count() + 1;
                     let message = format!("the link to {led} cannot be written for {goal}; mend it by hand");
-                    problems.push(Problem::new(line, message));
+                    problems.push(ParseProblem::new(line, message));
                 }
             }
         }

@@ -7,7 +7,7 @@ use larder_vault::*;
 
 use super::round_trips::place;
 
-fn problems<T>(reading: &Reading<T>) -> Vec<String> {
+fn problems<T>(reading: &ParsedDocument<T>) -> Vec<String> {
     reading.problems.iter().map(ToString::to_string).collect()
 }
 

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_proxy::json::{self, Document};
 use larder_proxy::window::{Leaving, Refusal, leaving};
 use larder_proxy::wire::{self, Format, Hidden, Request};
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document};
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{ClaudeGeneration, Counter};

@@ -2,11 +2,11 @@
 //! and what was decided for it stays while the conversation goes on.
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_proxy::json::Document;
 use larder_proxy::window::{Leaving, leaving};
 use larder_proxy::wire::{self, Format, REHYDRATE};
 use larder_store::NewPointer;
 use larder_text::hash::ContentHash;
+use larder_text::json::Document;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 use serde_json::{Value as Json, json};

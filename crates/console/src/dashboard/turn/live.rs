@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
-use larder::turn::TurnEvent;
+use larder_agent::turn::TurnEvent;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::turns::Watch;

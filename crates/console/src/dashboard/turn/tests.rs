@@ -3,7 +3,7 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use larder::turn::TurnEvent;
+use larder_agent::turn::TurnEvent;
 use larder_text::pointer::Pointer;
 use larder_vault::Mode;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod whole;
 
 use std::borrow::Cow;
 
+use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
 use larder_text::usage::Usage;
 
 pub(super) use self::note::Note;
@@ -19,7 +20,6 @@ use super::hidden::{Answered, Hidden, Step, keys};
 use super::place::{Place, said};
 use super::read::ReadError;
 use super::{Format, REHYDRATE, tool};
-use crate::json::{self, Document, Edit, Kind, Value, encoded};
 
 /// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
 /// where the model called our tool.

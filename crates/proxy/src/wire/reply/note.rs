@@ -2,11 +2,11 @@
 //! Clients show nothing of such a reply, and providers refuse a history that holds one.
 
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document, Edit, Value, encoded};
 
 use super::super::Format;
 use super::super::place::said;
 use super::{Round, Rounds, text};
-use crate::json::{self, Document, Edit, Value, encoded};
 
 /// Hexadecimal digits of the id of an item.
 const DIGITS: usize = 48;

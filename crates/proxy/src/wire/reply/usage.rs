@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use larder_text::json::{Edit, Kind, Value};
 use larder_text::usage::Usage;
 
 use super::super::Format;
-use crate::json::{Edit, Kind, Value};
 
 /// Numbers one report may have; more are left as they are.
 const MAX_NUMBERS: usize = 64;
@@ -123,7 +123,7 @@ fn numbers<'d, 't>(report: Value<'d, 't>) -> Vec<(String, Value<'d, 't>)> {
     for _ in 0..MAX_LEVELS {
         for (path, value) in std::mem::take(&mut open) {
             for (key, value) in value.members() {
-                let name = key.text().unwrap_or_default();
+                let name = key.text();
                 let path = if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") };
                 match value.kind() {
                     Kind::Number => found.push((path, value)),

@@ -1,9 +1,10 @@
 //! Replies that come whole. Knows no streams.
 
+use larder_text::json::{self, Document, Edit, Kind, Name, Value, encoded};
+
 use super::super::Format;
 use super::super::read::ReadError;
 use super::{Note, Round, Rounds, Unit, inner, is_thought, length, push_text};
-use crate::json::{self, Document, Edit, Kind, Value, encoded};
 
 /// The replies of one request, each a whole body.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Whole {
                 let message = choice.given("message");
                 round.text = text(message.and_then(|message| message.given("content")));
                 for (key, value) in message.into_iter().flat_map(Value::members) {
-                    let wanted = key.text().is_some_and(|name| is_thought(&name));
+                    let wanted = is_thought(&key.text());
                     if wanted && value.kind() != Kind::Null {
                         round.members += &format!(",{}:{}", key.raw(), value.raw());
                     }
@@ -165,8 +166,8 @@ fn said(format: Format, root: Value<'_, '_>) -> usize {
 }
 
 /// Bytes of text in a member of a message, an item or a block.
-fn said_in(format: Format, name: Value<'_, '_>, value: Value<'_, '_>) -> usize {
-    let name = name.text().unwrap_or_default();
+fn said_in(format: Format, name: Name<'_>, value: Value<'_, '_>) -> usize {
+    let name = name.text();
     let parts = |value: Value<'_, '_>, names: &[&str]| -> usize {
         value.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
     };

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use larder_text::json::{self, Document, Edit, Kind, Value};
 use serde_json::{Map, Value as Json};
 
 use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
 use super::super::{Format, REHYDRATE};
 use super::{Action, Context};
-use crate::json::{self, Document, Edit, Kind, Value};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
 const MAX_CALLS: usize = 1_024;
@@ -205,7 +205,7 @@ impl State {
         let mut shows = false;
         let calls = delta.given("tool_calls").map(Value::id);
         for (key, value) in delta.members() {
-            let name = key.text().unwrap_or_default();
+            let name = key.text();
             match (&*name, value.kind()) {
                 ("tool_calls", Kind::Array) if calls == Some(value.id()) => {
                     let functions = value.items().filter_map(|call| call.given("function"));
@@ -320,14 +320,14 @@ fn entries<'d, 't>(delta: Value<'d, 't>) -> impl Iterator<Item = Value<'d, 't>> 
 /// Adds a fragment to a call: arguments and names grow, what else there is holds as it came last.
 fn merge(call: &mut Map<String, Json>, fragment: Value<'_, '_>) {
     for (key, value) in fragment.members().filter(|(_, value)| value.kind() != Kind::Null) {
-        let name = key.text().unwrap_or_default();
+        let name = key.text();
         match &*name {
             "index" => {}
             "function" => {
                 let function = call.entry("function").or_insert_with(|| Json::Object(Map::new()));
                 let Json::Object(function) = function else { continue };
                 for (key, value) in value.members().filter(|(_, value)| value.kind() != Kind::Null) {
-                    grow(function, &key.text().unwrap_or_default(), value);
+                    grow(function, &key.text(), value);
                 }
             }
             _ => {

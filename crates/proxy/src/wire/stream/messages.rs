@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use larder_text::json::{self, Document, Edit, Value};
 use serde_json::{Map, Value as Json};
 
 use super::super::Format;
 use super::super::reply::{Note, Unit, length};
 use super::{Action, Context};
-use crate::json::{self, Document, Edit, Value};
 
 /// Where the blocks of a reply go.
 #[derive(Debug, Default)]
@@ -108,7 +108,10 @@ impl State {
         let Some((index, delta)) = index(event).zip(event.given("delta")) else { return };
         let Some(draft) = self.open.get_mut(&index) else { return };
         for (key, value) in delta.members() {
-            let Some(name) = key.text().filter(|name| name != "type") else { continue };
+            let name = key.text();
+            if name == "type" {
+                continue;
+            }
             match (&*name, value.text()) {
                 ("partial_json", Some(piece)) => draft.input.push_str(&piece),
                 ("citation", _) => {

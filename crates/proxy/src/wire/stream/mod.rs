@@ -9,11 +9,12 @@ mod messages;
 mod responses;
 mod sse;
 
+use larder_text::json::{Document, Edit};
+
 use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
 use super::reply::{Note, Round, Rounds};
 use super::{Format, Known, Problem};
-use crate::json::{Document, Edit};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use larder_text::json::{self, Edit, Kind, Value};
+
 use super::super::Format;
 use super::super::reply::{Note, Unit, length, text};
 use super::{Action, Context};
-use crate::json::{self, Edit, Kind, Value};
 
 /// Events by which an item of ours comes.
 const EVENTS_OF_NOTE: usize = 6;

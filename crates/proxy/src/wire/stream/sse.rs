@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{self, Edit};
+use larder_text::json::{self, Edit};
 
 /// Bytes that one event may have. A longer one is passed on in pieces and not looked at.
 pub(super) const MAX_EVENT: usize = 16 << 20;

@@ -1,0 +1,285 @@
+//! The messages of a conversation as a caller sends them, and what follows from their order: which call a result
+//! answers, which messages are left out together, and what may become of each.
+//!
+//! Does not know costs, limits or renditions.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+
+use larder_condense::pins::reports_failure;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
+
+/// A tool call that the model made.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    /// The id that its result names; empty where the format has none.
+    pub id: Cow<'a, str>,
+    /// The tool.
+    pub name: Cow<'a, str>,
+    /// The arguments: JSON text, or plain text for custom tools.
+    pub arguments: Cow<'a, str>,
+}
+
+/// A message, or one tool result of a message that holds several: what can be replaced or left out on its own.
+#[derive(Debug, Clone, Copy)]
+pub struct ConversationItem<'a> {
+    /// The author; [`Role::Tool`] for a tool result in every format.
+    pub role: Role,
+    /// The whole text that a decision may replace.
+    pub text: &'a str,
+    /// The hash of `text`.
+    pub hash: ContentHash,
+    /// Tokens of `text`.
+    pub tokens: usize,
+    /// Whether `tokens` is an estimate. An item that may be sent whole is counted exactly before it is decided.
+    pub sampled: bool,
+    /// Tokens of everything else in the item: framing, ids, calls, pictures, reasoning.
+    pub opaque_tokens: usize,
+    /// Pictures and reasoning as they came, stored with the text if the item is left out.
+    pub opaque: &'a [&'a str],
+    /// The tool calls that the item makes.
+    pub calls: &'a [Call<'a>],
+    /// The id of the call that the item answers.
+    pub result_of: Option<&'a str>,
+    /// The request marks the result as an error. A text that [reads like one](reports_failure) counts as one anyway.
+    pub is_error: bool,
+    /// Whether the item may be condensed.
+    pub summarizable: bool,
+    /// The item was read through a pointer, so it is never condensed again.
+    pub rehydrated: bool,
+}
+
+impl ConversationItem<'_> {
+    /// Tokens of the item as it came.
+    pub fn total_tokens(&self) -> usize {
+        self.tokens.saturating_add(self.opaque_tokens)
+    }
+}
+
+/// What may become of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compressibility {
+    /// Always sent byte for byte.
+    Verbatim,
+    /// Sent whole, or left out with its group where the hard limit forces it.
+    WholeOrDropped,
+    /// A tool result: condensed when it enters, later replaced by a pointer.
+    Compressible {
+        /// It reports a failure, so it stays whole as long as it fits.
+        is_error: bool,
+    },
+}
+
+/// The call that a result answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnsweredCall<'a> {
+    /// The index of the item that made the call.
+    pub item: usize,
+    pub call: &'a Call<'a>,
+}
+
+/// An item with what follows from those before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub item: &'a ConversationItem<'a>,
+    /// Tokens of the text: exact wherever it may be sent whole.
+    pub tokens: usize,
+    pub compressibility: Compressibility,
+    /// The index of the first item of its group. A group is left out as one or not at all.
+    pub group: usize,
+    /// No call waits for its result after this item.
+    pub settled: bool,
+    pub answers: Option<AnsweredCall<'a>>,
+    /// The index of the newest user message before it.
+    pub user_message: Option<usize>,
+}
+
+impl Entry<'_> {
+    pub const fn is_error(&self) -> bool {
+        matches!(self.compressibility, Compressibility::Compressible { is_error: true })
+    }
+
+    pub const fn is_compressible(&self) -> bool {
+        matches!(self.compressibility, Compressibility::Compressible { .. })
+    }
+}
+
+/// Links the items of a conversation. Results of tools that `is_exempt` names stay whole.
+pub(super) fn link<'a>(
+    items: &'a [ConversationItem<'a>],
+    is_exempt: &dyn Fn(&str) -> bool,
+    counter: &Counter,
+) -> Vec<Entry<'a>> {
+    let mut linker = Linker::default();
+    let mut entry = |(at, item): (usize, &'a ConversationItem<'a>)| {
+        let entry = linker.entry(at, item, is_exempt);
+        let may_stay_whole = !entry.is_compressible() || entry.is_error();
+        let tokens = if item.sampled && may_stay_whole { counter.count(item.text) } else { item.tokens };
+        Entry { tokens, ..entry }
+    };
+    items.iter().enumerate().map(&mut entry).collect()
+}
+
+/// What is known of the items so far. A step of the model (its consecutive messages and the results of their calls)
+/// forms one group.
+#[derive(Default)]
+struct Linker<'a> {
+    /// Calls that wait for their result: the index of their item, its group, and the call.
+    open: HashMap<&'a str, (usize, usize, &'a Call<'a>)>,
+    /// The first item of the model's newest step.
+    step: Option<usize>,
+    /// Somebody other than the model has spoken since.
+    answered: bool,
+    user_message: Option<usize>,
+}
+
+impl<'a> Linker<'a> {
+    fn entry(
+        &mut self,
+        at: usize,
+        item: &'a ConversationItem<'a>,
+        is_exempt: &dyn Fn(&str) -> bool,
+    ) -> Entry<'a> {
+        let (mut group, mut answers) = (at, None);
+        match item.role {
+            Role::Assistant => {
+                if self.answered {
+                    // The model went on, so calls that are still open never get a result.
+                    self.open.clear();
+                    self.step = None;
+                }
+                self.answered = false;
+                group = *self.step.get_or_insert(at);
+                self.open.extend(item.calls.iter().map(|call| (&*call.id, (at, group, call))));
+            }
+            Role::Tool => {
+                self.answered = true;
+                if let Some((by, step, call)) = item.result_of.and_then(|id| self.open.remove(id)) {
+                    group = step;
+                    answers = Some(AnsweredCall { item: by, call });
+                }
+            }
+            Role::User | Role::System => self.answered = true,
+        }
+        let entry = Entry {
+            item,
+            tokens: item.tokens,
+            compressibility: compressibility(item, answers.as_ref(), is_exempt),
+            group,
+            settled: self.open.is_empty(),
+            answers,
+            user_message: self.user_message,
+        };
+        if item.role == Role::User {
+            self.user_message = Some(at);
+        }
+        entry
+    }
+}
+
+fn compressibility(
+    item: &ConversationItem<'_>,
+    answers: Option<&AnsweredCall<'_>>,
+    is_exempt: &dyn Fn(&str) -> bool,
+) -> Compressibility {
+    match item.role {
+        Role::System | Role::User => Compressibility::Verbatim,
+        Role::Assistant => Compressibility::WholeOrDropped,
+        Role::Tool => {
+            let exempt = answers.is_some_and(|answers| is_exempt(&answers.call.name));
+            if item.summarizable && !item.rehydrated && !exempt {
+                Compressibility::Compressible { is_error: item.is_error || reports_failure(item.text) }
+            } else {
+                Compressibility::WholeOrDropped
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &'static str, name: &'static str) -> Call<'static> {
+        Call { id: id.into(), name: name.into(), arguments: "{}".into() }
+    }
+
+    fn item<'a>(role: Role, calls: &'a [Call<'a>], result_of: Option<&'a str>) -> ConversationItem<'a> {
+        ConversationItem {
+            role,
+            text: "some text",
+            hash: ContentHash::of(b"some text"),
+            tokens: 2,
+            sampled: false,
+            opaque_tokens: 3,
+            opaque: &[],
+            calls,
+            result_of,
+            is_error: false,
+            summarizable: true,
+            rehydrated: false,
+        }
+    }
+
+    fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<Entry<'a>> {
+        link(items, &|tool| tool == "exempt", &Counter::default())
+    }
+
+    #[test]
+    fn a_step_of_the_model_and_its_results_form_one_group() {
+        let (first, second) = ([call("a", "read")], [call("b", "read")]);
+        let items = [
+            item(Role::User, &[], None),
+            item(Role::Assistant, &first, None),
+            item(Role::Assistant, &second, None),
+            item(Role::Tool, &[], Some("b")),
+            item(Role::Tool, &[], Some("a")),
+            item(Role::Assistant, &[], None),
+        ];
+        let entries = linked(&items);
+        assert_eq!(entries.iter().map(|entry| entry.group).collect::<Vec<_>>(), [0, 1, 1, 1, 1, 5]);
+        let settled: Vec<bool> = entries.iter().map(|entry| entry.settled).collect();
+        assert_eq!(settled, [true, false, false, false, true, true]);
+        assert_eq!(entries[3].answers.map(|answers| answers.item), Some(2));
+        assert_eq!(entries[4].user_message, Some(0));
+    }
+
+    #[test]
+    fn a_call_that_the_model_does_not_wait_for_is_given_up() {
+        let calls = [call("a", "read")];
+        let items = [
+            item(Role::Assistant, &calls, None),
+            item(Role::User, &[], None),
+            item(Role::Assistant, &[], None),
+            item(Role::Tool, &[], Some("a")),
+        ];
+        let entries = linked(&items);
+        assert!(!entries[0].settled && !entries[1].settled && entries[2].settled);
+        assert!(entries[3].answers.is_none(), "its result comes too late");
+    }
+
+    #[test]
+    fn only_results_that_may_be_condensed_are_compressible() {
+        let calls = [call("a", "read"), call("b", "exempt")];
+        let result = |id| item(Role::Tool, &[], Some(id));
+        let items = [
+            item(Role::System, &[], None),
+            item(Role::Assistant, &calls, None),
+            result("a"),
+            result("b"),
+            ConversationItem { rehydrated: true, ..result("a") },
+            ConversationItem { summarizable: false, ..result("a") },
+            ConversationItem { is_error: true, ..result("unknown") },
+        ];
+        let found: Vec<Compressibility> = linked(&items).iter().map(|entry| entry.compressibility).collect();
+        let (whole, result) =
+            (Compressibility::WholeOrDropped, |is_error| Compressibility::Compressible { is_error });
+        assert_eq!(
+            found,
+            [Compressibility::Verbatim, whole, result(false), whole, whole, whole, result(true)]
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! What is told of a run that ended, and of its calls: events of the log, and a listener that counts. Sizes, names of
+//! ours and outcomes; never a text (C104).
+
+use std::time::{Duration, Instant};
+
+use larder_core::pack::{PartReceipt, Reason, Receipt, Rendition};
+use larder_core::policy::BudgetStatus;
+use larder_core::recipe::{Recipe, SlotSource};
+use larder_models::chat::{ChatReply, ModelError};
+
+use super::error::class_of_model;
+use super::outcome::RunReceipt;
+use super::{Candidate, Progress};
+
+/// Something that stands smaller than it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shrunk {
+    /// The form in which it stands.
+    pub to: Rendition,
+    /// Tokens that it took.
+    pub before: usize,
+    /// Tokens that it takes.
+    pub after: usize,
+}
+
+/// A run that ended, whatever became of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunReport {
+    /// What the check of its budget said; `None` where it ended before that.
+    pub status: Option<BudgetStatus>,
+    /// Whether its prompt left over its budget, which never happens.
+    pub violates: bool,
+    /// What stands smaller in its last prompt; nothing where no prompt left.
+    pub shrunk: Vec<Shrunk>,
+    /// How long deciding and condensing took, over all its prompts.
+    pub packing: Duration,
+}
+
+/// Told of everything that an engine does, for whomever: each run once, when it ended, and each text that was condensed
+/// without one.
+pub trait Listener: Send + Sync {
+    /// A run has ended.
+    fn ran(&self, report: &RunReport);
+    /// A text was condensed on its own, in so much time.
+    fn condensed(&self, shrunk: Shrunk, took: Duration);
+}
+
+/// Hears nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Deaf;
+
+impl Listener for Deaf {
+    fn ran(&self, _: &RunReport) {}
+    fn condensed(&self, _: Shrunk, _: Duration) {}
+}
+
+impl RunReport {
+    /// Of a run with this receipt; `original` knows tokens that packing did not count out.
+    pub(super) fn of(
+        progress: &Progress<'_>,
+        receipt: Option<&Receipt>,
+        original: &dyn Fn(&PartReceipt) -> Option<usize>,
+    ) -> Self {
+        let Some(receipt) = receipt else { return Self::default() };
+        let smaller = receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
+        let shrunk: Vec<Shrunk> = smaller
+            .filter(|_| receipt.refused.is_none())
+            .filter_map(|part| {
+                Some(Shrunk { to: part.rendition, before: original(part)?, after: part.tokens })
+            })
+            .collect();
+        Self {
+            status: Some(status(receipt)),
+            violates: receipt.refused.is_none() && receipt.total > receipt.budget.available,
+            shrunk,
+            packing: progress.packing,
+        }
+    }
+}
+
+fn status(receipt: &Receipt) -> BudgetStatus {
+    let stands_whole = |part: &PartReceipt| part.rendition == Rendition::Whole;
+    match &receipt.refused {
+        Some(_) => BudgetStatus::Reject,
+        None if receipt.parts.iter().all(stands_whole) => BudgetStatus::Ok,
+        None => BudgetStatus::NeedsSummary,
+    }
+}
+
+/// The event of every check of a run's budget (R3-4.11). The reason names no part: documents are named by callers.
+pub(super) fn log_decision(progress: &Progress<'_>, receipt: &RunReceipt) {
+    let pack = &receipt.receipt;
+    let status = status(pack);
+    let reason = match status {
+        BudgetStatus::Ok => "everything fits as it is",
+        BudgetStatus::NeedsSummary => "it fits once parts of it are smaller",
+        BudgetStatus::Reject => "it cannot be made to fit",
+    };
+    tracing::info!(
+        run_id = %progress.run_id,
+        recipe = progress.recipe.id(),
+        model = receipt.model,
+        status = status.as_str(),
+        reason,
+        deficit = pack.refused.as_ref().map_or(0, |refused| refused.deficit),
+        prompt_tokens = pack.total,
+        prompt_budget = pack.budget.available,
+        response_reserve = pack.budget.limits.output,
+        dry_run = false,
+        "context_budget_decision"
+    );
+}
+
+/// Tokens of a prompt by what they are for (R4-8.7).
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sizes {
+    pinned: usize,
+    summary: usize,
+    recent: usize,
+    rag: usize,
+}
+
+impl Sizes {
+    fn of(recipe: &Recipe, receipt: &Receipt) -> Self {
+        let source =
+            |slot: &str| recipe.slots.iter().find(|spec| &*spec.slot.name == slot).map(|spec| spec.source);
+        let mut sizes = Self::default();
+        for part in &receipt.parts {
+            let sum = match source(&part.slot) {
+                _ if &*part.slot == "summary" => &mut sizes.summary,
+                Some(SlotSource::Messages) => &mut sizes.recent,
+                _ if part.reason == Reason::Critical => &mut sizes.pinned,
+                _ => &mut sizes.rag,
+            };
+            *sum = sum.saturating_add(part.tokens);
+        }
+        sizes
+    }
+}
+
+/// The event of what a prompt is made of (R4-8.7): what always stands, summaries, the conversation, and what was found.
+pub(super) fn log_sizes(progress: &Progress<'_>, receipt: &Receipt) {
+    let Sizes { pinned, summary, recent, rag } = Sizes::of(progress.recipe, receipt);
+    tracing::info!(
+        run_id = %progress.run_id,
+        recipe = progress.recipe.id(),
+        pinned,
+        summary,
+        recent,
+        rag,
+        "context_sizes"
+    );
+}
+
+/// A call of a model under way (R4-8.3 to R4-8.5).
+pub(super) struct CallLog<'a> {
+    progress: &'a Progress<'a>,
+    candidate: &'a Candidate,
+    began: Instant,
+    has_ended: bool,
+}
+
+impl Drop for CallLog<'_> {
+    /// Whoever waited has left.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.fail("cancelled");
+        }
+    }
+}
+
+impl<'a> CallLog<'a> {
+    pub(super) fn start(progress: &'a Progress<'a>, candidate: &'a Candidate, tokens: usize) -> Self {
+        tracing::info!(
+            run_id = %progress.run_id,
+            operation = progress.recipe.id(),
+            model = candidate.name,
+            input_tokens = tokens,
+            "call_started"
+        );
+        Self { progress, candidate, began: Instant::now(), has_ended: false }
+    }
+
+    pub(super) fn end(mut self, ended: &Result<ChatReply, ModelError>) {
+        self.has_ended = true;
+        let ChatReply { usage, .. } = match ended {
+            Ok(reply) => reply,
+            Err(error) => return self.fail(class_of_model(error)),
+        };
+        let prices = self.candidate.spec.prices.as_ref();
+        tracing::info!(
+            run_id = %self.progress.run_id,
+            operation = self.progress.recipe.id(),
+            model = self.candidate.name,
+            input_tokens = usage.input,
+            output_tokens = usage.output,
+            duration_ms = self.duration_ms(),
+            cost_usd = prices.map(|prices| prices.cost(usage).total.to_string()),
+            "call_completed"
+        );
+    }
+
+    fn fail(&self, error: &str) {
+        tracing::info!(
+            run_id = %self.progress.run_id,
+            operation = self.progress.recipe.id(),
+            model = self.candidate.name,
+            duration_ms = self.duration_ms(),
+            error,
+            "call_failed"
+        );
+    }
+
+    fn duration_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_text::tokens::Counter;
+    use serde_json::json;
+
+    use super::*;
+    use crate::project::Project;
+
+    #[test]
+    fn every_part_of_a_prompt_has_its_place_among_the_sizes() {
+        let project = Project::builtin(&Counter::cl100k());
+        let recipe = project.recipe("card/agent").unwrap();
+        let part = |slot: &str, tokens: usize, reason: &str| {
+            json!({"id": slot, "slot": slot, "source": slot, "rendition": "whole", "tokens": tokens,
+                   "original_tokens": tokens, "reason": reason})
+        };
+        let receipt: Receipt = serde_json::from_value(json!({
+            "budget": {
+                "limits": {"total": 900, "window": 1000, "output": 100, "response_reserve": 50, "emergency_floor": 0},
+                "available": 750, "framing": 0, "used": 31, "slots": [], "tokenizer": "bytes", "label": "exact",
+            },
+            "total": 31, "refused": null,
+            "parts": [
+                part("system", 1, "critical"), part("summary", 2, "fits"), part("history", 4, "critical"),
+                part("context", 8, "fits"), part("query", 16, "critical"),
+            ],
+        }))
+        .unwrap();
+        let expected = Sizes { pinned: 17, summary: 2, recent: 4, rag: 8 };
+        assert_eq!(Sizes::of(recipe, &receipt), expected);
+    }
+}

@@ -1,0 +1,390 @@
+//! From a recipe and what a run is given to slots and parts. Knows recipes and packs; knows no model and no store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use larder_condense::ContentType;
+use larder_condense::sections::SectionId;
+use larder_core::pack::{Budget, Cap, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
+use larder_core::recipe::{
+    InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
+};
+use larder_text::message::Role;
+use larder_text::tokens::Counter;
+
+use crate::inputs::{Document, RunInput};
+
+/// The slot that holds the user's query, always last.
+const QUERY_SLOT: &str = "query";
+/// The slot and the part that say to the model why its last answer was refused.
+pub(crate) const NOTE: &str = "note";
+/// The newest section of `context.md` gives way after the others (C27).
+const NEWEST_SECTION_PRIORITY: u8 = 80;
+
+/// A run that cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// A template needs what was not given.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A recipe that decides has no query to decide about (C54).
+    #[error("recipe {recipe} needs the user's query; give --query, or a context.md whose section 0 holds it")]
+    NoQuery {
+        /// The recipe.
+        recipe: String,
+    },
+    /// A required document is missing.
+    #[error("recipe {recipe} needs the document {name}; give it with --doc {name}=PATH")]
+    MissingDocument {
+        /// The recipe.
+        recipe: String,
+        /// The input's name.
+        name: String,
+    },
+    /// A document that the recipe has no place for.
+    #[error("recipe {recipe} takes no document called {name}; it takes {takes}")]
+    UnknownDocument {
+        /// The recipe.
+        recipe: String,
+        /// As given.
+        name: String,
+        /// What it takes.
+        takes: String,
+    },
+    /// A value that the recipe's prompts do not use.
+    #[error("recipe {recipe} has no variable {name}; it takes {takes}")]
+    UnknownValue {
+        /// The recipe.
+        recipe: String,
+        /// As given.
+        name: String,
+        /// What it takes.
+        takes: String,
+    },
+}
+
+/// What a recipe needs to know of the model that will answer.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelLimits {
+    /// Tokens of the window.
+    pub window: usize,
+    /// Tokens the model can answer at most.
+    pub max_output: usize,
+    /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
+    pub enforces_schema: bool,
+    /// Whether an enforced schema takes tokens of the window.
+    pub schema_in_prompt: bool,
+}
+
+/// A prepared call: what to pack, and the query it is about.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// For the packer.
+    pub request: PackRequest,
+    /// Tokens to ask of the model.
+    pub max_output: usize,
+    /// Parts that an answer may cite.
+    pub citable: BTreeSet<String>,
+}
+
+/// Puts a run's inputs into slots. `note` is said to the model after the query: why its last answer was refused.
+pub fn prepare(
+    recipe: &Recipe,
+    input: &RunInput,
+    limits: ModelLimits,
+    counter: &Counter,
+    note: Option<&str>,
+) -> Result<Prepared, PrepareError> {
+    check_inputs(recipe, input)?;
+    let query = query_of(recipe, input)?;
+    let names: Vec<String> = input.documents.iter().map(|document| document.name.clone()).collect();
+    let rendered = recipe.render(&PromptInputs {
+        query: query.as_deref().unwrap_or_default(),
+        mode: input.mode,
+        variant: input.variant.as_deref(),
+        documents: &names,
+        values: Some(&input.values),
+    })?;
+    let max_output = recipe.budget.output.min(limits.max_output);
+    let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
+    if recipe.slots.is_empty() {
+        build.prompt_slot("system", Role::System, rendered.system.into_iter().chain(rendered.variant));
+        build.plain_inputs();
+    } else {
+        for spec in &recipe.slots {
+            build.slot(spec, &rendered.system, &rendered.variant);
+        }
+    }
+    if let (false, Some(schema)) = (limits.enforces_schema, &recipe.output.schema) {
+        let text =
+            format!("Answer with one value that satisfies this JSON Schema, and nothing else:\n{schema}");
+        build.critical("output_schema", "output_schema", Role::System, text, 0);
+    }
+    if let Some(query) = query.as_deref().filter(|_| recipe.needs_query) {
+        let at = build.slots.len();
+        build.critical(QUERY_SLOT, QUERY_SLOT, Role::User, query.to_owned(), at);
+    }
+    if let Some(note) = note {
+        let at = build.slots.len();
+        build.critical(NOTE, NOTE, Role::User, note.to_owned(), at);
+    }
+    let citable = build
+        .parts
+        .iter()
+        .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | NOTE))
+        .map(|part| part.id.to_string())
+        .collect();
+    let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema && limits.schema_in_prompt);
+    let request = PackRequest {
+        slots: build.slots,
+        parts: build.parts,
+        budget: Budget {
+            total: recipe.budget.total,
+            window: limits.window,
+            output: max_output,
+            response_reserve: recipe.budget.response_reserve,
+            emergency_floor: 0,
+        },
+        framing: Framing::of(counter, &[], schema),
+        query,
+        by_model: false,
+    };
+    Ok(Prepared { request, max_output, citable })
+}
+
+fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
+    let context = !recipe.input_sections.is_empty();
+    let takes: Vec<&str> = recipe
+        .input_docs
+        .iter()
+        .map(|doc| doc.name.as_str())
+        .chain(context.then_some("context.md"))
+        .collect();
+    for document in &input.documents {
+        if !takes.contains(&document.input.as_str()) {
+            return Err(PrepareError::UnknownDocument {
+                recipe: recipe.id(),
+                name: document.input.clone(),
+                takes: if takes.is_empty() { "no documents".to_owned() } else { takes.join(", ") },
+            });
+        }
+    }
+    for doc in recipe.input_docs.iter().filter(|doc| doc.required) {
+        if !input.documents.iter().any(|document| document.input == doc.name) {
+            return Err(PrepareError::MissingDocument { recipe: recipe.id(), name: doc.name.clone() });
+        }
+    }
+    for name in input.values.keys() {
+        if !recipe.inputs.contains(name) {
+            let takes: Vec<&str> = recipe.inputs.iter().map(String::as_str).collect();
+            return Err(PrepareError::UnknownValue {
+                recipe: recipe.id(),
+                name: name.clone(),
+                takes: if takes.is_empty() { "none".to_owned() } else { takes.join(", ") },
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The query as given, or as section 0 of `context.md` holds it (R1-3.61).
+fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, PrepareError> {
+    let stored = || {
+        let context = input.documents.iter().find(|document| document.input == "context.md")?;
+        larder_vault::original_query(&context.text)
+    };
+    let query = input.query.clone().or_else(stored).filter(|query| !query.trim().is_empty());
+    if recipe.needs_query && query.is_none() {
+        return Err(PrepareError::NoQuery { recipe: recipe.id() });
+    }
+    Ok(query)
+}
+
+struct Build<'a> {
+    recipe: &'a Recipe,
+    input: &'a RunInput,
+    slots: Vec<Slot>,
+    parts: Vec<Part>,
+    ids: BTreeMap<String, usize>,
+}
+
+impl Build<'_> {
+    /// An id that no other part has: the name, numbered from the second on.
+    fn id(&mut self, name: &str) -> String {
+        let seen = self.ids.entry(name.to_owned()).or_insert(0);
+        *seen += 1;
+        if *seen == 1 { name.to_owned() } else { format!("{name}-{seen}") }
+    }
+
+    fn critical(&mut self, slot: &str, id: &str, role: Role, text: String, at: usize) {
+        let mut part = Part::new(id, slot, text);
+        part.role = role;
+        part.protection = Protection::Critical;
+        self.parts.push(part);
+        let at = if role == Role::System {
+            self.slots.iter().take_while(|slot| matches!(&*slot.name, "system" | "agent")).count()
+        } else {
+            at
+        };
+        self.slots.insert(at, Slot::new(slot).overflow(Overflow::REFUSE));
+    }
+
+    fn prompt_slot(&mut self, name: &str, role: Role, prompts: impl Iterator<Item = PromptTemplate>) {
+        self.slots.push(Slot::new(name).overflow(Overflow::REFUSE));
+        for prompt in prompts {
+            let id = self.id(&format!("prompt:{}", prompt.name));
+            let mut part = Part::new(id, name, prompt.text);
+            part.role = role;
+            part.protection = Protection::Critical;
+            self.parts.push(part);
+        }
+    }
+
+    /// Documents and sections of a recipe without slots of its own.
+    fn plain_inputs(&mut self) {
+        let input = self.input;
+        if !self.recipe.input_sections.is_empty() {
+            for document in input.documents.iter().filter(|document| document.input == "context.md") {
+                self.sections(document);
+            }
+        }
+        let docs: Vec<&InputDoc> = self
+            .recipe
+            .input_docs
+            .iter()
+            .filter(|doc| doc.name != "context.md" || self.recipe.input_sections.is_empty())
+            .collect();
+        if docs.is_empty() {
+            return;
+        }
+        self.slots.push(Slot::new("documents"));
+        for doc in docs {
+            self.documents(doc, "documents");
+        }
+    }
+
+    /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7).
+    fn sections(&mut self, document: &Document) {
+        let selected =
+            SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
+        let view = larder_vault::select(&document.text, selected);
+        let newest = view.sections.last().map(|section| section.id);
+        for section in &view.sections {
+            let number = section.id.number();
+            let name = format!("§{number}");
+            let mut slot = Slot::new(name.as_str());
+            // Named by the input, not by its path: a model has to repeat it, and no prompt depends on where a vault is.
+            let id = self.id(&format!("{}§{number}", document.input));
+            let mut part = Part::new(id, name.as_str(), view.text_of(section));
+            part.source.name = format!("{}§{number}", document.name).into();
+            part.content_type = ContentType::Markdown;
+            if section.id == SectionId::UserQuery {
+                part.protection = Protection::Critical;
+            } else {
+                slot.cap = Cap::Tokens(section.id.token_budget());
+                if self.recipe.compression.preserve.contains(&format!("section_{number}")) {
+                    part.protection = Protection::Protected;
+                }
+            }
+            if Some(section.id) == newest {
+                part.priority = NEWEST_SECTION_PRIORITY;
+            }
+            self.slots.push(slot);
+            self.parts.push(part);
+        }
+    }
+
+    fn documents(&mut self, doc: &InputDoc, slot: &str) {
+        let input = self.input;
+        let variant = self.recipe.variant(input.variant.as_deref()).map(|(name, _)| name);
+        let wrong_stage = !doc.variants.is_empty()
+            && !variant.is_some_and(|variant| doc.variants.iter().any(|name| name == variant));
+        if wrong_stage {
+            return;
+        }
+        for document in input.documents.iter().filter(|document| document.input == doc.name) {
+            let part = self.document(doc, document, slot);
+            self.parts.push(part);
+        }
+    }
+
+    fn document(&mut self, doc: &InputDoc, document: &Document, slot: &str) -> Part {
+        let short = doc.name.strip_suffix(".md").unwrap_or(&doc.name);
+        let id = if document.slice.is_some() { self.numbered() } else { self.id(short) };
+        let mut part = Part::new(id.as_str(), slot, Arc::clone(&document.text));
+        part.source.name = document.name.as_str().into();
+        part.source.slice.clone_from(&document.slice);
+        part.content_type = larder_condense::detect(doc.content_type, &document.name, true, &document.text);
+        part.priority = doc.priority;
+        part.relevance = document.relevance;
+        part.min_remaining = doc.min_remaining;
+        if doc.protect {
+            part.protection = Protection::Critical;
+        }
+        let mut attributes = vec![("id".to_owned(), id), ("source".to_owned(), document.name.clone())];
+        if let Some(slice) = &document.slice {
+            attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));
+        }
+        part.frame = Frame::Tagged { name: tag_of(&doc.name), attributes };
+        part
+    }
+
+    /// Short ids for stretches of documents: a model has to repeat them.
+    fn numbered(&mut self) -> String {
+        let count = self.ids.entry("p".to_owned()).or_insert(0);
+        *count += 1;
+        format!("p{count}")
+    }
+
+    fn slot(&mut self, spec: &SlotSpec, system: &[PromptTemplate], variant: &[PromptTemplate]) {
+        match spec.source {
+            SlotSource::Prompt => self.prompt_slot(&spec.slot.name, spec.role, system.iter().cloned()),
+            SlotSource::Variant => self.prompt_slot(&spec.slot.name, spec.role, variant.iter().cloned()),
+            SlotSource::Messages => self.messages(spec),
+            SlotSource::Documents => {
+                self.slots.push(spec.slot.clone());
+                let recipe = self.recipe;
+                for doc in recipe.input_docs.iter().filter(|doc| spec.docs.contains(&doc.name)) {
+                    self.documents(doc, &spec.slot.name);
+                }
+            }
+        }
+    }
+
+    /// The conversation: user messages give way last, results of tools first (R3-4.32).
+    fn messages(&mut self, spec: &SlotSpec) {
+        self.slots.push(spec.slot.clone());
+        let input = self.input;
+        for (at, message) in input.history.iter().enumerate() {
+            let mut part =
+                Part::new(format!("message {}", at + 1), Arc::clone(&spec.slot.name), message.joined_text());
+            part.role = message.role;
+            part.content_type = larder_condense::detect(None, &part.id, false, &part.text);
+            part.shell.tool_calls.clone_from(&message.tool_calls);
+            part.shell.tool_call_id.clone_from(&message.tool_call_id);
+            part.summarizable = message.tool_calls.is_empty();
+            part.priority = match message.role {
+                Role::System => 100,
+                Role::User => 80,
+                Role::Assistant => 50,
+                Role::Tool => 20,
+            };
+            if message.role == Role::System {
+                part.protection = Protection::Critical;
+            }
+            self.parts.push(part);
+        }
+    }
+}
+
+/// A tag name from an input's name: `build_logs`, `context.md` → `context`.
+fn tag_of(input: &str) -> String {
+    let stem = input.split('.').next().unwrap_or(input);
+    let tag: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    match tag.strip_suffix('s').filter(|singular| input == "passages" && !singular.is_empty()) {
+        Some(singular) => singular.to_owned(),
+        None if tag.is_empty() => "document".to_owned(),
+        None => tag,
+    }
+}
