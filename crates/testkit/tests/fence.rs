@@ -83,6 +83,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
             "larder-condense",
             "larder-core",
             "larder-engine",
+            "larder-local",
             "larder-models",
             "larder-retrieval",
             "larder-store",
