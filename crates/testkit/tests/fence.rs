@@ -83,6 +83,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "larder-condense",
             "larder-core",
             "larder-engine",
+            "larder-local",
             "larder-models",
             "larder-retrieval",
             "larder-store",
