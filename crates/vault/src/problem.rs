@@ -43,6 +43,6 @@ impl<T> ParsedDocument<T> {
 
     /// The same with another value.
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> ParsedDocument<U> {
-        Reading { value: self.value.map(map), problems: self.problems }
+        ParsedDocument { value: self.value.map(map), problems: self.problems }
     }
 }
