@@ -11,7 +11,7 @@ use larder_store::LOCAL_USER;
 
 pub use self::policy::{PolicyArgs, WireArg};
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
-pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags};
+pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
 
 /// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
 #[derive(Debug, Parser)]
@@ -189,7 +189,7 @@ pub enum Command {
     },
     /// List keys and what they spent today, make and revoke them
     #[command(
-        after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys revoke 3f9a0c21b7d4"
+        after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys create --user ops --operator\n  larder keys revoke 3f9a0c21b7d4"
     )]
     Keys {
         #[command(subcommand)]
@@ -357,8 +357,11 @@ pub struct AskArgs {
     #[arg(long, default_value = "ask/answer")]
     pub recipe: String,
     /// Print the best passages instead of an answer; no model is asked
-    #[arg(long)]
+    #[arg(long, conflicts_with = "generate")]
     pub quote: bool,
+    /// Have the model write the answer, also where it is the embedded one, whose answers are quotations otherwise
+    #[arg(long)]
+    pub generate: bool,
     /// Who decides what is read: a model where the layer MIND has one that is able to, rules, or a model in any case
     /// [default: auto]
     #[arg(long, value_enum)]

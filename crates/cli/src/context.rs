@@ -3,17 +3,13 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use larder::config::Config;
-use larder::engine::{Engine, Policy};
-use larder::executor::RunReceipt;
-use larder::project::Project;
-use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
-use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::embedded::{self, Embedded, MiniLm};
+use larder_engine::config::Config;
+use larder_engine::project::Project;
+use larder_engine::{Engine, Policy};
+use larder_models::connect::Models;
 use larder_models::table::{Capability, ModelSpec, Provider};
-use larder_models::weights::{Source, Weights};
+use larder_models::weights::{self, Source, Weights};
 use larder_store::{Store, StoreOptions, UserStore};
 use larder_text::tokens::{Counter, Registry};
 
@@ -75,9 +71,11 @@ impl Context {
     }
 
     pub fn models(&self) -> Models {
-        Models::new(self.config.models().clone(), self.folder(), &env)
-            .with_upstreams(&self.config.gateway().upstreams, &env)
-            .with_embedded(Arc::new(InProcess(self.weights())))
+        let models = Models::new(self.config.models().clone(), self.folder(), &env)
+            .with_upstreams(&self.config.gateway().upstreams, &env);
+        #[cfg(feature = "local")]
+        let models = models.with_embedded(std::sync::Arc::new(larder_local::LocalModels(self.weights())));
+        models
     }
 
     /// Where `larder.toml` lies; its paths are relative to this.
@@ -107,11 +105,10 @@ impl Context {
     }
 
     /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.
-    pub fn note_on_counting(&self, receipt: &RunReceipt) {
-        if receipt.tokenizer != Counter::bytes().name() {
+    pub fn note_on_counting(&self, model: &str, tokenizer: &str) {
+        if tokenizer != Counter::bytes().name() {
             return;
         }
-        let model = &receipt.model;
         let spec = self.config.models().model(model);
         if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
             output::say(&format!(
@@ -140,7 +137,8 @@ impl Context {
         let chats = |spec: &ModelSpec| !spec.can(Capability::Embedding);
         let mut models = self.config.models().models();
         let used = models.any(|(_, spec)| spec.provider == Provider::Embedded && chats(spec));
-        if !used || self.weights().locate(embedded::MODEL).is_some() {
+        // Without its code the weights are of no use, and the call says that the model is missing.
+        if !cfg!(feature = "local") || !used || self.weights().locate(weights::CHAT_MODEL).is_some() {
             return Ok(());
         }
         let agreed = yes || (output::is_interactive() && confirm()?);
@@ -150,7 +148,7 @@ impl Context {
                     .to_owned(),
             ));
         }
-        self.pull(embedded::MODEL, &Source::Any).await
+        self.pull(weights::CHAT_MODEL, &Source::Any).await
     }
 
     /// Fetches weights with a progress bar.
@@ -169,7 +167,7 @@ impl Context {
     /// The counter that `--tokenizer` names.
     pub fn counter(&self, name: Option<&str>) -> Result<Counter, CliError> {
         let Some(name) = name else { return Ok(Counter::cl100k()) };
-        if name == embedded::TOKENIZER || name == embedded::MODEL {
+        if name == weights::CHAT_TOKENIZER || name == weights::CHAT_MODEL {
             return embedded_counter(&self.weights());
         }
         let path = Path::new(name);
@@ -192,7 +190,7 @@ pub fn env(name: &str) -> Option<String> {
 
 /// The counter that `tokenizer` in the model table names, unless it is one that is compiled in.
 fn table_counter(weights: &Weights, folder: &Path, name: &str) -> Result<Counter, CliError> {
-    if name == embedded::TOKENIZER {
+    if name == weights::CHAT_TOKENIZER {
         return embedded_counter(weights);
     }
     file_counter(&folder.join(name), name.ends_with(".gguf"))
@@ -209,37 +207,14 @@ fn file_counter(path: &Path, gguf: bool) -> Result<Counter, CliError> {
 
 /// Counts with the vocabulary inside the embedded model's own weights.
 fn embedded_counter(weights: &Weights) -> Result<Counter, CliError> {
-    let folder = weights.locate(embedded::MODEL).ok_or_else(|| {
+    let folder = weights.locate(weights::CHAT_MODEL).ok_or_else(|| {
         CliError::Fixable(
             "the embedded model has no weights yet; fetch them with `larder models pull`".to_owned(),
         )
     })?;
-    let path = folder.join(embedded::WEIGHTS_FILE);
+    let path = folder.join(weights::CHAT_WEIGHTS);
     let file = File::open(&path).map_err(|source| CliError::Read { path: path.clone(), source })?;
-    Ok(Counter::from_gguf(BufReader::new(file), embedded::TOKENIZER)?)
-}
-
-/// Opens the models that run in this process.
-struct InProcess(Weights);
-
-impl EmbeddedModels for InProcess {
-    fn chat(&self, spec: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let folder = self.0.locate(embedded::MODEL).ok_or_else(|| missing(spec))?;
-        Ok(Arc::new(Embedded::open(&folder)?))
-    }
-
-    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        let folder = self.0.locate(embedded::EMBEDDING_MODEL).ok_or_else(|| missing(spec))?;
-        Ok(Arc::new(MiniLm::open(&folder)?))
-    }
-}
-
-fn missing(spec: &ModelSpec) -> ModelError {
-    let name = if spec.can(Capability::Embedding) { embedded::EMBEDDING_MODEL } else { embedded::MODEL };
-    ModelError::NotConfigured {
-        provider: "embedded".to_owned(),
-        detail: format!("{} has no weights yet; `larder models pull {name}` fetches them", spec.id),
-    }
+    Ok(Counter::from_gguf(BufReader::new(file), weights::CHAT_TOKENIZER)?)
 }
 
 fn confirm() -> Result<bool, CliError> {

@@ -4,18 +4,18 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder::condensing::MissingRecipe;
-use larder::config::ConfigError;
-use larder::embedding::EmbeddingError;
-use larder::executor::RunError;
-use larder::gather::GatherError;
-use larder::project::ProjectError;
-use larder::turn::{HostError, TurnError};
+use larder_agent::turn::{HostError, TurnError};
 use larder_condense::CondenseError;
+use larder_engine::condensing::MissingRecipe;
+use larder_engine::config::ConfigError;
+use larder_engine::embedding::EmbeddingError;
+use larder_engine::executor::RunError;
+use larder_engine::project::ProjectError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
-use larder_server::app::StartError;
-use larder_server::auth::AuthError;
+use larder_retrieval::GatherError;
+use larder_gateway::app::StartError;
+use larder_gateway::auth::AuthError;
 use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
 
@@ -116,7 +116,8 @@ impl CliError {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Select(_) => USAGE,
+            Self::Usage(_) | Self::Select(_) | Self::Config(ConfigError::Flag { .. }) => USAGE,
+            Self::Pull(WeightsError::Unknown(_)) => FIXABLE,
             Self::Model(error) => model_code(error),
             Self::Run(error) => run_code(error),
             Self::Turn(error) => turn_code(error),

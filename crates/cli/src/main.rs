@@ -25,8 +25,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// threads in turn and would keep them all.
 const IDLE_THREAD: Duration = Duration::from_secs(2);
 
+/// Reports a command line that cannot be read.
+fn explain(refused: &clap::Error) -> ExitCode {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let word = typed.iter().skip_while(|word| *word != "turn").nth(1);
+    match word.and_then(|word| args::mistyped(word)).filter(|_| refused.use_stderr()) {
+        Some(hint) => error::CliError::Usage(hint).report(),
+        None => refused.exit(),
+    }
+}
+
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(refused) => return explain(&refused),
+    };
     output::start_logging(args.global.verbose);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let args::Command::Serve(_) = args.command {

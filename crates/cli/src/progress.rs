@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use larder::executor::{Observer, RunReceipt};
 use larder_core::pack::layout;
+use larder_engine::executor::{Observer, RunReceipt};
 
 use crate::output;
 

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder::executor::Silent;
-use larder::tools::Confirm;
-use larder::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
+use larder_agent::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
+use larder_engine::executor::Silent;
 use larder_store::DraftSummary;
+use larder_tools::Confirm;
 use larder_vault::{Mode, TurnStatus};
 
 use self::confirm::{Always, Asking, Refusing};

@@ -119,7 +119,18 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
     let run = shop.json(&["ask", "docs", "What does lamp 343 cost?"]);
     assert_eq!(
         keys(&run),
-        ["run_id", "output", "citations", "receipt", "usage", "cost", "latency_ms", "claims", "search"]
+        [
+            "run_id",
+            "output",
+            "citations",
+            "receipt",
+            "usage",
+            "cost",
+            "latency_ms",
+            "verified",
+            "claims",
+            "search"
+        ]
     );
     let citation = &run["citations"][0];
     assert_eq!(citation["source"], "docs/lamps.md");
@@ -129,6 +140,67 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
     assert_eq!(&lamps[range(&claim["bytes"])], "Lamp 343 costs 2401 euros.");
     assert_eq!(claim["lines"], json!([3, 3]));
     assert!(shop.seen()[0].json()["messages"].to_string().contains("costs 2401 euros"));
+}
+
+/// What a terminal shows where no model is asked, and no weights are there.
+fn quoted(shop: &Shop, paths: &[&str], question: &str) -> String {
+    let mut args = vec!["ask"];
+    args.extend(paths);
+    args.push(question);
+    let ran = shop.ok(&args);
+    assert!(ran.err.contains("no model was asked"), "{}", ran.err);
+    ran.out
+}
+
+#[test]
+fn a_new_project_is_answered_by_quotation_without_weights() {
+    let shop = Shop::new();
+    shop.ok(&["init", "p"]);
+    let said = quoted(&shop, &["p"], "When does version 2.4 ship?");
+    assert!(said.starts_with("We ship version 2.4 on 14 March 2025.\n  ← p/notes.md:8-8 "), "{said}");
+    assert!(!said.contains("unverified"), "{said}");
+    let answered = shop.json(&["ask", "p", "When does version 2.4 ship?"]);
+    assert_eq!((&answered["verified"], &answered["receipt"]["model"]), (&json!(true), &json!("")));
+    let claim = &answered["claims"][0];
+    let notes = std::fs::read_to_string(shop.path().join("p/notes.md")).unwrap();
+    assert_eq!(notes[range(&claim["bytes"])], *claim["text"].as_str().unwrap());
+    assert_eq!(answered["citations"][0]["source"], claim["source"]);
+    assert_eq!((&answered["search"]["calls"], &answered["usage"]["input"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+fn the_question_of_the_readme_is_answered_from_this_repository() {
+    let shop = Shop::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let paths = ["crates", "docs", "cookbook"].map(|folder| root.join(folder).to_string_lossy().into_owned());
+    let paths = paths.each_ref().map(String::as_str);
+    let said = quoted(&shop, &paths, "How do I forget a user?");
+    let (answer, place) = said.split_once('\n').unwrap();
+    assert!(answer.contains("`larder forget USER`") && place.contains("docs/guide/"), "{said}");
+}
+
+#[test]
+fn an_answer_that_shares_no_word_with_its_citation_is_marked() {
+    let wrong = || reply(&json!({"answer": "Zebras migrate southwards.", "citations": ["p1"]}));
+    let shop = Shop::with_models([wrong(), wrong()]);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let question = "What does lamp 343 cost?";
+    assert!(shop.ok(&["ask", "a.txt", question]).out.contains("unverified"));
+    assert_eq!(shop.json(&["ask", "a.txt", question])["verified"], json!(false));
+}
+
+#[test]
+fn files_that_are_not_read_are_listed_with_the_reason() {
+    let shop = Shop::with_models([]);
+    shop.write("docs/a.txt", "Lamp 343 costs 2401 euros.\n");
+    shop.write("docs/latin.txt", [b'c', b'a', b'f', 0xe9]);
+    shop.write("docs/picture.bin", [0, 159, 146, 150]);
+    shop.write("docs/.hidden", "Lamp");
+    (0..12).for_each(|at| shop.write(&format!("docs/more/{at}.txt"), [0xff, 0xfe, b'a']));
+    let ran = shop.ok(&["ask", "docs", "What does lamp 343 cost?", "--quote"]);
+    assert!(ran.err.contains("skipped docs/latin.txt: not UTF-8"), "{}", ran.err);
+    assert!(ran.err.contains("skipped 3 more"), "{}", ran.err);
+    assert!(ran.err.contains("not read: 1 binary, 1 hidden"), "{}", ran.err);
 }
 
 #[test]

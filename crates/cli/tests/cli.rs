@@ -493,6 +493,32 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
 }
 
 #[test]
+fn models_that_no_layer_uses_and_the_alternative_in_force_are_listed() {
+    let shop = Shop::with_provider([]);
+    shop.configure("", "[models.small]\nwindow = 4000\nmax_output = 500\n");
+    let listed = shop.ok(&["models"]).out;
+    assert!(listed.contains("VOICE   stub ") && listed.contains("-       small "), "{listed}");
+    let text = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let layer = "[models]\nuse_alternative = true\n[models.layers]\nVOICE = { model = \"stub\", alternative = \"small\" }\n";
+    shop.write("larder.toml", text.replace("[models.layers]\nVOICE = \"stub\"\n", layer));
+    let listed = shop.ok(&["models"]).out;
+    assert!(listed.contains("VOICE   small "), "{listed}");
+    assert!(listed.contains("(the alternative of stub)") && listed.contains("-       stub "), "{listed}");
+}
+
+#[test]
+fn check_says_what_it_checked() {
+    let shop = Shop::new();
+    let told = shop.ok(&["check"]).out;
+    assert!(told.starts_with("there is no project here") && told.contains("built-in recipes were checked"), "{told}");
+    shop.ok(&["init", "fresh"]);
+    assert_eq!(shop.ok(&["check", "fresh"]).out, "1 recipe, no problems\n");
+    shop.write("larder.toml", "[gateway]\nretries = 1\n");
+    let told = shop.ok(&["check"]).out;
+    assert!(told.starts_with("./larder.toml and the ") && told.ends_with(" built-in recipes: no problems\n"), "{told}");
+}
+
+#[test]
 fn the_built_in_recipes_have_no_errors() {
     let problems = Shop::new().json(&["check"]);
     assert!(
@@ -591,6 +617,14 @@ fn check_reports_servers_that_nobody_could_ask() {
 }
 
 #[test]
+fn check_reports_a_tokenizer_that_is_not_there() {
+    let shop = Shop::with_provider([]);
+    shop.configure("tokenizer = \"nofile.json\"\n", "");
+    let told = shop.fails(1, &["check"]).out;
+    assert!(told.contains("error[L070]: models.stub.tokenizer: there is no tokenizer and no file `nofile.json`"), "{told}");
+}
+
+#[test]
 fn check_takes_a_folder_with_settings_only_from_wherever_it_is_named() {
     let shop = Shop::with_provider([]);
     let folder = "[gateway]\nopenai = \"https://models.example/v1\"\n";
@@ -664,13 +698,14 @@ fn models_lists_the_table() {
     assert!(shop.ok(&["models"]).out.contains("stub"));
     assert_eq!(shop.json(&["models"])["models"]["models"]["stub"]["id"], "gpt-4o-mini");
     assert!(Shop::new().ok(&["models"]).out.contains("smollm2"));
+    assert!(shop.fails(1, &["models", "pull", "nosuch"]).err.contains("no weights called `nosuch`"));
 }
 
 #[test]
 fn the_embedded_model_without_weights_says_how_to_get_them() {
     let shop = Shop::new();
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
-    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?"]);
+    let ran = shop.fails(1, &["ask", "a.txt", "What does lamp 343 cost?", "--generate"]);
     assert!(ran.err.contains("larder models pull"), "{}", ran.err);
 }
 
@@ -762,4 +797,22 @@ fn condense_by_a_model_that_fails_is_by_rule_and_says_so() {
     let condensed = shop.json(&["condense", "long.txt", "--to", "100", "--by-model"]);
     assert!(condensed.get("author").is_none() && condensed["tokens"].as_u64().unwrap() <= 100);
     assert!(condensed["condensing"]["failures"].to_string().contains("500"), "{condensed}");
+}
+
+#[test]
+fn a_mistyped_command_is_answered_with_the_one_that_was_meant() {
+    let shop = Shop::new();
+    for (typed, meant) in [
+        (&["serv"][..], "'serve'"),
+        (&["keys", "crate"], "'create'"),
+        (&["turn", "lst"], "did you mean `larder turn list`?"),
+        (&["turn", "resum", "3"], "did you mean `larder turn resume`?"),
+        (&["turn", "lst", "--limit", "3"], "did you mean `larder turn list`?"),
+        (&["--user", "ada", "turn", "shwo", "1"], "did you mean `larder turn show`?"),
+    ] {
+        let ran = shop.fails(2, typed);
+        assert!(ran.err.contains(meant) && ran.out.is_empty(), "{typed:?}: {ran:?}");
+    }
+    let other = shop.fails(2, &["turn", "list", "3"]).err;
+    assert!(other.contains("unexpected argument") && !other.contains("did you mean"), "{other}");
 }

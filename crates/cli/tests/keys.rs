@@ -23,6 +23,7 @@ fn a_key_is_shown_once_listed_and_revoked() {
         "2000000",
         "--usd-per-day",
         "2.50",
+        "--yes",
     ]);
     let key = made.out.trim();
     assert!(key.starts_with("lk-") && key.len() == 64, "standard output is the key alone: {made:?}");
@@ -49,9 +50,35 @@ fn a_key_is_shown_once_listed_and_revoked() {
 }
 
 #[test]
+fn the_first_key_needs_agreement_because_everyone_needs_one_from_then_on() {
+    let shop = Shop::new();
+    shop.write("larder.toml", "[gateway]\nlisten = \"127.0.0.1:9000\"\n");
+    let refused = shop.fails(1, &["keys", "create"]);
+    for words in ["every request", "http://127.0.0.1:9000/sign-in", "`larder top`", "/metrics", "--yes"] {
+        assert!(refused.err.contains(words), "{words}: {refused:?}");
+    }
+    assert!(refused.out.is_empty() && shop.json(&["keys"]).as_array().unwrap().is_empty());
+    let first = shop.ok(&["keys", "create", "--yes"]);
+    assert!(first.err.contains("http://127.0.0.1:9000/sign-in"), "{first:?}");
+    let second = shop.ok(&["keys", "create", "--user", "ops", "--operator"]);
+    assert!(shop.ok(&["keys"]).out.contains(" operator "));
+    assert_eq!(shop.json(&["keys"]).as_array().unwrap().iter().filter(|key| key["operator"] == true).count(), 1);
+    assert!(!second.err.contains("first key"), "{second:?}");
+}
+
+#[test]
+fn a_key_that_locks_nobody_out_needs_no_agreement() {
+    for settings in ["require_keys = true\n", "require_keys = false\n", "listen = \"0.0.0.0:8787\"\n"] {
+        let shop = Shop::new();
+        shop.write("larder.toml", format!("[gateway]\n{settings}"));
+        shop.ok(&["keys", "create"]);
+    }
+}
+
+#[test]
 fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
     let shop = Shop::new();
-    shop.ok(&["keys", "create", "--tokens-per-day", "2000", "--usd-per-day", "2.50"]);
+    shop.ok(&["keys", "create", "--yes", "--tokens-per-day", "2000", "--usd-per-day", "2.50"]);
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
     let id = store.keys().unwrap().remove(0).id;
     let hold = |tokens, picos| match store.reserve(&id, Spend { tokens, picos }).unwrap() {
@@ -72,13 +99,14 @@ fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
 #[test]
 fn a_key_in_json_stands_beside_its_record() {
     let shop = Shop::new();
-    let made = shop.json(&["keys", "create"]);
-    let names = ["id", "user", "label", "tokens_per_day", "usd_per_day", "created", "revoked", "key"];
+    let made = shop.json(&["keys", "create", "--yes"]);
+    let names =
+        ["id", "user", "label", "tokens_per_day", "usd_per_day", "operator", "created", "revoked", "key"];
     assert_eq!(keys(&made), names);
     assert_eq!(made["user"], "local");
     assert!(made["key"].as_str().unwrap().contains(made["id"].as_str().unwrap()));
     assert!(shop.ok(&["keys"]).out.contains("no limits"));
-    assert_eq!(keys(&shop.json(&["keys", "revoke", made["id"].as_str().unwrap()])), names[..7]);
+    assert_eq!(keys(&shop.json(&["keys", "revoke", made["id"].as_str().unwrap()])), names[..8]);
 }
 
 #[test]
@@ -90,7 +118,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
     }
     assert!(shop.fails(2, &["keys", "revoke", "lk-whole-key"]).err.contains("12 digits"));
     assert!(shop.fails(1, &["keys", "revoke", "000000000000"]).err.contains("no such key"));
-    let label = shop.fails(1, &["keys", "create", "--label", "a\u{1b}[2J"]);
+    let label = shop.fails(1, &["keys", "create", "--yes", "--label", "a\u{1b}[2J"]);
     assert!(label.err.contains("control character") && !label.err.contains("\u{1b}[2J"), "{label:?}");
     assert!(shop.json(&["keys"]).as_array().unwrap().is_empty());
 }

@@ -82,7 +82,7 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
         format!("http://{address}/mcp"),
         "models: stub; recipes: 3".to_owned(),
         "https://models.example/v1".to_owned(),
-        "no keys yet".to_owned(),
+        "no keys yet: any program that can reach this port from this machine is user local".to_owned(),
     ] {
         assert!(served.greeting.contains(&words), "{words}: {}", served.greeting);
     }
@@ -90,6 +90,36 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
     assert!(status == 200 && body.contains("hello"), "{body}");
     served.signal("TERM");
     assert_eq!(served.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn it_says_whether_a_key_is_needed() {
+    let shop = Shop::with_provider([]);
+    let stored = larder_store::Store::open(&shop.path().join("home"), larder_store::StoreOptions::default());
+    let key = larder_gateway::auth::create_key(&stored.unwrap(), "ada", "", larder_store::KeyLimits::default());
+    key.unwrap();
+    for (settings, words) in
+        [("", "every request needs a key"), ("[gateway]\nrequire_keys = false\n", "keys are not required: any")]
+    {
+        shop.configure("", settings);
+        let served = Served::start(&shop, &[]);
+        assert!(served.greeting.contains(words), "{}", served.greeting);
+        served.signal("TERM");
+        assert_eq!(served.end().0, Some(0));
+    }
+}
+
+#[test]
+fn it_notes_prompts_that_are_bounded_by_bytes() {
+    let shop = Shop::with_provider([]);
+    shop.configure("tokenizer = \"nofile.json\"\n", "[models.small]\nwindow = 4000\nmax_output = 500\n");
+    let served = Served::start(&shop, &[]);
+    served.signal("TERM");
+    let (code, said) = served.end();
+    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    for words in ["note: the tokenizer nofile.json of stub cannot be loaded", "every byte counts as a token"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]
@@ -135,7 +165,8 @@ fn what_keeps_it_from_starting_is_said_whole() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     assert!(shop.fails(1, &["serve", "--listen", &address]).err.contains("--listen"));
-    assert!(shop.fails(1, &["serve", "--openai", "ftp://x"]).err.contains("gateway.openai"));
+    assert!(shop.fails(2, &["serve", "--openai", "ftp://x"]).err.contains("gateway.openai"));
+    assert!(shop.fails(2, &["serve", "--listen", "nonsense"]).err.contains("gateway.listen"));
     shop.configure("", "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_env = \"NOT_SET\"\n");
     assert!(shop.fails(1, &["serve", "--listen", "127.0.0.1:0"]).err.contains("NOT_SET"));
 }

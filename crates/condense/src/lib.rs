@@ -3,6 +3,7 @@
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 #![deny(missing_docs)]
 
+mod abbreviation;
 mod above;
 mod beginning;
 mod chat;
@@ -42,6 +43,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::abbreviation::is_abbreviation;
 pub use self::above::Above;
 pub use self::beginning::beginning;
 pub use self::detect::detect;
@@ -361,3 +363,7 @@ fn whole(job: &Job<'_>) -> Condensed {
         author: None,
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::abbreviation::is_abbreviation;
 use super::frame::{Divide, Job};
 use super::units::{LONGEST_UNIT, Piece, split_long};
 
@@ -136,27 +137,10 @@ fn sentence_end(
     }
     let next = tail.trim_start().chars().next();
     let goes_on = next.is_some_and(char::is_lowercase) && !full_width;
-    if goes_on || terminator == '.' && signs.len() == 1 && is_abbreviation(&text[start..signs.start]) {
+    if goes_on || terminator == '.' && signs.len() == 1 && is_abbreviation(&text[start..signs.start], tail) {
         return None;
     }
     Some(signs.end + spaces)
-}
-
-/// Whether the full stop after `before` belongs to its last word.
-fn is_abbreviation(before: &str) -> bool {
-    const KNOWN: [&str; 24] = [
-        "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Sr", "Jr", "vs", "etc", "e.g", "i.e", "cf", "Fig", "No",
-        "Vol", "pp", "Inc", "Ltd", "Co", "Capt", "Gen", "Col", "Lt",
-    ];
-    let word = before
-        .rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | '\'' | '-'))
-        .next()
-        .unwrap_or(before);
-    let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    // Looked at from the word backwards: a long indentation must not be read again for every full stop.
-    let list_number =
-        word.bytes().all(|b| b.is_ascii_digit()) && before[..before.len() - word.len()].trim_end().is_empty();
-    initial || list_number || KNOWN.contains(&word)
 }
 
 /// End of the paragraph if the line break at `found`, of the line that began at `line`, ends one.

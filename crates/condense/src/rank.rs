@@ -73,6 +73,14 @@ impl RankIndex {
         self.words.push(words);
     }
 
+    /// What a word is worth by how few passages hold it, in any of its forms. A word of an index for one query that
+    /// the query does not hold counts as one of no passage.
+    pub fn weight(&self, word: &str) -> f64 {
+        let mut with = 0;
+        for_each_term(word, |term| with = with.max(self.postings.get(&term).map_or(0, Vec::len)));
+        rarity(self.len(), with)
+    }
+
     /// How many passages there are.
     pub fn len(&self) -> usize {
         self.words.len()

@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use super::CondenseError;
 use super::frame::{Condenser, Draft, Extractive, Job};
-use super::json::{self, scan::Tree};
+use super::json;
 use super::plain;
+use larder_text::json::Document;
 
 /// Condenses this type.
 pub(super) const CONDENSER: &dyn Condenser = &Table;
@@ -38,7 +39,7 @@ impl Condenser for Table {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
         let text = job.request.text;
         let draft = delimiter(text)
-            .and_then(|delimiter| json::retold(job, || Tree::of_rows(text, &fields(text, delimiter))));
+            .and_then(|delimiter| json::retold(job, || Document::from_rows(text, &fields(text, delimiter))));
         match draft {
             Some(draft) => Ok(draft),
             None => Extractive(plain::Plain).condense(job),

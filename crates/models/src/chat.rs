@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use larder_text::message::{Message, ToolCall, ToolDef};
+pub use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// One call to a model. Every byte of `messages` came out of a pack.
@@ -46,32 +47,6 @@ impl ChatRequest {
             thinking_budget: None,
             timeout,
         }
-    }
-}
-
-/// Tokens as the provider reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Prompt tokens in all, cached ones included.
-    pub input: u64,
-    /// Prompt tokens read from the provider's cache.
-    pub cached_input: u64,
-    /// Prompt tokens written to the provider's cache (billed apart by some).
-    pub cache_write: u64,
-    /// Reply tokens in all, reasoning included.
-    pub output: u64,
-    /// Reply tokens spent on reasoning that is not shown.
-    pub reasoning: u64,
-}
-
-impl std::ops::AddAssign for Usage {
-    /// Sums saturate: a provider may report anything.
-    fn add_assign(&mut self, other: Self) {
-        self.input = self.input.saturating_add(other.input);
-        self.cached_input = self.cached_input.saturating_add(other.cached_input);
-        self.cache_write = self.cache_write.saturating_add(other.cache_write);
-        self.output = self.output.saturating_add(other.output);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 

@@ -225,7 +225,12 @@ impl Models {
     }
 
     fn embedded(&self, name: &str) -> Result<&dyn EmbeddedModels, ModelError> {
-        self.embedded.as_deref().ok_or_else(|| unset(name, "this build of Larder holds no model of its own"))
+        self.embedded.as_deref().ok_or_else(|| {
+            unset(
+                name,
+                "this build of Larder holds no model of its own: it was built without the feature `local`",
+            )
+        })
     }
 
     fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<Endpoint, ModelError> {

@@ -7,12 +7,10 @@ mod breaker;
 pub mod chat;
 pub mod connect;
 mod decode;
-pub mod embedded;
 mod failure;
 mod http;
 mod openai;
 pub mod plain;
-pub mod price;
 pub mod replay;
 pub mod resilient;
 pub mod secret;
@@ -22,3 +20,5 @@ pub mod table;
 pub mod upstream;
 pub mod web;
 pub mod weights;
+
+pub use larder_text::price;

@@ -15,7 +15,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use self::download::{Client, Transfer};
-pub use self::releases::{RELEASES, Release, ReleaseFile, release};
+pub use self::releases::{
+    CHAT_MODEL, CHAT_TOKENIZER, CHAT_WEIGHTS, EMBEDDING_MODEL, EMBEDDING_TOKENIZER, EMBEDDING_WEIGHTS,
+    RELEASES, Release, ReleaseFile, release,
+};
 
 /// Environment variable that names the folder of weights.
 pub const FOLDER_VARIABLE: &str = "LARDER_MODELS";

@@ -151,6 +151,21 @@ fn runs_are_found_by_their_time_and_listed_without_being_sorted() {
     assert!(listed.contains("runs_of_user (user=?)") && !listed.contains("ORDER BY"), "{listed}");
 }
 
+#[test]
+fn an_older_index_with_keys_remembers_that_they_were_created() {
+    for (keys, created) in [(0, "no"), (1, "yes")] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut old = Connection::open(at(&dir)).unwrap();
+        migrate(&mut old, &at(&dir), &MIGRATIONS[..7]).unwrap();
+        for id in 0..keys {
+            old.execute("INSERT INTO keys (id, user, label, hash, created) VALUES (?1, 'a', '', '', 1)", [id.to_string()])
+                .unwrap();
+        }
+        drop(old);
+        assert_eq!(Index::open(at(&dir), PATIENCE).unwrap().meta("keys_created", "no").unwrap(), created);
+    }
+}
+
 /// The tables and indexes of an index, as SQLite wrote them down.
 fn schema(connection: &Connection) -> Vec<(String, Option<String>)> {
     let mut query = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();

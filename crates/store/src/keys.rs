@@ -100,6 +100,8 @@ pub struct NewKey<'a> {
     pub hash: &'a str,
     /// What it may take.
     pub limits: KeyLimits,
+    /// Whether it opens what belongs to all users, too.
+    pub operator: bool,
 }
 
 /// What is known of a key.
@@ -113,6 +115,9 @@ pub struct KeyRecord {
     pub label: String,
     /// What it may take.
     pub limits: KeyLimits,
+    /// Whether it opens what belongs to all users, too.
+    #[serde(default)]
+    pub operator: bool,
     /// When it was made.
     pub created: Timestamp,
     /// When it was revoked; `None` while it opens.
@@ -134,7 +139,9 @@ impl fmt::Debug for StoredKey {
     }
 }
 
-const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash";
+/// The row of `meta` that the first key leaves for good; a migration writes it, too.
+const CREATED: &str = "keys_created";
+const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash, operator";
 
 impl Store {
     /// Adds a key. Fails if the id is taken.
@@ -145,8 +152,8 @@ impl Store {
         let created = to_sql(self.now().as_millis());
         self.user(new.user)?.write(|tx| {
             let added = tx.execute(
-                "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
+                "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created, operator)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING",
                 (
                     new.id.as_str(),
                     new.user,
@@ -155,11 +162,13 @@ impl Store {
                     new.limits.tokens_per_day.map(to_sql),
                     new.limits.picos_per_day.map(to_sql),
                     created,
+                    new.operator,
                 ),
             )?;
             if added == 0 {
                 return Err(StoreError::KeyExists { id: new.id.to_string() });
             }
+            tx.execute("INSERT INTO meta (key, value) VALUES (?1, 'yes') ON CONFLICT DO NOTHING", [CREATED])?;
             Ok(require_key(tx, &new.id)?.record)
         })
     }
@@ -178,9 +187,9 @@ impl Store {
         })
     }
 
-    /// Whether a key was ever made for a user who is still here. A revoked one counts: it closed the door for good.
-    pub fn has_keys(&self) -> Result<bool, StoreError> {
-        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM keys LIMIT 1")?.exists([])?))
+    /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
+    pub fn keys_created(&self) -> Result<bool, StoreError> {
+        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
     }
 
     /// Ends a key and every sign-in made with it, at once and for every process. The first time stays.
@@ -212,6 +221,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
             label: row.get(2)?,
             limits: KeyLimits { tokens_per_day: number(3)?, picos_per_day: number(4)? },
             created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
+            operator: row.get(8)?,
             revoked: number(6)?.map(Timestamp::from_millis),
         },
         hash: row.get(7)?,

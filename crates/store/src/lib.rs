@@ -80,3 +80,7 @@ pub use transcripts::{
 };
 pub use user::LOCAL_USER;
 pub use verify::{Problem, VerifyReport};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

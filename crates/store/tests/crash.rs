@@ -116,7 +116,7 @@ fn key() -> KeyId {
 /// What the gateway writes for one request, whose user says one thing more than in the one before.
 fn gateway_call(user: &UserStore, talk: &mut Vec<String>, say: &impl Fn(&str)) {
     let store = user.store();
-    let new = NewKey { id: key(), user: "keeper", label: "", hash: "", limits: LIMITS };
+    let new = NewKey { id: key(), user: "keeper", label: "", hash: "", limits: LIMITS, operator: false };
     match store.add_key(&new) {
         Ok(_) | Err(StoreError::KeyExists { .. }) => {}
         Err(error) => panic!("{error}"),

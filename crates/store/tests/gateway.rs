@@ -21,6 +21,7 @@ const DAY: u64 = 86_400_000;
 
 fn contract(open: Factory) {
     keys_open_until_they_are_revoked(open);
+    that_a_key_was_created_outlives_its_user(open);
     budgets_hold_to_the_last_token(open);
     what_nobody_settles_expires(open);
     what_is_renewed_stays_held(open);
@@ -77,7 +78,7 @@ fn a_user_whose_id_needs_encoding() {
 
 fn add_key(user: &UserStore, limits: KeyLimits) -> KeyId {
     let id = KeyId::new(user.store().random().unwrap());
-    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits };
+    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits, operator: false };
     assert_eq!(user.store().add_key(&new).unwrap().limits, limits);
     id
 }
@@ -106,14 +107,15 @@ fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
 
 fn keys_open_until_they_are_revoked(open: Factory) {
     let home = Home::new();
-    assert!(!open(&home).store().has_keys().unwrap());
+    assert!(!open(&home).store().keys_created().unwrap());
     let id = add_key(&open(&home), tokens(10));
     let (user, other) = (open(&home), home.user("eve"));
     let found = user.store().key(&id).unwrap().unwrap();
     assert_eq!((found.record.user.as_str(), found.record.label.as_str()), (user.user(), "laptop"));
     assert_eq!(found.hash, "$h$");
     assert!(!format!("{found:?}").contains("$h$"), "hashes stay out of logs");
-    let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits: KeyLimits::default() };
+    let limits = KeyLimits::default();
+    let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits, operator: true };
     assert!(matches!(user.store().add_key(&twice), Err(StoreError::KeyExists { .. })));
     let bad = NewKey { label: "a\nb", ..twice };
     assert!(matches!(user.store().add_key(&bad), Err(StoreError::InvalidName { what: "label", .. })));
@@ -124,11 +126,28 @@ fn keys_open_until_they_are_revoked(open: Factory) {
     home.clock.set(1);
     assert_eq!(open(&home).store().revoke_key(&id).unwrap(), revoked, "the first time stays");
     assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
-    assert!(open(&home).store().has_keys().unwrap(), "a revoked key still closes the door");
+    assert!(open(&home).store().keys_created().unwrap(), "a revoked key still closes the door");
+    assert!(!revoked.operator);
+    let operators =
+        NewKey { id: KeyId::new([0xee; 6]), user: "eve", label: "", hash: "x", limits: KeyLimits::default(), operator: true };
+    assert!(user.store().add_key(&operators).unwrap().operator);
+    assert!(open(&home).store().key(&operators.id).unwrap().unwrap().record.operator);
     let nobody = KeyId::new([0xff; 6]);
     assert!(user.store().key(&nobody).unwrap().is_none());
     assert!(matches!(user.store().revoke_key(&nobody), Err(StoreError::UnknownKey { .. })));
     assert!(matches!(user.store().reserve(&nobody, spend(1, 0)), Err(StoreError::UnknownKey { .. })));
+}
+
+fn that_a_key_was_created_outlives_its_user(open: Factory) {
+    let home = Home::new();
+    let user = open(&home);
+    let name = user.user().to_owned();
+    add_key(&user, KeyLimits::default());
+    user.store().delete_user(&name).unwrap();
+    drop(user);
+    let store = open(&home).store().clone();
+    assert_eq!(store.keys().unwrap(), []);
+    assert!(store.keys_created().unwrap());
 }
 
 fn budgets_hold_to_the_last_token(open: Factory) {

@@ -15,7 +15,18 @@ use crate::scripted::text;
 /// Models in which `model` is bound to every layer: `window` tokens, an eighth of them for replies, at 1 and 2 US
 /// dollars a million tokens. `home` is where it would look for weights.
 pub fn every_layer(model: Arc<dyn ChatModel>, home: &Path, window: usize, timeout_ms: u64) -> Models {
-    let table = ModelTable::parse(&table(window, timeout_ms)).unwrap();
+    every_layer_and(model, "", home, window, timeout_ms)
+}
+
+/// As [`every_layer`], with more tables of models, which nothing is bound to.
+pub fn every_layer_and(
+    model: Arc<dyn ChatModel>,
+    more: &str,
+    home: &Path,
+    window: usize,
+    timeout_ms: u64,
+) -> Models {
+    let table = ModelTable::parse(&(table(window, timeout_ms) + more)).unwrap();
     Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model, None)))
 }
 

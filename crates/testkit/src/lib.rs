@@ -9,8 +9,14 @@
 
 pub mod events;
 pub mod fixed;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 pub mod layers;
+pub mod records;
 pub mod scripted;
 pub mod stub;
+pub mod turns;
+#[cfg(feature = "gateway")]
+pub mod vault;
 pub mod vectors;
 pub mod weights;

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use larder_models::embedded::{Embedded, MODEL};
-use larder_models::weights::{Source, Weights};
+use larder_local::Embedded;
+use larder_models::weights::{CHAT_MODEL, Source, Weights};
 
 /// The folder of the weights called `name`, fetched if need be.
 pub fn folder(name: &str) -> PathBuf {
@@ -21,5 +21,5 @@ pub fn folder(name: &str) -> PathBuf {
 /// The embedded chat model: one for all tests of a process, which stand in one queue.
 pub fn embedded() -> Embedded {
     static OPENED: OnceLock<Embedded> = OnceLock::new();
-    OPENED.get_or_init(|| Embedded::open(&folder(MODEL)).unwrap()).clone()
+    OPENED.get_or_init(|| Embedded::open(&folder(CHAT_MODEL)).unwrap()).clone()
 }

@@ -1,26 +1,32 @@
-//! Which crates may depend on which: the core reaches nothing that does IO, our own crates point one way only, and one
-//! door leads to models.
+//! Which crates may depend on which: the pure ones reach nothing that does IO, our own crates point one way only, and one
+//! door leads to models. Every rule is a function of names or text, and is tried on a planted offence as well.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates that would bring an async runtime, HTTP, SQL or a command line into the core. A name that ends in `*` stands
-/// for all that begin so.
-const NOT_IN_CORE: [&str; 14] = [
+/// Crates that do no IO (invariant 12).
+const PURE: [&str; 5] = ["larder-text", "larder-condense", "larder-core", "larder-vault", "larder-proxy"];
+
+/// Crates that would bring an async runtime, HTTP, SQL, files or a command line into a pure crate. A name that ends in
+/// `*` stands for all that begin so.
+const IO: [&str; 17] = [
     "async-*",
     "axum",
     "clap*",
     "futures-executor",
     "hyper*",
+    "ignore",
     "mio",
+    "object_store",
     "postgres*",
     "reqwest",
     "rusqlite",
     "rustls",
     "smol",
     "sqlx*",
+    "tempfile",
     "tokio*",
     "ureq",
 ];
@@ -29,15 +35,130 @@ const NOT_IN_CORE: [&str; 14] = [
 /// (`hyper` is not among them: the gateway is one.)
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
-/// Our crates, and those of ours that each may depend on.
-const MAY_USE: [(&str, &[&str]); 6] = [
-    ("larder-core", &[]),
-    ("larder-models", &["larder-core"]),
-    ("larder-store", &["larder-core"]),
-    ("larder", &["larder-core", "larder-models", "larder-store"]),
-    ("larder-server", &["larder", "larder-core", "larder-models", "larder-store"]),
-    ("larder-cli", &["larder", "larder-core", "larder-models", "larder-server", "larder-store"]),
+/// Our crates from the bottom up, and those that each may depend on: only ones above it in this list.
+const MAY_USE: [(&str, &[&str]); 17] = [
+    ("larder-text", &[]),
+    ("larder-condense", &["larder-text"]),
+    ("larder-core", &["larder-condense", "larder-text"]),
+    ("larder-vault", &["larder-condense", "larder-text"]),
+    ("larder-models", &["larder-core", "larder-text"]),
+    ("larder-local", &["larder-models", "larder-text"]),
+    ("larder-store", &["larder-text", "larder-vault"]),
+    (
+        "larder-engine",
+        &["larder-condense", "larder-core", "larder-models", "larder-store", "larder-text", "larder-vault"],
+    ),
+    ("larder-retrieval", &["larder-condense", "larder-store", "larder-text", "larder-vault"]),
+    (
+        "larder-tools",
+        &[
+            "larder-condense",
+            "larder-core",
+            "larder-engine",
+            "larder-models",
+            "larder-retrieval",
+            "larder-store",
+            "larder-text",
+            "larder-vault",
+        ],
+    ),
+    (
+        "larder-agent",
+        &[
+            "larder-condense",
+            "larder-core",
+            "larder-engine",
+            "larder-models",
+            "larder-retrieval",
+            "larder-store",
+            "larder-text",
+            "larder-tools",
+            "larder-vault",
+        ],
+    ),
+    (
+        "larder",
+        &[
+            "larder-agent",
+            "larder-condense",
+            "larder-core",
+            "larder-engine",
+            "larder-local",
+            "larder-models",
+            "larder-retrieval",
+            "larder-store",
+            "larder-text",
+            "larder-tools",
+            "larder-vault",
+        ],
+    ),
+    ("larder-proxy", &["larder-condense", "larder-core", "larder-text"]),
+    (
+        "larder-mcp",
+        &[
+            "larder-agent",
+            "larder-condense",
+            "larder-core",
+            "larder-engine",
+            "larder-models",
+            "larder-retrieval",
+            "larder-store",
+            "larder-text",
+        ],
+    ),
+    (
+        "larder-gateway",
+        &[
+            "larder-agent",
+            "larder-core",
+            "larder-engine",
+            "larder-mcp",
+            "larder-models",
+            "larder-proxy",
+            "larder-store",
+            "larder-text",
+            "larder-tools",
+        ],
+    ),
+    (
+        "larder-console",
+        &[
+            "larder-agent",
+            "larder-condense",
+            "larder-core",
+            "larder-engine",
+            "larder-gateway",
+            "larder-models",
+            "larder-proxy",
+            "larder-store",
+            "larder-text",
+            "larder-vault",
+        ],
+    ),
+    (
+        "larder-cli",
+        &[
+            "larder-agent",
+            "larder-condense",
+            "larder-console",
+            "larder-core",
+            "larder-engine",
+            "larder-gateway",
+            "larder-local",
+            "larder-mcp",
+            "larder-models",
+            "larder-proxy",
+            "larder-retrieval",
+            "larder-store",
+            "larder-text",
+            "larder-tools",
+            "larder-vault",
+        ],
+    ),
 ];
+
+/// Folders of the crates above the models, through which whatever asks one has to go.
+const ABOVE_MODELS: [&str; 6] = ["engine", "retrieval", "tools", "agent", "larder", "cli"];
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -65,28 +186,62 @@ fn is_ours(name: &str) -> bool {
     name == "larder" || name.starts_with("larder-")
 }
 
-#[test]
-fn the_core_reaches_no_io() {
-    let found = dependencies("larder-core", None);
-    assert!(found.contains("serde"), "cargo tree lists what the core depends on: {found:?}");
-    let forbidden = |name: &String| {
-        NOT_IN_CORE.iter().any(|pattern| match pattern.strip_suffix('*') {
+/// Those of `found` that a pure crate may not depend on.
+fn io_among(found: &BTreeSet<String>) -> Vec<&str> {
+    let forbidden = |name: &str| {
+        IO.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),
-            None => name == pattern,
+            None => name == *pattern,
         })
     };
-    let wrong: Vec<&String> = found.iter().filter(|name| forbidden(name)).collect();
-    assert!(wrong.is_empty(), "larder-core depends on {wrong:?}; find out through whom with `cargo tree -i`");
+    found.iter().map(String::as_str).filter(|name| forbidden(name)).collect()
+}
+
+/// Those of ours among `direct` that are not allowed.
+fn ours_beyond<'d>(direct: &'d BTreeSet<String>, allowed: &[&str]) -> Vec<&'d str> {
+    direct.iter().map(String::as_str).filter(|name| is_ours(name) && !allowed.contains(name)).collect()
+}
+
+fn planted(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn pure_crates_reach_no_io() {
+    for package in PURE {
+        let found = dependencies(package, None);
+        assert!(found.contains("serde"), "cargo tree lists what {package} depends on: {found:?}");
+        let wrong = io_among(&found);
+        assert!(
+            wrong.is_empty(),
+            "{package} depends on {wrong:?}; find out through whom with `cargo tree -i`"
+        );
+    }
+    assert_eq!(io_among(&planted(&["serde", "tokio-util", "ureq"])), ["tokio-util", "ureq"]);
 }
 
 #[test]
 fn our_crates_point_one_way() {
-    for (package, allowed) in MAY_USE {
+    for (at, (package, allowed)) in MAY_USE.into_iter().enumerate() {
+        let below: Vec<&str> = MAY_USE[..at].iter().map(|(name, _)| *name).collect();
+        assert!(allowed.iter().all(|name| below.contains(name)), "{package} may use what is above it");
         let direct = dependencies(package, Some("1"));
-        let wrong: Vec<&String> =
-            direct.iter().filter(|name| is_ours(name) && !allowed.contains(&name.as_str())).collect();
+        let wrong = ours_beyond(&direct, allowed);
         assert!(wrong.is_empty(), "{package} depends on {wrong:?}; it may use {allowed:?}");
     }
+    let direct = planted(&["larder", "larder-agent", "larder-text", "serde"]);
+    assert_eq!(ours_beyond(&direct, &["larder-text"]), ["larder", "larder-agent"]);
+}
+
+#[test]
+fn every_crate_that_ships_has_its_place() {
+    let packages = tree("normal", "{p}", &["--workspace", "--depth", "0"]);
+    let names = packages.lines().filter_map(|line| line.split_whitespace().next());
+    let unplaced: Vec<&str> = names
+        .filter(|name| !["larder-evals", "larder-testkit"].contains(name))
+        .filter(|name| MAY_USE.iter().all(|(package, _)| package != name))
+        .collect();
+    assert!(unplaced.is_empty(), "give {unplaced:?} their place in MAY_USE");
 }
 
 #[test]
@@ -116,47 +271,54 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A model is asked with a `ChatRequest`, so whoever cannot name that type asks no model (invariant 8).
-#[test]
-fn only_the_executor_asks_a_model() {
-    let mut askers = Vec::new();
-    for crate_ in ["runtime", "cli"] {
-        let folder = Path::new(ROOT).join("crates").join(crate_).join("src");
-        for path in sources(&folder) {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            if code.into_iter().any(|line| line.contains("ChatRequest") || line.contains("chat::*")) {
-                askers.push(path.strip_prefix(&folder).unwrap().to_owned());
+/// Whether code, its comments left out, holds one of these words.
+fn says(text: &str, words: &[&str]) -> bool {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.into_iter().any(|line| words.iter().any(|word| line.contains(word)))
+}
+
+/// The product's files of these crates that hold one of these words.
+fn that_say(crates: &[&str], words: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for crate_ in crates {
+        for path in sources(&Path::new(ROOT).join("crates").join(crate_).join("src")) {
+            let name = path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned();
+            if !name.ends_with("tests.rs") && says(&std::fs::read_to_string(&path).unwrap(), words) {
+                found.insert(name);
             }
         }
     }
-    assert_eq!(
-        askers,
-        [Path::new("executor/call.rs")],
-        "only the executor may ask a model; give it a recipe instead"
-    );
+    found
 }
+
+/// A model is asked with a `ChatRequest`, so what cannot name that type asks no model (invariant 8).
+const ASKS_A_MODEL: [&str; 2] = ["ChatRequest", "chat::*"];
+
+#[test]
+fn only_the_executor_asks_a_model() {
+    let askers = that_say(&ABOVE_MODELS, &ASKS_A_MODEL);
+    let allowed = planted(&["crates/engine/src/executor/call.rs"]);
+    assert_eq!(askers, allowed, "only the executor may ask a model; give it a recipe instead");
+    assert!(says("use larder_models::chat::*;", &ASKS_A_MODEL));
+    assert!(says("let request = ChatRequest::default();", &ASKS_A_MODEL));
+    assert!(!says("  // A ChatRequest is made by the executor.", &ASKS_A_MODEL));
+}
+
+/// Methods of a trait object need no import.
+const ASKS_FOR_VECTORS: [&str; 4] = ["EmbeddingModel", "chat::*", "models.embedding(", "models().embedding("];
 
 /// Vectors are asked for by one file, and opened where the models inside this process are.
 #[test]
 fn one_place_asks_for_vectors() {
-    let mut askers = BTreeSet::new();
-    for crate_ in ["runtime", "cli", "server", "store"] {
-        let folder = Path::new(ROOT).join("crates").join(crate_).join("src");
-        for path in sources(&folder) {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            // Methods of a trait object need no import.
-            let asks = ["EmbeddingModel", "chat::*", "models.embedding(", "models().embedding("];
-            if code.into_iter().any(|line| asks.iter().any(|word| line.contains(word))) {
-                askers.insert(path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
-    let allowed = ["crates/cli/src/context.rs", "crates/runtime/src/embedding.rs"];
-    assert_eq!(askers, allowed.map(str::to_owned).into(), "ask `larder::embedding` instead");
+    let crates: Vec<&str> =
+        ABOVE_MODELS.into_iter().chain(["proxy", "mcp", "gateway", "console", "store"]).collect();
+    let askers = that_say(&crates, &ASKS_FOR_VECTORS);
+    let allowed = planted(&["crates/cli/src/context.rs", "crates/engine/src/embedding.rs"]);
+    assert_eq!(askers, allowed, "ask `larder_engine::embedding` instead");
+    assert!(says("engine.models.embedding(name)?", &ASKS_FOR_VECTORS));
 }
 
+const DETACHES: [&str; 4] = ["tokio::spawn(", "task::spawn(", "thread::spawn(", "thread::Builder"];
 /// What may be left running, and why: it reads lines ahead and does nothing with them, so nothing is lost with it.
 const LEFT_RUNNING: [&str; 1] = ["crates/cli/src/keyboard.rs"];
 
@@ -164,23 +326,11 @@ const LEFT_RUNNING: [&str; 1] = ["crates/cli/src/keyboard.rs"];
 /// nothing may be left running: a run is its caller's future from beginning to end.
 #[test]
 fn nothing_is_left_running_behind_a_reply() {
-    let mut left = BTreeSet::new();
-    for crate_ in ["runtime", "cli", "store"] {
-        for path in sources(&Path::new(ROOT).join("crates").join(crate_).join("src")) {
-            if path.to_string_lossy().ends_with("tests.rs") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            let detached = ["tokio::spawn(", "task::spawn(", "thread::spawn(", "thread::Builder"];
-            if code.into_iter().any(|line| detached.iter().any(|spawn| line.contains(spawn))) {
-                left.insert(path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
+    let crates: Vec<&str> = ABOVE_MODELS.into_iter().chain(["store", "vault"]).collect();
     // Equal, so that the list of exceptions can only shrink with what it names.
-    let allowed: BTreeSet<String> = LEFT_RUNNING.map(str::to_owned).into();
-    assert_eq!(left, allowed, "a detached task can outlive its reply and is lost in a crash");
+    let left = that_say(&crates, &DETACHES);
+    assert_eq!(left, planted(&LEFT_RUNNING), "a detached task can outlive its reply and is lost in a crash");
+    assert!(says("    tokio::spawn(async move { job.run().await });", &DETACHES));
 }
 
 /// Crates that are there for tests alone may differ; what ships is compiled once for `cargo build` and `cargo test`.

@@ -1,13 +1,22 @@
-//! Exact token counts, content hashes, pointers and messages: what every other crate of Larder is written in terms of.
+//! Exact token counts, content hashes, pointers, messages and JSON spans: what every other crate of Larder is written in terms of.
 //!
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]
 
 pub mod beside;
 pub mod hash;
+pub mod json;
 pub mod message;
 mod mode;
 pub mod pointer;
+pub mod price;
+pub mod provider;
+pub mod time;
 pub mod tokens;
+pub mod usage;
 
 pub use mode::Mode;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,7 +31,6 @@ mod page;
 mod problem;
 mod query;
 mod quote;
-pub mod recall;
 mod research;
 mod sync;
 mod tool_results;

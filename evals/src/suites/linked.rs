@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
+use larder_retrieval::recall::{Index, Limits, LinkLimits, Query, Record};
 use larder_text::tokens::Counter;
-use larder_vault::recall::{Index, Limits, LinkLimits, Query, Record};
 use serde_json::Value;
 
 use crate::report::{Column, Report};

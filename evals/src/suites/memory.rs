@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use larder_condense::rank::RankIndex;
+use larder_retrieval::recall::{Day, Index, Limits, Query, Record};
 use larder_text::tokens::Counter;
-use larder_vault::recall::{Day, Index, Limits, Query, Record};
 use serde_json::Value;
 
 use crate::report::{Column, Report};

@@ -63,6 +63,12 @@ pub enum KeysCommand {
         /// US dollars it may spend a day (UTC), such as 2.50
         #[arg(long, value_name = "X")]
         usd_per_day: Option<Usd>,
+        /// Let it open what belongs to all users too: /metrics, and the settings on the dashboard and in the API
+        #[arg(long)]
+        operator: bool,
+        /// Create the first key without asking, though everyone needs one from then on
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Revoke a key, at once and for every process
     Revoke {

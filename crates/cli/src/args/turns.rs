@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use larder_core::recipe::nearest;
 use larder_models::price::Usd;
 
 use super::ModeArg;
@@ -79,6 +80,19 @@ pub enum TurnCommand {
         #[arg(long, value_name = "NAME", default_value = "context.md")]
         file: String,
     },
+}
+
+/// What is wrong with the words after `larder turn` where one of them was meant for a command: without this it would be
+/// asked as a question.
+pub fn mistyped(word: &str) -> Option<String> {
+    let is_plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let commands = TurnCommand::augment_subcommands(clap::Command::new("turn"));
+    let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+    let near = nearest(word, names.iter().copied()).filter(|near| is_plain && *near != word)?;
+    Some(format!(
+        "there is no command `larder turn {word}`; did you mean `larder turn {near}`? A question of this one word needs a \
+         question mark"
+    ))
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `larder archive`: old turns of a user move to the archive.
 
-use larder::turn::TurnHost;
+use larder_agent::turn::TurnHost;
 use larder_vault::Timestamp;
 
 use crate::args::Format;

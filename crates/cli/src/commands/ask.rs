@@ -1,8 +1,11 @@
 //! `larder ask`: a question over files and folders of any size.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use larder::ask::{Answer, AskError, Limits, Planner, Question, Quote, Search};
+use larder_agent::ask::{Answer, AskError, Asker, Claim, Question, Quote, Search, Skipped};
+use larder_core::pack::layout;
+use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
 
 use crate::args::{AskArgs, Format, PlannerArg};
 use crate::context::Context;
@@ -12,6 +15,8 @@ use crate::{commands, output};
 
 /// Passages that `--quote` prints.
 const QUOTED: usize = 5;
+/// Files that could not be read and are named one by one.
+const SKIPPED_NAMED: usize = 10;
 
 pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
     let Some((question, paths)) = args.inputs.split_last().filter(|(_, paths)| !paths.is_empty()) else {
@@ -20,40 +25,42 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
     if question.trim().is_empty() {
         return Err(CliError::Usage("the question, which comes last, is empty".to_owned()));
     }
-    if !args.quote {
-        context.ensure_weights(args.yes).await?;
-    }
-    let engine = context.engine()?;
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-    let (planner, limits) = context.config.asking();
-    let question = Question {
-        text: question,
-        paths: &paths,
-        recipe: &args.recipe,
-        planner: args.planner.map_or(planner, |planner| match planner {
+    let configured = context.config.asking();
+    let limits = configured.limits;
+    let asking = Asking {
+        answer: if args.generate { AnswerMode::Generate } else { configured.answer },
+        planner: args.planner.map_or(configured.planner, |planner| match planner {
             PlannerArg::Auto => Planner::Auto,
             PlannerArg::Rules => Planner::Rules,
             PlannerArg::Model => Planner::Model,
         }),
-        limits: Limits {
+        limits: AskLimits {
             depth: args.max_depth.unwrap_or(limits.depth),
             calls: args.max_calls.unwrap_or(limits.calls),
             tokens: args.max_tokens.unwrap_or(limits.tokens),
         },
     };
+    let question = Question { text: question, paths: &paths, recipe: &args.recipe, asking };
+    let mut engine = context.engine()?;
+    if !args.quote && question.asks_model(&engine).map_err(failed)? {
+        context.ensure_weights(args.yes).await?;
+        // Counts by the tokenizer that came with the weights.
+        engine = context.engine()?;
+    }
     let spinner = Spinner::new(false);
     if args.quote {
-        let quotes = engine.quote(&question, QUOTED, &spinner);
+        let quotes = Asker::new(&engine, &spinner).quote(&question, QUOTED);
         spinner.done();
         let (quotes, search) = quotes.map_err(failed)?;
         return print_quotes(context.global.format, &quotes, &search);
     }
-    let answer = engine.ask(&question, &spinner).await;
+    let answer = Asker::new(&engine, &spinner).ask(&question).await;
     spinner.done();
     print(context, &answer.map_err(failed)?, args.explain)
 }
 
-/// What went wrong in a run keeps the exit code of runs; everything else is the user's to mend.
+/// What went wrong in a run keeps the exit code of runs; everything else is the user's to fix.
 fn failed(error: AskError) -> CliError {
     match error {
         AskError::Run(error) => error.into(),
@@ -65,20 +72,57 @@ fn failed(error: AskError) -> CliError {
 fn print(context: &Context, answer: &Answer, explain: bool) -> Result<(), CliError> {
     say(&answer.search);
     if context.global.format == Format::Json {
-        context.note_on_counting(&answer.outcome.receipt);
+        context.note_on_counting(&answer.outcome.receipt.model, &answer.outcome.receipt.tokenizer);
         return output::json(answer);
     }
-    commands::run::print(context, &answer.outcome, explain)?;
-    for claim in &answer.claims {
-        let doubt = if claim.supported { "" } else { " (no words in common)" };
-        let (first, last) = claim.lines;
-        let (start, end) = claim.bytes;
-        output::line(&format!(
-            "  {:?}\n    ← {}:{first}-{last} (bytes {start}-{end}) {}{doubt}",
-            claim.text, claim.source, claim.pointer
-        ))?;
+    let is_quoted = answer.outcome.receipt.model.is_empty();
+    if is_quoted {
+        print_quoted(answer, explain)?;
+    } else {
+        print_claims(&answer.quotes)?;
+        if !answer.quotes.is_empty() {
+            output::line(&format!("\n{} writes:", answer.outcome.receipt.model))?;
+        }
+        commands::run::print(context, &answer.outcome, explain)?;
+        for claim in &answer.claims {
+            let doubt = if claim.supported { "" } else { " (no words in common)" };
+            output::line(&format!("  {:?}\n    {}{doubt}", claim.text, place(claim)))?;
+        }
     }
+    match (answer.verified, is_quoted) {
+        (true, _) => Ok(()),
+        (_, true) => output::line("unverified: this holds little of the question and may not answer it"),
+        (_, false) => output::line("unverified: the answer has no word in common with what it cites"),
+    }
+}
+
+fn print_quoted(answer: &Answer, explain: bool) -> Result<(), CliError> {
+    let outcome = &answer.outcome;
+    print_claims(&answer.claims)?;
+    if answer.claims.is_empty() {
+        output::line(&outcome.reply)?;
+    }
+    if explain {
+        output::line("")?;
+        output::line(&layout(&outcome.receipt.receipt))?;
+    }
+    let asked = match answer.search.calls {
+        0 => "no model was asked".to_owned(),
+        calls => format!("quoted; planning took {calls} calls, {} tokens", answer.search.tokens()),
+    };
+    let seconds = outcome.latency_ms as f64 / 1000.0;
+    output::say(&format!("run {} · {asked} · {seconds:.1} s", outcome.run_id.as_str()));
     Ok(())
+}
+
+fn print_claims(claims: &[Claim]) -> Result<(), CliError> {
+    claims.iter().try_for_each(|claim| output::line(&format!("{}\n  {}", claim.text, place(claim))))
+}
+
+/// Where a claim comes from.
+fn place(claim: &Claim) -> String {
+    let ((first, last), (start, end)) = (claim.lines, claim.bytes);
+    format!("← {}:{first}-{last} (bytes {start}-{end}) {}", claim.source, claim.pointer)
 }
 
 fn print_quotes(format: Format, quotes: &[Quote], search: &Search) -> Result<(), CliError> {
@@ -99,11 +143,30 @@ fn print_quotes(format: Format, quotes: &[Quote], search: &Search) -> Result<(),
 }
 
 fn say(search: &Search) {
-    for note in &search.skipped {
-        tracing::warn!("{note}");
-    }
     output::say(&search.summary());
     for step in &search.steps {
         output::say(&format!("  {step}"));
+    }
+    say_skipped(&search.skipped);
+}
+
+/// Names files that could not be read, and counts those that are never read by the reason.
+fn say_skipped(skipped: &[Skipped]) {
+    let failed: Vec<&Skipped> = skipped.iter().filter(|skipped| !skipped.is_expected).collect();
+    for skipped in failed.iter().take(SKIPPED_NAMED) {
+        output::say(&format!("skipped {skipped}"));
+    }
+    if failed.len() > SKIPPED_NAMED {
+        let more = failed.len() - SKIPPED_NAMED;
+        output::say(&format!("skipped {more} more; --format json lists them"));
+    }
+    let mut expected: BTreeMap<&str, usize> = BTreeMap::new();
+    for skipped in skipped.iter().filter(|skipped| skipped.is_expected) {
+        *expected.entry(&skipped.reason).or_default() += 1;
+    }
+    if !expected.is_empty() {
+        let counts: Vec<String> =
+            expected.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        output::say(&format!("not read: {}", counts.join(", ")));
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder::config::{Config, ConfigError, Problem};
-use larder::project::Project;
+use larder_engine::config::{Config, ConfigError, FILE, Problem};
+use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_text::tokens::Counter;
 use serde_json::json;
@@ -37,8 +37,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
             diagnostics.iter().map(|one| json!(one)).chain(settings.iter().map(|one| json!(one))).collect();
         output::json(&all)?;
     } else if diagnostics.is_empty() && settings.is_empty() {
-        let recipes = project.check().recipes.len();
-        output::line(&format!("{recipes} recipe{}, no problems", if recipes == 1 { "" } else { "s" }))?;
+        output::line(&without_problems(&global, own, project.check().recipes.len()))?;
     } else {
         output::line(&project.render(&diagnostics))?;
         for problem in &settings {
@@ -49,6 +48,20 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What was checked, where nothing is wrong with it.
+fn without_problems(global: &Global, own: bool, recipes: usize) -> String {
+    let plural = if recipes == 1 { "" } else { "s" };
+    match (own, project_dir(global)) {
+        (true, _) => format!("{recipes} recipe{plural}, no problems"),
+        (false, Some(dir)) => {
+            format!("{} and the {recipes} built-in recipes: no problems", dir.join(FILE).display())
+        }
+        (false, None) => format!(
+            "there is no project here (no recipes folder, no {FILE}); the {recipes} built-in recipes were checked: no problems"
+        ),
+    }
 }
 
 /// The settings by which recipes are read, of the environment too, as for every command that runs them. What is wrong
@@ -67,8 +80,10 @@ fn settings(global: &Global, project: &Project) -> Result<Vec<Problem>, CliError
     match Config::load(dir.as_deref(), None, &|_| None) {
         Ok(config) => {
             let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
-            let models = Models::new(config.models().clone(), dir.unwrap_or_else(|| ".".into()), &|_| None);
-            Ok(own.into_iter().flatten().chain(config.unusable(&models)).collect())
+            let folder = dir.unwrap_or_else(|| ".".into());
+            let tokenizers = config.missing_tokenizers(&folder);
+            let models = Models::new(config.models().clone(), folder, &|_| None);
+            Ok(own.into_iter().flatten().chain(config.unusable(&models)).chain(tokenizers).collect())
         }
         Err(ConfigError::Problems(problems)) => Ok(problems),
         Err(error) => Err(error.into()),

@@ -1,9 +1,11 @@
 //! `larder condense`: a smaller text, with the original stored behind its pointer first.
 
+use std::borrow::Cow;
+use std::io::IsTerminal;
 use std::ops::Range;
 
-use larder::executor::CondensingTally;
 use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
+use larder_engine::executor::CondensingTally;
 use serde::Serialize;
 
 use crate::args::{CondenseArgs, Format, Target};
@@ -67,8 +69,16 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     };
     match context.global.format {
         Format::Json => output::json(&Printed { condensed: &condensed, condensing }),
-        Format::Plain => output::bytes(condensed.text.as_bytes()),
+        Format::Plain => output::bytes(shown(&condensed.text, std::io::stdout().is_terminal()).as_bytes()),
     }
+}
+
+/// The text as it is; on a terminal with a line break at its end, so that the shell's prompt has a line of its own.
+fn shown(text: &str, on_terminal: bool) -> Cow<'_, str> {
+    if on_terminal && !text.is_empty() && !text.ends_with('\n') {
+        return Cow::Owned(format!("{text}\n"));
+    }
+    Cow::Borrowed(text)
 }
 
 async fn by_model(
@@ -136,4 +146,16 @@ fn word(value: &impl serde::Serialize) -> String {
 fn parse_type(name: &str) -> Result<ContentType, CliError> {
     serde_json::from_value(serde_json::Value::from(name.replace('-', "_")))
         .map_err(|error| CliError::Usage(format!("--type {name}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_of_the_shell_gets_a_line_of_its_own() {
+        assert_eq!(shown("a\n[… L2-9]", true), "a\n[… L2-9]\n");
+        assert_eq!((shown("a\n", true), shown("", true)), ("a\n".into(), "".into()));
+        assert_eq!(shown("a", false), "a", "files and pipes get the text alone");
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use larder::executor::RunReceipt;
 use larder_core::pack::{Rendition, layout};
+use larder_engine::executor::RunReceipt;
 
 use crate::args::{ExplainArgs, Format};
 use crate::context::Context;
@@ -14,7 +14,7 @@ pub fn run(context: &Context, args: ExplainArgs) -> Result<ExitCode, CliError> {
     let engine = context.engine()?;
     let input = commands::run::read_input(&args.input)?;
     let receipt = engine.explain(&args.input.recipe, &input)?;
-    context.note_on_counting(&receipt);
+    context.note_on_counting(&receipt.model, &receipt.tokenizer);
     let refused = receipt.receipt.refused.is_some();
     let code = if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if context.global.format == Format::Json {

@@ -1,6 +1,6 @@
 //! `larder forget`: everything of a user goes.
 
-use larder::turn::TurnHost;
+use larder_agent::turn::TurnHost;
 use serde_json::json;
 
 use crate::args::Format;

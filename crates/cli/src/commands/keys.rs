@@ -1,31 +1,33 @@
 //! `larder keys`: who may call the gateway, and for how much a day. Keys of every user: whoever has the home folder runs
 //! the gateway.
 
+use larder_gateway::auth::{create_key, create_operator_key};
 use larder_models::price::Usd;
-use larder_server::auth::create_key;
 use larder_store::{DaySpend, KeyLimits, KeyRecord, Store};
 use serde_json::{Value, json};
 
 use crate::args::{Format, KeysCommand};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::keyboard::Keyboard;
 use crate::output;
 
-/// What a key changes for those who called without one.
+/// How a key is used.
 const NEXT: [&str; 2] = [
     "Clients send it as their API key. The provider's key then comes from gateway.openai_key_env or \
      gateway.anthropic_key_env, or from the client in the other of the headers `authorization` and `x-api-key`.",
-    "Dashboard, `larder top` and /metrics want a key now too. What was made without one belongs to user local: \
-     `larder keys create --user local` opens it.",
+    "Data created before there were keys belongs to user local: `larder keys create --user local` creates a key to it.",
 ];
 
-pub fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliError> {
+pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliError> {
     let user = context.store()?;
     match command {
         None => list(context, user.store()),
-        Some(KeysCommand::Create { label, tokens_per_day, usd_per_day }) => {
+        Some(KeysCommand::Create { label, tokens_per_day, usd_per_day, operator, yes }) => {
+            agree(context, user.store(), yes).await?;
             let limits = KeyLimits { tokens_per_day, picos_per_day: usd_per_day.map(Usd::picos) };
-            let (key, record) = create_key(user.store(), user.user(), &label, limits)?;
+            let create = if operator { create_operator_key } else { create_key };
+            let (key, record) = create(user.store(), user.user(), &label, limits)?;
             if context.global.format == Format::Json {
                 let mut shown = describe(&record);
                 shown["key"] = json!(key.reveal());
@@ -49,6 +51,32 @@ pub fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliErr
             }
             output::line(&format!("key {} of user {} is revoked", record.id, record.user))
         }
+    }
+}
+
+/// Warns before the first key, from which on everyone needs one, and asks.
+async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliError> {
+    let gateway = context.config.gateway();
+    // Where a key is needed already, or is not needed whatever is created, this one locks nobody out.
+    if gateway.keys_required().is_some() || store.keys_created()? {
+        return Ok(());
+    }
+    output::say(&format!(
+        "This is the first key. Once it exists, every request to the gateway needs a key: clients, `larder top`, \
+         /metrics (an operator's: --operator) and the dashboard, where you sign in at http://{}/sign-in.",
+        gateway.listen
+    ));
+    if yes {
+        return Ok(());
+    }
+    if !output::is_interactive() {
+        return Err(CliError::Fixable("no key was created; give --yes to create it".to_owned()));
+    }
+    output::say("Create it? [y/N]");
+    let line = Keyboard::default().line().await?;
+    match line.as_deref().map(str::trim) {
+        Some("y" | "Y" | "yes") => Ok(()),
+        _ => Err(CliError::Fixable("no key was created".to_owned())),
     }
 }
 
@@ -76,8 +104,9 @@ fn list(context: &Context, store: &Store) -> Result<(), CliError> {
         );
     }
     for record in keys {
+        let operator = if record.operator { "operator " } else { "" };
         output::line(&format!(
-            "{} {} {:<16} {:<24} {}",
+            "{} {} {:<16} {:<24} {operator}{}",
             record.id,
             record.created,
             record.user,
@@ -112,6 +141,7 @@ fn describe(record: &KeyRecord) -> Value {
         "label": record.label,
         "tokens_per_day": record.limits.tokens_per_day,
         "usd_per_day": record.limits.picos_per_day.map(Usd::from_picos),
+        "operator": record.operator,
         "created": record.created,
         "revoked": record.revoked,
     })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_server::mcp::{self, Guest, Roots};
+use larder_mcp::{Guest, Roots};
 
 use crate::args::McpArgs;
 use crate::context::{Context, project_dir};
@@ -18,7 +18,7 @@ pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
         roots: Arc::new(roots),
         purse: None,
     };
-    mcp::stdio(guest).await.map_err(|error| CliError::Fixable(error.to_string()))
+    larder_mcp::stdio(guest).await.map_err(|error| CliError::Fixable(error.to_string()))
 }
 
 /// The project folder or this one; not a whole file system, which some clients start their servers in.

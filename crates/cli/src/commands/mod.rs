@@ -65,7 +65,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
             transcript::run(&Context::new(global)?, session.as_deref(), branch, all)?
         }
         Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
-        Command::Keys { command } => keys::run(&Context::new(global)?, command)?,
+        Command::Keys { command } => keys::run(&Context::new(global)?, command).await?,
         Command::Models { command } => models::run(&Context::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&Context::new(global)?)?,

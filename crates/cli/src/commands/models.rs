@@ -1,5 +1,6 @@
 //! `larder models`: the model table, and weights of embedded models.
 
+use larder_models::table::ModelSpec;
 use larder_models::weights::Source;
 use serde_json::json;
 
@@ -22,16 +23,24 @@ pub async fn run(context: &Context, command: Option<ModelsCommand>) -> Result<()
     if context.global.format == Format::Json {
         return output::json(&json!({"models": table}));
     }
+    let row = |layer: &str, name: &str, spec: &ModelSpec, note: &str| {
+        let ModelSpec { id, window, max_output, .. } = spec;
+        output::line(&format!("{layer:<7} {name:<16} {id} window {window} output {max_output}{note}"))
+    };
+    let mut shown = Vec::new();
     for (layer, binding) in table.layers() {
-        let spec = table.model(&binding.model);
-        let details =
-            spec.map(|spec| format!("{} window {} output {}", spec.id, spec.window, spec.max_output));
-        output::line(&format!(
-            "{:<7} {:<16} {}",
-            layer.as_str(),
-            binding.model,
-            details.unwrap_or_default()
-        ))?;
+        let Some(model) = table.resolve(layer, None) else { continue };
+        let note = match &binding.alternative {
+            Some(name) if name == model.name && table.uses_alternative() => {
+                format!(" (the alternative of {})", binding.model)
+            }
+            _ => String::new(),
+        };
+        row(layer.as_str(), model.name, model.spec, &note)?;
+        shown.push(model.name);
+    }
+    for (name, spec) in table.models().filter(|(name, _)| !shown.contains(name)) {
+        row("-", name, spec, "")?;
     }
     Ok(())
 }

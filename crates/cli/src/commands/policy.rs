@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use larder_core::policy::Settings;
-use larder_server::desk::ModelBudget;
-use larder_server::exchange::{Exchange, Outcome, Wire};
-use larder_server::gateway::inspect::{self, Asked};
+use larder_gateway::model_budget::ModelBudget;
+use larder_gateway::request::inspect::{self, Asked};
+use larder_proxy::exchange::{Exchange, Outcome, Wire};
 use serde::Serialize;
 
 use crate::args::{Format, PolicyArgs, WireArg};
@@ -194,7 +194,7 @@ fn largest(exchange: &Exchange) -> Vec<String> {
         Some(message) => format!("message {} ({role})", message + 1),
         None => slot.to_owned(),
     };
-    let told = |part: &&larder_server::exchange::WindowPart| {
+    let told = |part: &&larder_proxy::exchange::WindowPart| {
         format!("{} {}", name(part.message, &part.slot, &part.role), part.original_tokens)
     };
     parts.iter().take(LARGEST).map(told).collect()

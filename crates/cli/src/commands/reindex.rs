@@ -1,8 +1,8 @@
 //! `larder reindex`: the index over the documents, built anew from them, and the vectors that it lacks.
 
-use larder::embedding::{Embedder, EmbeddingError};
-use larder::executor::{Meter, Observer, Silent};
-use larder::turn::TurnHost;
+use larder_agent::turn::TurnHost;
+use larder_engine::embedding::{Embedder, EmbeddingError};
+use larder_engine::executor::{Meter, Observer, Silent};
 use larder_store::Documents;
 use serde_json::json;
 

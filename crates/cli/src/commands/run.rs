@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use larder::executor::RunOutcome;
-use larder::inputs::{Document, RunInput};
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
+use larder_engine::executor::RunOutcome;
+use larder_engine::inputs::{Document, RunInput};
 use larder_text::message::Message;
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<(), CliError> {
 
 /// Prints an outcome: the answer on stdout; for people also its citations.
 pub fn print(context: &Context, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
-    context.note_on_counting(&outcome.receipt);
+    context.note_on_counting(&outcome.receipt.model, &outcome.receipt.tokenizer);
     if context.global.format == Format::Json {
         return output::json(outcome);
     }

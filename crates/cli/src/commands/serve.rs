@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use larder_core::recipe::Diagnostic;
-use larder_server::app::{App, Load, Loaded};
-use larder_server::reload::Watched;
-use larder_server::serve;
-use larder_store::Store;
+use larder_gateway::app::{App, Load, Loaded};
+use larder_gateway::reload::Watched;
+use larder_gateway::serve;
+use larder_store::{LOCAL_USER, Store};
 use tokio::net::TcpListener;
 
 use crate::args::{Global, ServeArgs};
@@ -28,10 +28,12 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         CliError::Fixable(format!("cannot listen on {address}: {error}; name another place with --listen"))
     })?;
+    let extra = larder_console::routes(&app);
     let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
+    note_on_counting(&context, &app);
     let cut = tokio::select! {
-        cut = serve::run(app, listener, watched, asked) => cut,
+        cut = serve::run(app, extra, listener, watched, asked) => cut,
         never = memory::give_back_program() => match never {},
     };
     if cut > 0 {
@@ -68,6 +70,14 @@ fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> B
     })
 }
 
+/// Says of which models prompts are bounded by bytes, which wastes most of their windows.
+fn note_on_counting(context: &Context, app: &App) {
+    let current = app.current();
+    for (name, spec) in current.routes.models().filter(|(_, spec)| spec.max_output > 0) {
+        context.note_on_counting(name, current.shared().counter(spec).name());
+    }
+}
+
 /// Says what is served and how a client is pointed at it.
 fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     let current = app.current();
@@ -93,11 +103,17 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
              under [gateway] in larder.toml",
         )?;
     }
-    if !app.store.has_keys()? && !current.gateway.require_keys {
-        output::line(
-            "no keys yet, so programs on this machine need none and nobody else is let in; make one with \
-             `larder keys create`",
-        )?;
+    output::line(&admission(app.keys_required(), app.store.keys_created()?))
+}
+
+/// Who may call without a key.
+fn admission(required: Option<bool>, created: bool) -> String {
+    if required.unwrap_or(created) {
+        return "every request needs a key; `larder keys create` creates one".to_owned();
     }
-    Ok(())
+    let why = if created { "keys are not required" } else { "no keys yet" };
+    format!(
+        "{why}: any program that can reach this port from this machine is user {LOCAL_USER}, and so is everyone behind a \
+         proxy on it that sends no forwarding header; see `larder keys create` and gateway.require_keys"
+    )
 }

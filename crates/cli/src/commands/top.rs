@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use larder_gateway::live::News;
 use larder_models::plain::Plain;
 use larder_models::secret::Secret;
-use larder_server::exchange::Head;
-use larder_server::live::News;
+use larder_proxy::exchange::Head;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -218,7 +218,7 @@ fn table(news: &News) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_server::live::Live;
+    use larder_gateway::live::Live;
     use larder_store::Timestamp;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;

@@ -1,7 +1,7 @@
 //! `larder transcript`: what was said in a conversation through the gateway, each message as it came and as it was
 //! sent. Reads the store; no gateway need run.
 
-use larder_server::api::{Message, Session, TranscriptLines};
+use larder_console::api::{Message, Session, TranscriptLines};
 use larder_store::{LineKind, UserStore};
 use serde_json::{Value, json};
 

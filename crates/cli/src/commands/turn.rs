@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use larder::turn::{TurnError, TurnHost};
+use larder_agent::turn::{TurnError, TurnHost};
 use larder_store::{TurnRow, UserDocuments};
 use larder_vault::VaultPath;
 use serde_json::{Value, json};
 
-use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags};
+use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -24,6 +24,9 @@ pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError
         (Some(TurnCommand::List { limit }), _) => list(context, limit).await,
         (Some(TurnCommand::Show { number, file }), _) => show(context, number, &file).await,
         (None, Some(query)) => {
+            if let Some(hint) = mistyped(&query) {
+                return Err(CliError::Usage(hint));
+            }
             let request = request(query, &args.place)?;
             let desk = Desk::open(context, &args.flags).await?;
             desk.tell_interrupted()?;

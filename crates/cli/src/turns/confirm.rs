@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder::tools::Confirm;
+use larder_tools::Confirm;
 
 use super::watch::Watch;
 use crate::keyboard::Keyboard;

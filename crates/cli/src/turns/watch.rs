@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use larder::turn::{TurnEvent, TurnObserver};
+use larder_agent::turn::{TurnEvent, TurnObserver};
 
 use crate::output;
 

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use larder_text::beside;
 
 use super::facts::{FEW, Facts, Sort, rare};
-use super::scan::{Kind, Tree, unquoted};
+use larder_text::json::{Document, Kind, unquoted};
 
 /// Fewer values are no table.
 const FEWEST_ROWS: usize = 3;
@@ -113,8 +113,8 @@ pub(super) struct Derived {
 
 impl Column {
     /// The value of a cell as it stands, without quotes.
-    pub(super) fn text<'t>(&self, tree: &Tree<'t>, node: usize) -> &'t str {
-        if self.is_key { tree.key(node) } else { unquoted(tree.raw(node)) }
+    pub(super) fn text<'t>(&self, tree: &Document<'t>, node: usize) -> &'t str {
+        if self.is_key { tree.name(node) } else { unquoted(tree.raw(node)) }
     }
 
     /// Every row has the same value.
@@ -138,11 +138,8 @@ impl Column {
 
 impl Table {
     /// The values in `node` as rows, if they are alike.
-    pub(super) fn of(tree: &Tree<'_>, node: usize) -> Option<Self> {
-        let count = tree.node(node).children as usize;
-        if count < FEWEST_ROWS || !tree.is_container(node) {
-            return None;
-        }
+    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
+        tree.children(node).nth(FEWEST_ROWS - 1)?;
         let rows: Vec<usize> = tree.children(node).collect();
         if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) {
             return None;
@@ -151,12 +148,12 @@ impl Table {
         rows.iter().enumerate().for_each(|(at, &row)| cells.push(at, row));
         let rare = rare(rows.len());
         let members = Members::of(tree, &cells, rare).alike()?;
-        let exact = !tree.node(node).irregular;
+        let exact = !tree.is_irregular(node);
         let mut building = Building { tree, columns: Vec::new(), exact, rare };
-        let in_object = tree.node(node).kind == Kind::Object;
+        let in_object = tree.kind(node) == Kind::Object;
         if in_object {
             let mut facts = Facts::new(rare);
-            cells.iter().for_each(|(at, row)| facts.add_name(at, tree.key(row)));
+            cells.iter().for_each(|(at, row)| facts.add_name(at, tree.name(row)));
             facts.settle();
             building.push(String::from("(name)"), cells, facts, Place { is_key: true, is_list: false });
         }
@@ -183,7 +180,7 @@ impl Table {
         best.filter(|(_, column)| naming(column) > 0).map(|(place, _)| place)
     }
 
-    fn derive(&mut self, tree: &Tree<'_>) {
+    fn derive(&mut self, tree: &Document<'_>) {
         let sources: Vec<usize> = (0..self.columns.len())
             .filter(|&place| {
                 let column = &self.columns[place];
@@ -207,7 +204,7 @@ impl Table {
         }
     }
 
-    fn derivation(&self, tree: &Tree<'_>, place: usize, source: usize) -> Option<Derived> {
+    fn derivation(&self, tree: &Document<'_>, place: usize, source: usize) -> Option<Derived> {
         let (column, from) = (&self.columns[place], &self.columns[source]);
         if column.cells.len() != from.cells.len() || column.distinct < 2 {
             return None;
@@ -228,7 +225,7 @@ impl Table {
 
 /// Columns as they are found.
 struct Building<'a, 't> {
-    tree: &'a Tree<'t>,
+    tree: &'a Document<'t>,
     columns: Vec<Column>,
     exact: bool,
     rare: usize,
@@ -313,15 +310,15 @@ fn label(name: &str) -> Cow<'_, str> {
 }
 
 /// A regular value of this kind that is not empty; rows may be irregular, then nothing is claimed of them.
-fn is_filled(tree: &Tree<'_>, node: usize, kind: Kind) -> bool {
-    tree.node(node).kind == kind && tree.node(node).children > 0
+fn is_filled(tree: &Document<'_>, node: usize, kind: Kind) -> bool {
+    tree.kind(node) == kind && tree.has_children(node)
 }
 
 /// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are alike.
-fn items<'t>(tree: &Tree<'t>, cells: &Cells, rare: usize) -> Option<Members<'t>> {
+fn items<'t>(tree: &Document<'t>, cells: &Cells, rare: usize) -> Option<Members<'t>> {
     let mut items = Cells::default();
     for (row, list) in cells.iter() {
-        if tree.node(list).kind != Kind::Array {
+        if tree.kind(list) != Kind::Array {
             return None;
         }
         for item in tree.children(list) {
@@ -353,7 +350,7 @@ struct Member<'t> {
 
 impl<'t> Members<'t> {
     /// Many objects are looked at in halves, at the same time.
-    fn of(tree: &Tree<'t>, objects: &Cells, rare: usize) -> Self {
+    fn of(tree: &Document<'t>, objects: &Cells, rare: usize) -> Self {
         if objects.len() < MANY {
             return Self::part(tree, &objects.0, rare);
         }
@@ -363,16 +360,16 @@ impl<'t> Members<'t> {
         here.join(tree, further)
     }
 
-    fn part(tree: &Tree<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
+    fn part(tree: &Document<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
         let mut exact = true;
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut by_name: Vec<Member<'t>> = Vec::new();
         let mut last_holder: Vec<usize> = Vec::new();
         for (row, object) in wide(objects) {
-            exact &= !tree.node(object).irregular;
+            exact &= !tree.is_irregular(object);
             let mut expected = 0;
             for member in tree.children(object) {
-                let key = tree.key(member);
+                let key = tree.name(member);
                 // Most objects have the names of the first one, in its order.
                 let place = match by_name.get(expected) {
                     Some(expected_here) if expected_here.name == key => expected,
@@ -398,7 +395,7 @@ impl<'t> Members<'t> {
     }
 
     /// These and those of further objects.
-    fn join(mut self, tree: &Tree<'_>, further: Self) -> Self {
+    fn join(mut self, tree: &Document<'_>, further: Self) -> Self {
         let known = self.by_name.iter().enumerate().map(|(at, member)| (member.name, at));
         let places: HashMap<&str, usize> = known.collect();
         for member in further.by_name {

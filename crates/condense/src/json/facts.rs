@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::scan::{Kind, Tree};
+use larder_text::json::{Document, Kind};
 
 /// A value is rare that at most one of so many rows has.
 const RARE: usize = 50;
@@ -83,15 +83,15 @@ impl Facts {
         rows
     }
 
-    pub(super) fn add(&mut self, tree: &Tree<'_>, row: usize, cell: usize) {
+    pub(super) fn add(&mut self, tree: &Document<'_>, row: usize, cell: usize) {
         if !tree.is_container(cell) {
             self.see(row, tree.raw(cell));
         }
         self.bytes += tree.dense(cell);
-        let sort = match tree.node(cell).kind {
-            Kind::Text => Sort::Text,
+        let sort = match tree.kind(cell) {
+            Kind::String => Sort::Text,
             Kind::Number => Sort::Number,
-            Kind::Word => Sort::Word,
+            Kind::Bool | Kind::Null | Kind::Word => Sort::Word,
             Kind::Object | Kind::Array | Kind::Stream => Sort::Nested,
         };
         if sort == Sort::Number {
@@ -112,7 +112,7 @@ impl Facts {
     }
 
     /// The same of the values of further rows.
-    pub(super) fn join(&mut self, tree: &Tree<'_>, further: Self) {
+    pub(super) fn join(&mut self, tree: &Document<'_>, further: Self) {
         self.bytes += further.bytes;
         if let Some(Extremes { low, high }) = further.extremes {
             Extremes::stretch(&mut self.extremes, tree, low);
@@ -193,7 +193,7 @@ struct Extremes {
 }
 
 impl Extremes {
-    fn stretch(extremes: &mut Option<Self>, tree: &Tree<'_>, (cell, number): (usize, Number)) {
+    fn stretch(extremes: &mut Option<Self>, tree: &Document<'_>, (cell, number): (usize, Number)) {
         let Some(Self { low, high }) = extremes else {
             *extremes = Some(Self { low: (cell, number), high: (cell, number) });
             return;
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn halves_say_together_what_the_whole_says() {
-        let tree = Tree::of("[]").unwrap();
+        let tree = Document::parse_lenient("[]").unwrap();
         let settled = |rows| {
             let mut facts = seen(rows);
             facts.settle();

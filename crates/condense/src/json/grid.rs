@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::columns::{Column, Table};
 use super::facts::{FEW, Sort, rare};
-use super::scan::{Kind, Tree, is_number};
+use larder_text::json::{Document, Kind, is_number};
 use super::view::View;
 use super::write;
 
@@ -31,7 +31,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn of(tree: &Tree<'_>, node: usize) -> Option<Self> {
+    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
         let table = Table::of(tree, node)?;
         let counts_up = table.id.is_some_and(|id| counts_up(tree, &table.columns[id]));
         let mut outliers: Vec<_> = (0..table.columns.len())
@@ -72,7 +72,7 @@ impl Grid {
     }
 
     /// Writes the cell of `row`; the items of a list are separated by `;`.
-    pub(super) fn write_cell(&self, tree: &Tree<'_>, place: usize, row: usize, out: &mut String) {
+    pub(super) fn write_cell(&self, tree: &Document<'_>, place: usize, row: usize, out: &mut String) {
         let column = &self.table.columns[place];
         for (index, (_, cell)) in column.cells.of_row(row).enumerate() {
             if index > 0 {
@@ -83,9 +83,9 @@ impl Grid {
     }
 }
 
-pub(super) fn write_value(tree: &Tree<'_>, column: &Column, cell: usize, out: &mut String) {
+pub(super) fn write_value(tree: &Document<'_>, column: &Column, cell: usize, out: &mut String) {
     if column.is_key {
-        push_apart(tree.key(cell), out);
+        push_apart(tree.name(cell), out);
     } else if tree.is_container(cell) {
         write::value(tree, cell, usize::MAX / 2, out);
     } else {
@@ -103,7 +103,7 @@ pub(super) fn push_apart(text: &str, out: &mut String) {
     }
 }
 
-fn counts_up(tree: &Tree<'_>, column: &Column) -> bool {
+fn counts_up(tree: &Document<'_>, column: &Column) -> bool {
     let number = |(_, cell): (usize, usize)| {
         let text = column.text(tree, cell);
         let whole = is_number(text.as_bytes()) && !text.contains(['.', 'e', 'E', '+']);
@@ -114,7 +114,7 @@ fn counts_up(tree: &Tree<'_>, column: &Column) -> bool {
 }
 
 /// The rows whose value in a column is unlike most others, with how much that counts.
-fn standing_out(tree: &Tree<'_>, table: &Table, place: usize) -> Vec<(usize, f32)> {
+fn standing_out(tree: &Document<'_>, table: &Table, place: usize) -> Vec<(usize, f32)> {
     let (column, rows) = (&table.columns[place], table.rows.len());
     if column.is_key || column.is_list || rows < FEWEST_ROWS || Some(place) == table.id {
         return Vec::new();
@@ -124,9 +124,13 @@ fn standing_out(tree: &Tree<'_>, table: &Table, place: usize) -> Vec<(usize, f32
         return column.cells.iter().map(|(row, _)| (row, 2.0)).collect();
     }
     if matches!(column.sort, Sort::Mixed | Sort::Nested) {
-        let kind = |cell: usize| tree.node(cell).kind;
+        // Of one kind are all words: a column of `true`, `false` and `null` has nothing rare in it.
+        let kind = |cell: usize| match tree.kind(cell) {
+            Kind::Bool | Kind::Null => Kind::Word,
+            kind => kind,
+        };
         let of = |wanted: Kind| column.cells.iter().filter(|&(_, cell)| kind(cell) == wanted).count();
-        let kinds = [Kind::Object, Kind::Array, Kind::Text, Kind::Number, Kind::Word];
+        let kinds = [Kind::Object, Kind::Array, Kind::String, Kind::Number, Kind::Word];
         let rare_kinds: Vec<Kind> =
             kinds.into_iter().filter(|&kind| (1..=rare).contains(&of(kind))).collect();
         let cells = column.cells.iter().filter(|&(_, cell)| rare_kinds.contains(&kind(cell)));

@@ -9,12 +9,11 @@ mod out;
 mod outline;
 mod plan;
 mod rows;
-pub(super) mod scan;
 mod view;
 mod write;
 
 use self::out::Out;
-use self::scan::Tree;
+use larder_text::json::Document;
 use self::view::{Grids, View, Words};
 use super::CondenseError;
 use super::frame::{Condenser, Draft, Extractive, Job};
@@ -37,20 +36,20 @@ pub(super) const CONDENSER: &dyn Condenser = &Json;
 
 /// Whether `text` reads like it, whatever its name.
 pub(super) fn looks_like(text: &str) -> bool {
-    scan::looks_like(text)
+    larder_text::json::looks_like(text)
 }
 
 struct Json;
 
 impl Condenser for Json {
     fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
-        let retold = retold(job, || Tree::of(job.request.text));
+        let retold = retold(job, || Document::parse_lenient(job.request.text));
         retold.map_or_else(|| Extractive(plain::Plain).condense(job), Ok)
     }
 }
 
 /// The values that `read` finds, in the room there is; none if that is too little for their form.
-pub(super) fn retold<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Tree<'t>>) -> Option<Draft> {
+pub(super) fn retold<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Document<'t>>) -> Option<Draft> {
     let (text, target) = (job.request.text, job.request.target);
     let fits = |header: &Header| {
         let renderer = Renderer::new(job, *header);
@@ -94,19 +93,20 @@ pub(super) fn retold<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Tree<'t>>)
 
 /// The text for so much room, with what must stand and does not stand in it added as it is.
 fn written(view: &View<'_>, renderer: &Renderer<'_>, budget: usize) -> Draft {
-    let mut out = Out::new(renderer, view.tree.text);
+    let mut out = Out::new(renderer, view.tree.text());
     let mut root = 0;
-    if view.tree.node(0).children == 1 && !view.tree.node(0).irregular {
+    let mut values = view.tree.children(0);
+    if values.next().is_some() && values.next().is_none() && !view.tree.is_irregular(0) {
         root = 1;
         out.told_to(view.tree.span(1).start);
     }
     outline::value(view, &mut out, root, budget, 0);
-    out.told_to(view.tree.text.len());
+    out.told_to(view.tree.text().len());
     let missing: Vec<&str> = view
         .job
         .required
         .iter()
-        .map(|range| &view.tree.text[range.clone()])
+        .map(|range| &view.tree.text()[range.clone()])
         .filter(|pin| !out.text.contains(pin))
         .collect();
     for pin in missing {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::scan::Tree;
+use larder_text::json::Document;
 use crate::Gap;
 use crate::frame::Draft;
 use crate::render::Renderer;
@@ -42,7 +42,7 @@ impl<'a> Out<'a> {
     }
 
     /// The values in `node` have been written, all of them; those in the sorted `in_words` not as they stand.
-    pub(super) fn covered(&mut self, tree: &Tree<'_>, node: usize, in_words: &[usize]) {
+    pub(super) fn covered(&mut self, tree: &Document<'_>, node: usize, in_words: &[usize]) {
         for leaf in tree.leaves(node).filter(|leaf| in_words.binary_search(leaf).is_err()) {
             let inner = tree.inner(leaf);
             self.told_to(inner.start);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::facts::compared;
 use super::out::Out;
 use super::rows;
-use super::scan::{Kind, Tree};
+use larder_text::json::{Document, Kind};
 use super::view::View;
 use super::write;
 
@@ -35,7 +35,7 @@ pub(super) fn value(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usi
     if roomy && view.grid(node).is_some_and(|grid| rows::write(view, out, node, &grid, budget)) {
         return;
     }
-    if roomy && tree.node(node).children > 0 {
+    if roomy && tree.has_children(node) {
         members(view, out, node, budget, depth);
     } else {
         out.gap_to(span.end);
@@ -52,7 +52,7 @@ fn whole(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize) -> bool
         && view.count_up_to(&out.text[before..], budget).is_some();
     if !fits {
         out.text.truncate(before);
-    } else if view.tree.node(node).irregular {
+    } else if view.tree.is_irregular(node) {
         out.shown_to(view.tree.span(node).end);
     } else {
         out.covered(view.tree, node, &[]);
@@ -69,7 +69,7 @@ fn head_of_string(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize
         let most = raw.floor_char_boundary(view.bytes_for(room));
         let head = view.job.request.counter.prefix(&raw[..most], room);
         let end = span.start + uncut(head).len();
-        out.text.push_str(&view.tree.text[span.start..end]);
+        out.text.push_str(&view.tree.text()[span.start..end]);
         out.shown_to(end);
     }
     out.gap_to(span.end);
@@ -88,7 +88,7 @@ fn uncut(head: &str) -> &str {
 fn members(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize, depth: usize) {
     let tree = view.tree;
     let children: Vec<usize> = tree.children(node).collect();
-    let is_list = tree.node(node).kind == Kind::Array;
+    let is_list = tree.kind(node) == Kind::Array;
     let scalars = is_list && children.iter().all(|&child| !tree.is_container(child));
     let floors: Vec<usize> = children.iter().map(|&child| floor(view, child, scalars)).collect();
     let mut left = budget;
@@ -137,7 +137,7 @@ fn new_line(out: &mut Out<'_>) {
 
 /// The least a value costs: its name and what it is, or a mark.
 fn floor(view: &View<'_>, child: usize, scalars: bool) -> usize {
-    let name = view.estimate(view.tree.key_span(child).len()) + 2;
+    let name = view.estimate(view.tree.name_span(child).len()) + 2;
     let all = view.estimate(view.tree.dense(child));
     if scalars { all + 1 } else { name + all.min(view.mark) }
 }
@@ -146,8 +146,8 @@ fn weights(view: &View<'_>, children: &[usize]) -> Vec<bool> {
     children.iter().map(|&child| view.hits.weight(&with_name(view.tree, child)) > 0.0).collect()
 }
 
-fn with_name(tree: &Tree<'_>, child: usize) -> Range<usize> {
-    let (key, span) = (tree.key_span(child), tree.span(child));
+fn with_name(tree: &Document<'_>, child: usize) -> Range<usize> {
+    let (key, span) = (tree.name_span(child), tree.span(child));
     if key.is_empty() { span } else { key.start..span.end }
 }
 
@@ -179,7 +179,7 @@ fn shares(
     budget: usize,
 ) -> Vec<usize> {
     let asked = weights(view, children);
-    let name = |at: usize| view.estimate(view.tree.key_span(children[at]).len()) + 2;
+    let name = |at: usize| view.estimate(view.tree.name_span(children[at]).len()) + 2;
     let want = |at: usize| view.estimate(view.tree.dense(children[at])) * 5 / 4 + 4;
     let gap = if shown.len() < children.len() { view.mark } else { 0 };
     let names: usize = shown.iter().map(|&at| name(at)).sum();
@@ -202,7 +202,7 @@ fn shares(
 
 /// Smallest and largest of many numbers.
 fn extremes(view: &View<'_>, out: &mut Out<'_>, children: &[usize]) -> usize {
-    let numbers = children.iter().filter(|&&child| view.tree.node(child).kind == Kind::Number);
+    let numbers = children.iter().filter(|&&child| view.tree.kind(child) == Kind::Number);
     let less = |a: usize, b: usize| compared(view.tree.raw(a), view.tree.raw(b)).is_lt();
     let found = numbers.fold(None, |found, &node| match found {
         None => Some((node, node)),
@@ -226,11 +226,11 @@ fn skip(view: &View<'_>, out: &mut Out<'_>, child: usize, scalars: bool) {
 /// Writes what stands before a value: its name, or a dash.
 fn lead(view: &View<'_>, out: &mut Out<'_>, child: usize, is_item: bool) {
     let (tree, start) = (view.tree, view.tree.span(child).start);
-    let key = tree.key_span(child);
+    let key = tree.name_span(child);
     let before = if key.is_empty() { start } else { key.start };
     trail(out, tree, before);
     if !key.is_empty() {
-        out.text.push_str(tree.key(child));
+        out.text.push_str(tree.name(child));
         out.text.push_str(": ");
     } else if is_item {
         out.text.push_str("- ");
@@ -239,8 +239,8 @@ fn lead(view: &View<'_>, out: &mut Out<'_>, child: usize, is_item: bool) {
 }
 
 /// Punctuation up to `end` is told; anything else there is shown as it stands, or left out where it is long.
-fn trail(out: &mut Out<'_>, tree: &Tree<'_>, end: usize) {
-    let rest = &tree.text[out.at.min(end)..end];
+fn trail(out: &mut Out<'_>, tree: &Document<'_>, end: usize) {
+    let rest = &tree.text()[out.at.min(end)..end];
     let signs = rest.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
     if matches!(signs, "" | "," | "{" | "[" | "}" | "]") {
         out.told_to(end);

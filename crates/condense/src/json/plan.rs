@@ -7,7 +7,7 @@ use hashbrown::HashSet;
 use super::columns::Column;
 use super::facts::Sort;
 use super::grid::{Grid, push_apart, write_value};
-use super::scan::Kind;
+use larder_text::json::Kind;
 use super::view::View;
 use super::write;
 
@@ -226,7 +226,7 @@ impl Planner<'_> {
     fn best_rows(&self) -> &[usize] {
         self.grid.answers.get_or_init(|| {
             let weight = |&row: &usize| {
-                let (key, span) = (self.view.tree.key_span(row), self.view.tree.span(row));
+                let (key, span) = (self.view.tree.name_span(row), self.view.tree.span(row));
                 let from = if key.is_empty() { span.start } else { key.start };
                 self.view.hits.weight(&(from..span.end))
             };
@@ -398,7 +398,7 @@ impl Planner<'_> {
     /// The name of a column with what its values are.
     fn described(&self, place: usize) -> String {
         let column = &self.columns()[place];
-        let kind = column.cells.first().map(|(_, cell)| self.view.tree.node(cell).kind);
+        let kind = column.cells.first().map(|(_, cell)| self.view.tree.kind(cell));
         match (column.sort, column.extremes) {
             (Sort::Number, Some((low, high))) => {
                 format!("{} {} to {}", column.name, self.view.tree.raw(low), self.view.tree.raw(high))

@@ -30,7 +30,7 @@ pub(super) fn write(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid
         out.covered(view.tree, node, &in_words);
         return true;
     }
-    if plan.named && !view.tree.node(node).irregular {
+    if plan.named && !view.tree.is_irregular(node) {
         let first = grid.table.rows.first().map_or(0, |&row| start(view, row));
         out.told_to(out.boundary(first));
     }
@@ -40,7 +40,7 @@ pub(super) fn write(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid
 
 /// Where a row begins, its name included.
 fn start(view: &View<'_>, row: usize) -> usize {
-    let key = view.tree.key_span(row);
+    let key = view.tree.name_span(row);
     if key.is_empty() { view.tree.span(row).start } else { key.start }
 }
 
@@ -58,8 +58,8 @@ fn groups(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid, plan: &P
         }
         let reach = match rows.get(to) {
             Some(&next) => out.boundary(start(view, next)),
-            None if view.tree.node(node).irregular => end,
-            None => last_line(view.tree.text, view.tree.span(rows[to - 1]).end).min(end),
+            None if view.tree.is_irregular(node) => end,
+            None => last_line(view.tree.text(), view.tree.span(rows[to - 1]).end).min(end),
         };
         out.gap_to(reach);
         if !listed {

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use regex::Regex;
 
 use super::grid::Grid;
-use super::scan::{Kind, Tree};
+use larder_text::json::{Document, Kind};
 use crate::frame::Job;
 use crate::render::Renderer;
 use crate::wanted::QueryWords;
@@ -33,7 +33,7 @@ const MOST_BYTES_PER_TOKEN: usize = 16;
 
 pub(crate) struct View<'a> {
     pub(super) job: &'a Job<'a>,
-    pub(super) tree: &'a Tree<'a>,
+    pub(super) tree: &'a Document<'a>,
     pub(super) hits: Hits,
     grids: Grids,
     /// Tokens of a typical mark with the line break after it.
@@ -44,7 +44,7 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn new(
         job: &'a Job<'a>,
-        tree: &'a Tree<'a>,
+        tree: &'a Document<'a>,
         grids: Grids,
         words: Words,
         renderer: &Renderer<'_>,
@@ -94,7 +94,7 @@ pub(super) struct Grids(RefCell<HashMap<usize, Option<Rc<Grid>>>>);
 
 impl Grids {
     /// The table that most of the text is, if it is one.
-    pub(super) fn largest(tree: &Tree<'_>) -> Self {
+    pub(super) fn largest(tree: &Document<'_>) -> Self {
         let grids = Self::default();
         let mut node = 0;
         while grids.of(tree, node).is_none() {
@@ -107,7 +107,7 @@ impl Grids {
         grids
     }
 
-    fn of(&self, tree: &Tree<'_>, node: usize) -> Option<Rc<Grid>> {
+    fn of(&self, tree: &Document<'_>, node: usize) -> Option<Rc<Grid>> {
         if let Some(known) = self.0.borrow().get(&node) {
             return known.clone();
         }
@@ -157,7 +157,7 @@ pub(super) struct Hits {
 }
 
 impl Hits {
-    fn of(tree: &Tree<'_>, words: Words) -> Self {
+    fn of(tree: &Document<'_>, words: Words) -> Self {
         let mut hits = asked(tree, &words);
         let failures = failures(tree, words.failures);
         if failures.len() * RARE <= tree.len() {
@@ -181,7 +181,7 @@ impl Hits {
 }
 
 /// Where words of the query stand; rare ones count more.
-fn asked(tree: &Tree<'_>, words: &Words) -> Vec<(usize, f32)> {
+fn asked(tree: &Document<'_>, words: &Words) -> Vec<(usize, f32)> {
     let weight = |count: &usize| {
         let rarity = (tree.len() / count.max(&1)).max(1).ilog2();
         // A word that stands everywhere asks for nothing.
@@ -192,19 +192,19 @@ fn asked(tree: &Tree<'_>, words: &Words) -> Vec<(usize, f32)> {
 }
 
 /// Of words of failure those in values, and those in names whose values say more than nothing.
-fn failures(tree: &Tree<'_>, places: Vec<usize>) -> Vec<usize> {
+fn failures(tree: &Document<'_>, places: Vec<usize>) -> Vec<usize> {
     let tells = |&place: &usize| {
         let node = tree.at(place);
-        let inside = tree.node(node).kind == Kind::Text && tree.span(node).contains(&place);
+        let inside = tree.kind(node) == Kind::String && tree.span(node).contains(&place);
         let named = node + 1;
-        inside || named < tree.len() && tree.key_span(named).contains(&place) && !is_nothing(tree, named)
+        inside || named < tree.len() && tree.name_span(named).contains(&place) && !is_nothing(tree, named)
     };
     places.into_iter().filter(tells).collect()
 }
 
-fn is_nothing(tree: &Tree<'_>, node: usize) -> bool {
-    match tree.node(node).kind {
-        Kind::Object | Kind::Array | Kind::Stream => tree.node(node).children == 0,
+fn is_nothing(tree: &Document<'_>, node: usize) -> bool {
+    match tree.kind(node) {
+        Kind::Object | Kind::Array | Kind::Stream => !tree.has_children(node),
         _ => matches!(tree.raw(node), "null" | "false" | "0" | "\"\"" | ""),
     }
 }

@@ -3,14 +3,14 @@
 //!
 //! Knows values; does not know which of them are shown.
 
-use super::scan::{Kind, Tree, unquoted};
+use larder_text::json::{Document, Kind, unquoted};
 
 /// A longer string keeps its quotes: they show where it ends.
 const LONGEST_BARE: usize = 64;
 
 /// Writes the whole of `node`, at most about `most` bytes of it; says whether all of it was written.
-pub(super) fn value(tree: &Tree<'_>, node: usize, most: usize, out: &mut String) -> bool {
-    if tree.node(node).irregular || !tree.is_container(node) {
+pub(super) fn value(tree: &Document<'_>, node: usize, most: usize, out: &mut String) -> bool {
+    if tree.is_irregular(node) || !tree.is_container(node) {
         let raw = if tree.is_container(node) { tree.raw(node) } else { scalar(tree, node) };
         if raw.len() > most {
             return false;
@@ -24,13 +24,13 @@ pub(super) fn value(tree: &Tree<'_>, node: usize, most: usize, out: &mut String)
         close(&mut open, inner, out);
         if inner > node {
             separate(out);
-            let key = tree.key_span(inner);
+            let key = tree.name_span(inner);
             if !key.is_empty() {
-                out.push_str(bare(&tree.text[key]));
+                out.push_str(bare(&tree.text()[key]));
                 out.push(':');
             }
         }
-        match tree.node(inner).kind {
+        match tree.kind(inner) {
             Kind::Object => {
                 out.push('{');
                 open.push((tree.after(inner), '}'));
@@ -62,9 +62,9 @@ fn separate(out: &mut String) {
 }
 
 /// A string, number or word; strings without quotes where they can be taken for nothing else.
-pub(super) fn scalar<'t>(tree: &Tree<'t>, node: usize) -> &'t str {
+pub(super) fn scalar<'t>(tree: &Document<'t>, node: usize) -> &'t str {
     let raw = tree.raw(node);
-    if tree.node(node).kind == Kind::Text { bare(raw) } else { raw }
+    if tree.kind(node) == Kind::String { bare(raw) } else { raw }
 }
 
 fn bare(raw: &str) -> &str {
@@ -79,9 +79,9 @@ fn bare(raw: &str) -> &str {
 }
 
 /// A cell of a column all of whose values are strings: without quotes unless it would run into its neighbours.
-pub(super) fn cell<'t>(tree: &Tree<'t>, node: usize, all_text: bool) -> &'t str {
+pub(super) fn cell<'t>(tree: &Document<'t>, node: usize, all_text: bool) -> &'t str {
     let raw = tree.raw(node);
-    if tree.node(node).kind != Kind::Text || !all_text {
+    if tree.kind(node) != Kind::String || !all_text {
         return scalar(tree, node);
     }
     let inner = unquoted(raw);

@@ -166,7 +166,7 @@ fn characters(bytes: &[u8]) -> usize {
 }
 
 /// The nearest of `valid` to `name`, when it is near enough to be a slip.
-pub(super) fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
+pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
     /// Longer names are no slips of ours, and comparing them costs.
     const LONGEST: usize = 100;
     if name.len() > LONGEST {

@@ -28,7 +28,14 @@ pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut
     };
     for (key, _) in entries.iter().filter(|(key, _)| !valid.contains(&key.text.as_ref())) {
         let place = if what.is_empty() { String::new() } else { format!(" in `{what}`") };
-        let help = suggest(&key.text, valid.iter().copied());
+        // `model` is nearer to `mode`, but with `model_layer` missing that is what was meant.
+        let begins = |name: &&&str| {
+            name.strip_prefix(&*key.text).is_some_and(|rest| rest.starts_with('_')) && node.get(name).is_none()
+        };
+        let help = match valid.iter().find(begins) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => suggest(&key.text, valid.iter().copied()),
+        };
         sink.report(Code::UnknownKey, &key.span, format!("unknown key `{}`{place}", key.text), help);
     }
     true

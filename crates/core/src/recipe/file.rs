@@ -168,7 +168,20 @@ const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), 
 
 /// Reports a missing field in the wording of R0-18.4.
 pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
-    sink.report(Code::MissingField, span, format!("Missing required field: {field}"), "");
+    let key = field.rsplit('.').next().unwrap_or(field);
+    let example = match key {
+        "model_layer" => "VOICE",
+        "output_format" => "text",
+        "prompt_files" => "[prompts/category/name.md]",
+        "token_budget" => "{total: 2000, prompt: 300, input: 1250, output: 250}",
+        _ => "…",
+    };
+    sink.report(
+        Code::MissingField,
+        span,
+        format!("Missing required field: {field}"),
+        format!("add `{key}: {example}`"),
+    );
 }
 
 fn mode(root: &Node<'_>, sink: &mut Sink<'_>) -> Option<Spanned<Mode>> {

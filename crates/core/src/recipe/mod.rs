@@ -23,7 +23,7 @@ mod yaml;
 pub use catalog::{Catalog, RecipeError};
 pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
 pub use code::Code;
-pub use diagnostic::{Diagnostic, End, Severity, render_plain, suggest};
+pub use diagnostic::{Diagnostic, End, Severity, nearest, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};
 pub use larder_text::Mode;
 pub use model::*;

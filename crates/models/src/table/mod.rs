@@ -10,6 +10,7 @@ use std::time::Duration;
 use larder_core::recipe::{Layer, Mode};
 use serde::{Deserialize, Serialize};
 
+pub use larder_text::provider::Provider;
 pub use problem::{Code, Problems, TableProblem};
 
 use crate::price::Prices;
@@ -21,11 +22,11 @@ pub const DEFAULT_RETRIES: u32 = 2;
 
 /// The tables that ship, by name (C55). They are data: nothing else in Larder names a model.
 pub const SHIPPED: [(&str, &str); 5] = [
-    ("embedded", include_str!("../../../../cookbook/models/embedded.toml")),
-    ("five-model", include_str!("../../../../cookbook/models/five-model.toml")),
-    ("single-mind", include_str!("../../../../cookbook/models/single-mind.toml")),
-    ("coding", include_str!("../../../../cookbook/models/coding.toml")),
-    ("conversation", include_str!("../../../../cookbook/models/conversation.toml")),
+    ("embedded", include_str!("../../cookbook/models/embedded.toml")),
+    ("five-model", include_str!("../../cookbook/models/five-model.toml")),
+    ("single-mind", include_str!("../../cookbook/models/single-mind.toml")),
+    ("coding", include_str!("../../cookbook/models/coding.toml")),
+    ("conversation", include_str!("../../cookbook/models/conversation.toml")),
 ];
 /// The table in force when `larder.toml` has none: everything runs in process, without a key.
 pub const DEFAULT_TABLE: &str = "embedded";
@@ -38,42 +39,6 @@ pub const fn layer_number(layer: Layer) -> u8 {
         Layer::Mind => 2,
         Layer::Voice => 4,
         Layer::Eyes => 6,
-    }
-}
-
-/// Who serves a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Provider {
-    /// Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, Kimi …
-    OpenAi,
-    /// Any server that speaks Anthropic's Messages API: Anthropic, Amazon Bedrock …
-    Anthropic,
-    /// Amazon Bedrock's `InvokeModel`, for Titan embeddings.
-    Bedrock,
-    /// The model inside Larder.
-    Embedded,
-    /// Recorded replies in a folder.
-    Replay,
-}
-
-impl Provider {
-    const NAMES: [(&'static str, Self); 5] = [
-        ("openai", Self::OpenAi),
-        ("anthropic", Self::Anthropic),
-        ("bedrock", Self::Bedrock),
-        ("embedded", Self::Embedded),
-        ("replay", Self::Replay),
-    ];
-
-    /// The word in `larder.toml`.
-    pub fn as_str(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, provider)| *provider == self).map_or("", |(name, _)| name)
-    }
-
-    /// Whether the provider is reached over HTTP.
-    pub const fn is_remote(self) -> bool {
-        matches!(self, Self::OpenAi | Self::Anthropic | Self::Bedrock)
     }
 }
 

@@ -1,7 +1,19 @@
 //! The weights that can be fetched, with their digests and the places that have them. Data only.
 
 use super::WeightsError;
-use crate::embedded;
+
+/// The chat model inside the process: its name in the model table and for `larder models pull`.
+pub const CHAT_MODEL: &str = "smollm2-135m";
+/// The name of its vocabulary, as receipts print it.
+pub const CHAT_TOKENIZER: &str = "smollm2";
+/// Its weights, with the vocabulary inside.
+pub const CHAT_WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+/// The embedding model inside the process: its name in the model table and for `larder models pull`.
+pub const EMBEDDING_MODEL: &str = "all-minilm-l6-v2";
+/// Its weights.
+pub const EMBEDDING_WEIGHTS: &str = "model.safetensors";
+/// Its vocabulary.
+pub const EMBEDDING_TOKENIZER: &str = "tokenizer.json";
 
 /// Weights that can be fetched: some files, and the places that have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +52,9 @@ impl Release {
 pub const RELEASES: [Release; 2] = [SMOLLM2, MINILM];
 
 const SMOLLM2: Release = Release {
-    name: embedded::MODEL,
+    name: CHAT_MODEL,
     files: &[ReleaseFile {
-        name: embedded::WEIGHTS_FILE,
+        name: CHAT_WEIGHTS,
         bytes: 98_362_432,
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     }],
@@ -52,15 +64,15 @@ const SMOLLM2: Release = Release {
 };
 
 const MINILM: Release = Release {
-    name: embedded::EMBEDDING_MODEL,
+    name: EMBEDDING_MODEL,
     files: &[
         ReleaseFile {
-            name: embedded::MINILM_WEIGHTS,
+            name: EMBEDDING_WEIGHTS,
             bytes: 90_868_376,
             sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         },
         ReleaseFile {
-            name: embedded::MINILM_TOKENIZER,
+            name: EMBEDDING_TOKENIZER,
             bytes: 466_247,
             sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         },

@@ -1,17 +1,18 @@
 //! Values addressed by a path, in the very bytes they have in the source: numbers keep their digits, strings their
 //! escapes, objects their spacing. Knows JSON only.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
+use std::{slice, str};
 
+use larder_text::json::{self, Document, JsonError};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::{MAX_QUERY_BYTES, SelectError, shorten};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The largest content that a path is followed into: its values take some ten times this in memory.
 const MAX_JSON_BYTES: usize = 64 << 20;
 /// The most values one path may lead to.
@@ -65,24 +66,18 @@ impl JsonQuery {
             let reason = format!("{} bytes, and at most {MAX_JSON_BYTES} are read", source.len());
             return Err(SelectError::NotJson { reason });
         }
-        let length = source.len();
-        let (source, shift) = as_one_value(source);
-        let root: Value = serde_json::from_slice(&source)
-            .map_err(|error| SelectError::NotJson { reason: error.to_string() })?;
+        let content = Content::read(source)?;
         let values = match &self.kind {
-            Kind::Pointer => root.pointer(&self.text).into_iter().collect(),
-            Kind::Path(path) => path.query(&root).all(),
+            Kind::Pointer => content.root.pointer(&self.text).into_iter().collect(),
+            Kind::Path(path) => path.query(&content.root).all(),
         };
         if values.len() > MAX_MATCHES {
             let reason =
                 format!("leads to {} values, and at most {MAX_MATCHES} are given; narrow it", values.len());
             return Err(SelectError::BadPath { path: shorten(&self.text), reason });
         }
-        let spans = spans(&source, &root, &values);
-        let back = |span: &Range<usize>| {
-            span.start.saturating_sub(shift)..span.end.saturating_sub(shift).min(length)
-        };
-        let found: Vec<_> = values.iter().filter_map(|value| spans.get(&address(value)).map(back)).collect();
+        let not_json = |error: JsonError| SelectError::NotJson { reason: error.to_string() };
+        let found = content.spans(&values).map_err(not_json)?;
         if found.is_empty() {
             return Err(SelectError::NothingThere { path: shorten(&self.text) });
         }
@@ -90,37 +85,59 @@ impl JsonQuery {
     }
 }
 
-/// The source without its byte order mark and, if it is JSON Lines, as the array of its lines; and how far every byte
-/// stands behind its place in the original.
-fn as_one_value(source: &[u8]) -> (Cow<'_, [u8]>, usize) {
-    let mut source = Cow::Borrowed(source);
-    if source.starts_with(BYTE_ORDER_MARK) {
-        source.to_mut()[..BYTE_ORDER_MARK.len()].fill(b' ');
-    }
-    let mut lines = source.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let is_value = |line: &[u8]| serde_json::from_slice::<IgnoredAny>(line).is_ok();
-    // Two lines that are values each: nothing that is one value has them.
-    if !(lines.next().is_some_and(is_value) && lines.next().is_some_and(is_value)) {
-        return (source, 0);
-    }
-    let mut array = Vec::with_capacity(source.len() + 2);
-    array.push(b'[');
-    array.extend_from_slice(source.trim_ascii_end());
-    let mut blank = true; // so far on this line, seen from its end
-    for byte in array[1..].iter_mut().rev() {
-        match *byte {
-            b'\n' if !blank => (*byte, blank) = (b',', true),
-            b'\n' | b' ' | b'\t' | b'\r' => {}
-            _ => blank = false,
+/// A content as one JSON value: itself, or the array of its lines if it is JSON Lines.
+struct Content<'t> {
+    root: Value,
+    /// The texts that were read as the root or as its items, each with its place in the content.
+    texts: Vec<(usize, &'t str)>,
+    is_lines: bool,
+}
+
+impl<'t> Content<'t> {
+    fn read(source: &'t [u8]) -> Result<Self, SelectError> {
+        let not_json = |reason: String| SelectError::NotJson { reason };
+        let text = str::from_utf8(source).map_err(|error| not_json(error.to_string()))?;
+        let start = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+        let lines = text[start..].split_inclusive('\n').scan(start, |at, line| {
+            let start = *at;
+            *at += line.len();
+            Some((start, line))
+        });
+        let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+        let is_value = |(_, line): (usize, &str)| serde_json::from_str::<IgnoredAny>(line).is_ok();
+        let mut first = lines.clone();
+        // Two lines that are values each: nothing that is one value has them.
+        if first.next().is_some_and(is_value) && first.next().is_some_and(is_value) {
+            let texts: Vec<_> = lines.collect();
+            let values: Result<_, _> = texts.iter().map(|(_, line)| serde_json::from_str(line)).collect();
+            let failed = |error: serde_json::Error| {
+                let good = |(_, line): &&(usize, &str)| serde_json::from_str::<Value>(line).is_ok();
+                let before = texts.iter().take_while(good).count();
+                let place = texts.get(before).map_or(0, |&(at, _)| at);
+                let line = 1 + source[..place].iter().filter(|&&byte| byte == b'\n').count();
+                not_json(format!("JSON Lines, and line {line} is not a value: {error}"))
+            };
+            return Ok(Self { root: Value::Array(values.map_err(failed)?), texts, is_lines: true });
         }
+        let text = &text[start..];
+        let root = serde_json::from_str(text).map_err(|error| not_json(error.to_string()))?;
+        Ok(Self { root, texts: vec![(start, text)], is_lines: false })
     }
-    if let Some(comma) = array[1..].iter().position(|byte| !byte.is_ascii_whitespace())
-        && array[1 + comma] == b','
-    {
-        array[1 + comma] = b' '; // the source begins with empty lines
+
+    /// Where the values are in the content.
+    fn spans(&self, values: &[&Value]) -> Result<Vec<Range<usize>>, JsonError> {
+        let wanted = values.iter().map(|value| (address(value), 0..0)).collect();
+        let mut spans = Spans { found: wanted };
+        let items = self.root.as_array().filter(|_| self.is_lines).map(Vec::as_slice);
+        for (value, &(offset, text)) in items.unwrap_or(slice::from_ref(&self.root)).iter().zip(&self.texts) {
+            spans.collect(value, Document::parse(text)?.root(), offset);
+        }
+        if let (true, Some(span)) = (self.is_lines, spans.found.get_mut(&address(&self.root))) {
+            let last = self.texts.last().map_or(0, |(at, line)| at + line.trim_ascii_end().len());
+            *span = self.texts.first().map_or(0, |&(at, _)| at)..last;
+        }
+        Ok(values.iter().filter_map(|value| spans.found.get(&address(value)).cloned()).collect())
     }
-    array.push(b']');
-    (Cow::Owned(array), 1)
 }
 
 /// Refuses paths whose evaluation is not linear in the content: they come from models as well as from people.
@@ -157,151 +174,33 @@ fn check_cost(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Two values of one tree are the same if they are in the same place in memory.
+/// Two values of one tree are the same if they are at the same place in memory.
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
-/// The way from the root to the wanted values, and nothing else.
-struct Trail<'a> {
-    /// The value here, if it is itself wanted.
-    wanted: Option<usize>,
-    members: BTreeMap<&'a str, Trail<'a>>,
-    items: BTreeMap<usize, Trail<'a>>,
+/// Finds the spans of values by walking the tree that a path was followed in together with the spans of its text.
+struct Spans {
+    /// By the address of each wanted value; empty until it is found.
+    found: HashMap<usize, Range<usize>>,
 }
 
-/// The trail through `value`, if anything in it is wanted. Recursion is bounded: the parser takes 128 levels.
-fn trail<'a>(value: &'a Value, wanted: &HashMap<usize, ()>) -> Option<Trail<'a>> {
-    let mut here = Trail {
-        wanted: Some(address(value)).filter(|address| wanted.contains_key(address)),
-        members: BTreeMap::new(),
-        items: BTreeMap::new(),
-    };
-    match value {
-        Value::Object(members) => {
-            let members = members.iter();
-            here.members =
-                members.filter_map(|(key, value)| Some((key.as_str(), trail(value, wanted)?))).collect();
+impl Spans {
+    /// Of members with one name the last counts, as for the parser: it comes last and replaces what was found. Recursion
+    /// is bounded, since the parser takes 128 levels.
+    fn collect(&mut self, value: &Value, at: json::Value<'_, '_>, offset: usize) {
+        if let Some(span) = self.found.get_mut(&address(value)) {
+            *span = at.span().start + offset..at.span().end + offset;
         }
-        Value::Array(items) => {
-            let items = items.iter().enumerate();
-            here.items = items.filter_map(|(at, value)| Some((at, trail(value, wanted)?))).collect();
-        }
-        _ => {}
-    }
-    (here.wanted.is_some() || !here.members.is_empty() || !here.items.is_empty()).then_some(here)
-}
-
-/// Where the wanted values of the tree stand in the source it was read from.
-fn spans(source: &[u8], root: &Value, values: &[&Value]) -> HashMap<usize, Range<usize>> {
-    let wanted = values.iter().map(|value| (address(value), ())).collect();
-    let mut scan = Scan { source, at: 0, spans: HashMap::new() };
-    if let Some(trail) = trail(root, &wanted) {
-        scan.value(&trail);
-    }
-    scan.spans
-}
-
-/// One pass over a source that is known to be valid JSON.
-struct Scan<'a> {
-    source: &'a [u8],
-    at: usize,
-    spans: HashMap<usize, Range<usize>>,
-}
-
-impl Scan<'_> {
-    fn peek(&mut self) -> Option<u8> {
-        while matches!(self.source.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
-        }
-        self.source.get(self.at).copied()
-    }
-
-    /// Passes a value and notes the spans on its trail. Of members with one name the last counts, as for the parser.
-    fn value(&mut self, trail: &Trail<'_>) {
-        let first = self.peek();
-        let start = self.at;
-        match first {
-            Some(b'{') if !trail.members.is_empty() => self.object(trail),
-            Some(b'[') if !trail.items.is_empty() => self.array(trail),
-            _ => self.skip(),
-        }
-        if let Some(address) = trail.wanted {
-            self.spans.insert(address, start..self.at);
-        }
-    }
-
-    fn object(&mut self, trail: &Trail<'_>) {
-        self.at += 1;
-        while self.peek().is_some_and(|byte| byte != b'}') {
-            let start = self.at;
-            self.skip();
-            let key =
-                self.source.get(start..self.at).and_then(|key| serde_json::from_slice::<String>(key).ok());
-            self.peek();
-            self.at += 1; // the colon
-            self.step(key.and_then(|key| trail.members.get(key.as_str())));
-        }
-        self.at += 1;
-    }
-
-    fn array(&mut self, trail: &Trail<'_>) {
-        self.at += 1;
-        let mut index = 0;
-        while self.peek().is_some_and(|byte| byte != b']') {
-            self.step(trail.items.get(&index));
-            index += 1;
-        }
-        self.at += 1;
-    }
-
-    /// Passes a value and the comma after it.
-    fn step(&mut self, trail: Option<&Trail<'_>>) {
-        match trail {
-            Some(trail) => self.value(trail),
-            None => self.skip(),
-        }
-        if self.peek() == Some(b',') {
-            self.at += 1;
-        }
-    }
-
-    /// Passes a value of any depth without looking at what it holds.
-    fn skip(&mut self) {
-        let mut depth = 0usize;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => self.string(),
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b'}' | b']' => {
-                    depth = depth.saturating_sub(1);
-                    self.at += 1;
-                }
-                b',' | b':' => self.at += 1,
-                _ => {
-                    let rest = self.source.get(self.at..).unwrap_or_default();
-                    let end = rest.iter().position(|byte| b",:]}\" \t\r\n".contains(byte));
-                    self.at += end.unwrap_or(rest.len()).max(1);
-                }
+        match value {
+            Value::Object(members) => {
+                let pairs = at.members().filter_map(|(name, at)| Some((members.get(&*name.text())?, at)));
+                pairs.for_each(|(value, at)| self.collect(value, at, offset));
             }
-            if depth == 0 {
-                return;
+            Value::Array(items) => {
+                items.iter().zip(at.items()).for_each(|(value, at)| self.collect(value, at, offset));
             }
-        }
-    }
-
-    fn string(&mut self) {
-        self.at += 1;
-        while let Some(byte) = self.source.get(self.at) {
-            self.at += 1;
-            match byte {
-                b'\\' => self.at += 1,
-                b'"' => return,
-                _ => {}
-            }
+            _ => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Made-up requests and replies of each format. Knows what clients and providers write.
 
-use larder_server::wire::{Format, REHYDRATE};
+use larder_proxy::wire::{Format, REHYDRATE};
 use serde_json::{Value as Json, json};
 
 use crate::made::{self, Random, TYPES};

@@ -1,7 +1,7 @@
 //! In what a body that leaves differs from the one that came: told from outside, by the two texts alone.
 
-use larder_server::json::{self, Edit, Kind, Value};
-use larder_server::wire::{Format, REHYDRATE, rehydrate_tool_json};
+use larder_proxy::wire::{Format, REHYDRATE, rehydrate_tool_json};
+use larder_text::json::{self, Edit, Kind, Value};
 
 use super::cut;
 

@@ -6,7 +6,7 @@ pub(super) mod requests;
 pub(super) mod results;
 pub(super) mod streams;
 
-use larder_server::wire::Format;
+use larder_proxy::wire::Format;
 
 /// All formats, as the first byte of a case chooses them.
 const FORMATS: [Format; 3] = [Format::Chat, Format::Responses, Format::Messages];

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_server::gateway::inspect::{Leaving, leaving};
-use larder_server::json::{self, Document};
-use larder_server::wire::{self, Format, Hidden, Request};
+use larder_proxy::window::{Leaving, Refusal, leaving};
+use larder_proxy::wire::{self, Format, Hidden, Request};
 use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document};
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{ClaudeGeneration, Counter};
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    fn leaving(&self, body: &str) -> Result<Leaving, larder_server::gateway::Fault> {
+    fn leaving(&self, body: &str) -> Result<Leaving, Refusal> {
         leaving(self.format, body, &self.policy, &self.counter, &measure::key())
     }
 }
@@ -86,7 +86,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let left = case.leaving(&case.body);
     faults.extend(slow(started.elapsed(), case.body.len()));
     match &left {
-        Err(fault) if fault.class == "internal_error" => faults.push(format!("bug: {}", fault.message)),
+        Err(Refusal::Unwritable(error)) => faults.push(format!("bug: {error}")),
         Err(_) => {}
         Ok(leaving) => faults.extend(of_leaving(&case, leaving)),
     }

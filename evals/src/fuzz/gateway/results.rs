@@ -2,11 +2,11 @@
 //! and what was decided for it stays while the conversation goes on.
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_server::gateway::inspect::{Leaving, leaving};
-use larder_server::json::Document;
-use larder_server::wire::{self, Format, REHYDRATE};
+use larder_proxy::window::{Leaving, leaving};
+use larder_proxy::wire::{self, Format, REHYDRATE};
 use larder_store::NewPointer;
 use larder_text::hash::ContentHash;
+use larder_text::json::Document;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 use serde_json::{Value as Json, json};
@@ -45,7 +45,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let (first, later) = match (first, later) {
         (Ok(first), Ok(later)) => (first, later),
         (first, later) => {
-            let why = [first.err(), later.err()].into_iter().flatten().map(|fault| fault.message);
+            let why = [first.err(), later.err()].into_iter().flatten().map(|refusal| refusal.to_string());
             return why.map(|why| format!("refused: {why}")).collect();
         }
     };

@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
-use larder_server::json::Document;
-use larder_server::wire::{self, Format, Place, Problem, ProblemKind, ReadError, Stream, Whole};
+use larder_proxy::wire::{self, Format, Place, Problem, ProblemKind, ReadError, Stream, Whole};
+use larder_text::json::Document;
 
 use super::super::check::slow;
 use super::super::mutate;

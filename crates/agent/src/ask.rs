@@ -1,0 +1,367 @@
+//! Answering a question over files and folders of any size.
+//!
+//! A planner gathers passages, a recipe answers from them, and every claim of the answer gets the bytes it comes from.
+//! The planner by rule ranks every passage by the words it shares with the question; it needs no model. On top of what
+//! it finds, a model that is able to may search again, look for patterns, read ranges, follow JSON paths and ask
+//! sub-questions, within limits on depth, calls and tokens. The packer decides what enters a prompt.
+
+mod claims;
+mod library;
+mod passages;
+mod plan;
+mod quotation;
+mod quoting;
+mod select;
+mod sentences;
+mod units;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use larder_condense::chunk::ChunkError;
+use larder_core::recipe::{Recipe, RecipeError};
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::StoreError;
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
+use serde::Serialize;
+
+pub use self::claims::Claim;
+pub use self::library::Skipped;
+use self::passages::{Finding, Passages};
+use self::quotation::{Quotation, quotation};
+use self::quoting::is_embedded;
+use larder_engine::Engine;
+use larder_engine::executor::{Observer, Reach, RunError, RunOutcome, call_of};
+use larder_engine::inputs::RunInput;
+use larder_engine::settings::Asking;
+
+/// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
+const OFFERED: usize = 64;
+/// Passages whose neighbours are offered too.
+const WITH_NEIGHBOURS: usize = 4;
+/// What a neighbour counts for beside the passage it stands next to.
+const NEIGHBOUR_SHARE: f64 = 0.5;
+
+/// A question over files.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What is asked.
+    pub text: &'a str,
+    /// Files and folders, and pointers to what is stored.
+    pub paths: &'a [PathBuf],
+    /// The recipe that answers.
+    pub recipe: &'a str,
+    /// How it is answered.
+    pub asking: Asking,
+}
+
+/// How the passages were found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Search {
+    /// Files read.
+    pub files: usize,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Passages ranked.
+    pub passages: usize,
+    /// Passages offered to the recipe that answers.
+    pub offered: usize,
+    /// What a model did to find more, step by step.
+    pub steps: Vec<String>,
+    /// Calls of recipes, the answer included.
+    pub calls: usize,
+    /// Tokens of these calls; of those of which nothing came, all that they might have used.
+    pub usage: Usage,
+    /// Price of these tokens, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Files and folders that were not read, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Search {
+    /// What was read for these passages.
+    fn over(passages: &mut Passages) -> Self {
+        Self {
+            files: passages.library.files.len(),
+            bytes: passages.library.bytes,
+            passages: passages.len(),
+            skipped: std::mem::take(&mut passages.library.skipped),
+            ..Self::default()
+        }
+    }
+
+    /// One line for people.
+    pub fn summary(&self) -> String {
+        format!(
+            "read {} {}, {:.1} MB; ranked {} passages, offered {}",
+            self.files,
+            if self.files == 1 { "file" } else { "files" },
+            self.bytes as f64 / 1e6,
+            self.passages,
+            self.offered
+        )
+    }
+
+    fn count(&mut self, outcome: &RunOutcome) {
+        self.calls += 1;
+        self.usage += outcome.usage;
+        self.pay(outcome.cost);
+    }
+
+    fn pay(&mut self, cost: Option<Usd>) {
+        if let Some(cost) = cost {
+            self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
+        }
+    }
+
+    /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts, at
+    /// the dearest of the models that it might have asked.
+    fn failed(&mut self, recipe: &Recipe, reach: &Reach) {
+        self.calls += 1;
+        self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
+        self.pay(Some(reach.cost(&call_of(recipe))).filter(|cost| *cost > Usd::default()));
+    }
+
+    /// Tokens in and out.
+    pub const fn tokens(&self) -> u64 {
+        self.usage.input.saturating_add(self.usage.output)
+    }
+}
+
+/// An answer with the bytes it stands on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answer {
+    /// The run of the recipe that answered.
+    #[serde(flatten)]
+    pub outcome: RunOutcome,
+    /// Whether the answer has words in common with what it cites; of a quotation, whether it holds enough of the
+    /// question to be taken for its answer.
+    pub verified: bool,
+    /// The sentences of the answer.
+    pub claims: Vec<Claim>,
+    /// Sentences that answer without a model, next to an answer of the embedded one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Claim>,
+    /// How the passages were found.
+    pub search: Search,
+}
+
+/// A passage that speaks to a question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quote {
+    /// The document.
+    pub source: String,
+    /// Its lines, from 1, both included.
+    pub lines: (usize, usize),
+    /// Its bytes.
+    pub bytes: (usize, usize),
+    /// 1 for the best, less for others.
+    pub relevance: f64,
+    /// Gives the passage back.
+    pub pointer: Pointer,
+    /// The passage.
+    pub text: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// A named path cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nothing readable was found.
+    #[error("no readable text in {0}; name files or folders that hold text in UTF-8")]
+    Nothing(String),
+    /// The recipe is not there.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// A passage is too small to hold anything.
+    #[error(transparent)]
+    Chunk(#[from] ChunkError),
+    /// The limits do not even hold the answer.
+    #[error(
+        "recipe {recipe} may take {needed} tokens, and the limit is {limit}; raise --max-tokens or ask.max_tokens"
+    )]
+    Tokens {
+        /// The recipe.
+        recipe: String,
+        /// Tokens of one call.
+        needed: usize,
+        /// The limit.
+        limit: u64,
+    },
+    /// The recipe gave no answer.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// What is cited could not be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The observer said that the client is gone.
+    #[error("cancelled while reading: the client disconnected")]
+    Unwanted,
+}
+
+/// A text that is in the store already: its pointer and itself.
+type Held = (String, Arc<str>);
+
+/// Answers questions over files with an engine, and reports to an observer.
+#[derive(Clone, Copy)]
+pub struct Asker<'e> {
+    engine: &'e Engine,
+    observer: &'e dyn Observer,
+}
+
+impl<'e> Asker<'e> {
+    /// Reads, searches and runs with this engine; the observer hears of it and says when to stop.
+    pub fn new(engine: &'e Engine, observer: &'e dyn Observer) -> Self {
+        Self { engine, observer }
+    }
+
+    /// Answers a question over files, with the bytes that every claim comes from. Documents that are cited are stored,
+    /// so that their pointers hold.
+    ///
+    /// # Errors
+    /// When nothing can be read, the limits are too small, or the recipe gives no answer.
+    pub async fn ask(&self, question: &Question<'_>) -> Result<Answer, AskError> {
+        let started = Instant::now();
+        let recipe = self.engine.own_or_shipped(question.recipe)?;
+        let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
+        if !is_quoted && (recipe.budget.total as u64 > limits.tokens || limits.calls == 0) {
+            return Err(AskError::Tokens {
+                recipe: recipe.id(),
+                needed: recipe.budget.total,
+                limit: limits.tokens,
+            });
+        }
+        let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
+        let (mut passages, found) = self.gather(question, &counter)?;
+        let mut search = Search::over(&mut passages);
+        // Where nothing shares a word with the question, the beginnings are the best guess.
+        let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
+        let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
+        search.offered = found.len().min(OFFERED);
+        let quotation = if is_quoted || is_embedded(self.engine, recipe) {
+            quotation(question.text, &mut passages, &found)
+        } else {
+            Quotation::default()
+        };
+        if is_quoted {
+            let passages = &mut passages;
+            let answer = self.answer_by_quoting(question, recipe, passages, &found, &quotation, started)?;
+            return Ok(Answer { search, ..answer });
+        }
+        let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
+        search.count(&outcome);
+        let claims = self.claims(&outcome, &mut passages)?;
+        let verified = claims.iter().any(|claim| claim.supported);
+        let quotes = self.quoted_claims(&quotation, &mut passages)?;
+        Ok(Answer { outcome, verified, claims, quotes, search })
+    }
+
+    /// Who measures passages: the fastest exact counter, since the packer counts again by the model's own; but a model
+    /// that is charged by the byte gets passages to match.
+    fn passage_counter(&self, recipe: &Recipe) -> Result<Counter, RunError> {
+        let counter = self.engine.counter(&self.engine.candidate(recipe.layer, recipe.mode)?.spec);
+        Ok(if counter.name() == Counter::bytes().name() { counter } else { Counter::cl100k() })
+    }
+
+    /// Paths that are files or folders, and the texts behind those that are pointers.
+    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Held>), AskError> {
+        let (mut files, mut held) = (Vec::new(), Vec::new());
+        for path in paths {
+            let pointer: Option<Pointer> = path.to_str().and_then(|text| text.parse().ok());
+            let Some(pointer) = pointer.filter(|_| !path.exists()) else {
+                files.push(path.clone());
+                continue;
+            };
+            let text = String::from_utf8(self.engine.store.resolve(&pointer)?)
+                .map_err(|_| AskError::Nothing(pointer.to_string()))?;
+            held.push((pointer.to_string(), text.into()));
+        }
+        Ok((files, held))
+    }
+
+    /// Reads everything and finds passages by rule, at most [`OFFERED`]: the best by shared words, and the neighbours of
+    /// the very best, which take the place of the last.
+    fn gather(
+        &self,
+        question: &Question<'_>,
+        counter: &Counter,
+    ) -> Result<(Passages, Vec<Finding>), AskError> {
+        let (paths, held) = self.stored(question.paths)?;
+        let query = wanted::searched(question.text);
+        let (passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;
+        // Each has two neighbours at most.
+        let rest = found.split_off(found.len().min(OFFERED - 2 * WITH_NEIGHBOURS));
+        let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
+        let mut beside = Vec::new();
+        for best in found.iter().take(WITH_NEIGHBOURS) {
+            let relevance = best.relevance * NEIGHBOUR_SHARE;
+            let new = passages.neighbours(&best.place).into_iter();
+            let new = new.filter(|place| seen.insert(place.clone()));
+            beside.extend(new.map(|place| Finding { place, relevance }));
+        }
+        let room = OFFERED - found.len() - beside.len();
+        found.extend(rest.into_iter().filter(|finding| !seen.contains(&finding.place)).take(room));
+        found.extend(beside);
+        Ok((passages, found))
+    }
+
+    /// One answer from what was found, the best of it first.
+    async fn answer(
+        &self,
+        question: &str,
+        recipe: &Recipe,
+        passages: &mut Passages,
+        found: &[Finding],
+    ) -> Result<RunOutcome, RunError> {
+        let input = run_input(question, recipe, passages, found);
+        self.engine.run(&recipe.id(), &input, self.observer).await
+    }
+
+    fn claims(&self, outcome: &RunOutcome, passages: &mut Passages) -> Result<Vec<Claim>, StoreError> {
+        let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
+        let mut stored = BTreeMap::new();
+        for citation in &outcome.citations {
+            if let Some(file) = passages.library.find(&citation.source)
+                && let Some(pointer) = self.pointer_into(passages, file, 0..0)?
+            {
+                stored.insert(file, pointer.id);
+            }
+        }
+        let pointer = |file: usize, bytes| Some(Pointer::bytes(stored.get(&file)?.clone(), bytes));
+        Ok(claims::claims(text, &outcome.citations, passages, pointer))
+    }
+
+    /// Stores a file and points at a stretch of it; `None` when it has changed since it was read.
+    fn pointer_into(
+        &self,
+        passages: &mut Passages,
+        file: usize,
+        bytes: std::ops::Range<usize>,
+    ) -> Result<Option<Pointer>, StoreError> {
+        let Some(text) = passages.library.text(file) else { return Ok(None) };
+        let name = passages.library.files[file].name.clone();
+        let stored = self.engine.store.put(text.as_bytes(), "document", &name)?;
+        Ok(Some(Pointer::bytes(stored.pointer_id.id, bytes)))
+    }
+}
+
+/// What a recipe is given: the question, and what was found as documents of its first input.
+fn run_input(question: &str, recipe: &Recipe, passages: &mut Passages, found: &[Finding]) -> RunInput {
+    let input = recipe.input_docs.first().map_or("passages", |doc| doc.name.as_str());
+    let documents =
+        found.iter().take(OFFERED).filter_map(|finding| passages.document(finding, input)).collect();
+    RunInput { documents, query: Some(question.to_owned()), ..RunInput::default() }
+}

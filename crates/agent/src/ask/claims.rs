@@ -1,0 +1,86 @@
+//! Claims: the sentences of an answer, each with the sentence of a cited passage that says the same, by shared words.
+
+use std::ops::Range;
+
+use larder_condense::rank::RankIndex;
+use larder_text::pointer::Pointer;
+use serde::Serialize;
+
+use super::passages::Passages;
+use super::sentences::sentences;
+use larder_engine::executor::ResolvedCitation;
+
+/// Sentences of an answer that are looked at.
+const MAX_CLAIMS: usize = 32;
+
+/// One sentence of an answer, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Claim {
+    /// The sentence.
+    pub text: String,
+    /// The document.
+    pub source: String,
+    /// The bytes of the document that say so: a sentence of a cited passage, or the whole passage where no sentence
+    /// shares a word with the claim.
+    pub bytes: (usize, usize),
+    /// The same in lines.
+    pub lines: (usize, usize),
+    /// Gives these bytes back.
+    pub pointer: Pointer,
+    /// Whether the bytes share words with the claim. A claim without support deserves doubt.
+    pub supported: bool,
+}
+
+/// A cited passage, or a sentence of one.
+struct Ground {
+    file: usize,
+    bytes: Range<usize>,
+    lines: (usize, usize),
+}
+
+/// Grounds every sentence of `answer` in the passages that it cites. `pointer` mints pointers into a file.
+pub(super) fn claims(
+    answer: &str,
+    citations: &[ResolvedCitation],
+    passages: &mut Passages,
+    pointer: impl Fn(usize, Range<usize>) -> Option<Pointer>,
+) -> Vec<Claim> {
+    let cited: Vec<Ground> = citations.iter().filter_map(|citation| ground(citation, passages)).collect();
+    let mut grounds = Vec::new();
+    let mut index = RankIndex::default();
+    for passage in &cited {
+        let Some(text) = passages.library.text(passage.file) else { continue };
+        for sentence in sentences(text.get(passage.bytes.clone()).unwrap_or_default()) {
+            let bytes = passage.bytes.start + sentence.start..passage.bytes.start + sentence.end;
+            let words = text.get(bytes.clone()).unwrap_or_default();
+            let first = passage.lines.0 + breaks(text.get(passage.bytes.start..bytes.start));
+            index.add(words);
+            grounds.push(Ground { file: passage.file, bytes, lines: (first, first + breaks(Some(words))) });
+        }
+    }
+    let mut found = Vec::new();
+    for range in sentences(answer).into_iter().take(MAX_CLAIMS) {
+        let text = &answer[range];
+        let hit = index.search(text, 0).first().and_then(|hit| grounds.get(hit.passage));
+        let Some(place) = hit.or(cited.first()) else { continue };
+        let Some(pointer) = pointer(place.file, place.bytes.clone()) else { continue };
+        found.push(Claim {
+            text: text.to_owned(),
+            source: passages.library.files[place.file].name.clone(),
+            bytes: (place.bytes.start, place.bytes.end),
+            lines: place.lines,
+            pointer,
+            supported: hit.is_some(),
+        });
+    }
+    found
+}
+
+fn ground(citation: &ResolvedCitation, passages: &Passages) -> Option<Ground> {
+    let (start, end) = citation.bytes?;
+    Some(Ground { file: passages.library.find(&citation.source)?, bytes: start..end, lines: citation.lines? })
+}
+
+fn breaks(text: Option<&str>) -> usize {
+    text.unwrap_or_default().bytes().filter(|&byte| byte == b'\n').count()
+}

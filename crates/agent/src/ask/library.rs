@@ -1,0 +1,247 @@
+//! The files a question is about: found once, read again whenever a piece of them is wanted, never all held at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use larder_text::hash::ContentHash;
+use serde::Serialize;
+
+use super::AskError;
+
+/// Bytes of all files together.
+const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of one file.
+const MAX_FILE: u64 = 256 << 20;
+/// Files at most.
+const MAX_FILES: usize = 1_000_000;
+/// Bytes of texts that are kept in memory for being read again.
+const KEPT_BYTES: usize = 64 << 20;
+/// Folders that hold no text of the user's.
+const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
+
+/// Why a file with zero bytes in it is not read.
+const BINARY: &str = "binary";
+
+/// A file or folder that was not read, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+    /// Whether such files are never read: hidden and empty ones, pictures, links, folders of build results.
+    #[serde(skip)]
+    pub is_expected: bool,
+}
+
+impl Skipped {
+    /// Something that could not be read.
+    fn failed(path: &Path, reason: impl fmt::Display) -> Self {
+        Self { path: shown(path), reason: reason.to_string(), is_expected: false }
+    }
+
+    /// Something that is never read.
+    fn expected(path: &Path, reason: &str) -> Self {
+        Self { path: shown(path), reason: reason.to_owned(), is_expected: true }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}
+
+/// A path as people write it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix("./").unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// A file that was read as text.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Its path as people write it.
+    pub name: String,
+    /// None for a text that is held.
+    path: Option<PathBuf>,
+    /// What it held when it was first read.
+    pub hash: ContentHash,
+}
+
+/// Files by number, in the order of their names.
+#[derive(Debug, Default)]
+pub(super) struct Library {
+    pub files: Vec<File>,
+    /// What was not read.
+    pub skipped: Vec<Skipped>,
+    /// Bytes of all files.
+    pub bytes: u64,
+    kept: BTreeMap<usize, Arc<str>>,
+    kept_bytes: usize,
+}
+
+/// Paths and sizes that a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub paths: Vec<(PathBuf, u64)>,
+    pub skipped: Vec<Skipped>,
+    pub bytes: u64,
+}
+
+impl Found {
+    /// Finds every file under `paths` without reading any.
+    pub fn under(paths: &[PathBuf]) -> Result<Self, AskError> {
+        let mut found = Self::default();
+        for path in paths {
+            let failed = |source| AskError::Read { path: path.clone(), source };
+            let metadata = std::fs::metadata(path).map_err(failed)?;
+            if metadata.is_dir() {
+                found.walk(path);
+            } else {
+                found.add(path.clone(), metadata.len());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Walks a folder in the order of names, without recursion, since folders nest as deep as somebody likes. Links
+    /// are not followed: they could lead out of what the user named.
+    fn walk(&mut self, dir: &Path) {
+        let mut waiting = vec![(dir.to_owned(), true)];
+        while let Some((path, is_dir)) = waiting.pop() {
+            if !is_dir {
+                let size = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                self.add(path, size);
+                continue;
+            }
+            let entries = match std::fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.skipped.push(Skipped::failed(&path, error));
+                    continue;
+                }
+            };
+            let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
+            entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
+            for entry in entries {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let Ok(kind) = entry.file_type() else { continue };
+                let why = match name.as_str() {
+                    hidden if hidden.starts_with('.') => "hidden",
+                    folder if kind.is_dir() && SKIPPED.contains(&folder) => "ignored folder",
+                    _ if kind.is_symlink() => "symbolic link",
+                    _ if !kind.is_dir() && !kind.is_file() => "not a file",
+                    _ => {
+                        waiting.push((entry.path(), kind.is_dir()));
+                        continue;
+                    }
+                };
+                self.skipped.push(Skipped::expected(&entry.path(), why));
+            }
+        }
+    }
+
+    fn add(&mut self, path: PathBuf, size: u64) {
+        if size > MAX_FILE || self.bytes.saturating_add(size) > MAX_BYTES {
+            let reason = format!("too large ({size} bytes)");
+            return self.skipped.push(Skipped::failed(&path, reason));
+        }
+        if self.paths.len() >= MAX_FILES {
+            return self.skipped.push(Skipped::failed(&path, format!("more than {MAX_FILES} files")));
+        }
+        self.bytes = self.bytes.saturating_add(size);
+        self.paths.push((path, size));
+    }
+}
+
+impl Library {
+    /// Reads a file; gives its number and text if it holds text.
+    pub fn add(&mut self, path: PathBuf) -> Option<(usize, Arc<str>)> {
+        let text = match read(&path) {
+            Ok(text) if text.trim().is_empty() => {
+                self.skipped.push(Skipped::expected(&path, "empty"));
+                return None;
+            }
+            Ok(text) => text,
+            Err(why) => {
+                let is_expected = why == BINARY;
+                self.skipped.push(Skipped { is_expected, ..Skipped::failed(&path, why) });
+                return None;
+            }
+        };
+        let text: Arc<str> = text.into();
+        let name = shown(&path);
+        let number = self.push(name, Some(path), &text);
+        self.keep(number, &text);
+        Some((number, text))
+    }
+
+    /// Takes a text that is no file, and holds it.
+    pub fn hold(&mut self, name: String, text: &Arc<str>) -> usize {
+        let number = self.push(name, None, text);
+        self.kept.insert(number, Arc::clone(text));
+        number
+    }
+
+    fn push(&mut self, name: String, path: Option<PathBuf>, text: &str) -> usize {
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        self.files.push(File { name, path, hash: ContentHash::of(text.as_bytes()) });
+        self.files.len() - 1
+    }
+
+    /// The text of a file, as it was first read; `None` when it has changed since or is gone.
+    pub fn text(&mut self, number: usize) -> Option<Arc<str>> {
+        if let Some(text) = self.kept.get(&number) {
+            return Some(Arc::clone(text));
+        }
+        let file = self.files.get(number)?;
+        match read(file.path.as_deref()?) {
+            Ok(text) if ContentHash::of(text.as_bytes()) == file.hash => {
+                let text: Arc<str> = text.into();
+                self.keep(number, &text);
+                Some(text)
+            }
+            Ok(_) => {
+                tracing::warn!(file = file.name, "it changed while it was being read");
+                None
+            }
+            Err(why) => {
+                tracing::warn!(file = file.name, "{why}");
+                None
+            }
+        }
+    }
+
+    /// The file that people call `name`: its path, or the end of one path only.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let name = name.trim().trim_start_matches("./");
+        if let Some(at) = self.files.iter().position(|file| file.name == name) {
+            return Some(at);
+        }
+        let ends = |file: &File| !name.is_empty() && Path::new(&file.name).ends_with(name);
+        let mut fitting = (0..self.files.len()).filter(|&at| ends(&self.files[at]));
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+
+    fn keep(&mut self, number: usize, text: &Arc<str>) {
+        if self.kept_bytes.saturating_add(text.len()) <= KEPT_BYTES {
+            self.kept_bytes = self.kept_bytes.saturating_add(text.len());
+            self.kept.insert(number, Arc::clone(text));
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("too large ({} bytes)", bytes.len()));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => Err(BINARY.to_owned()),
+        Ok(text) => Ok(text),
+        Err(error) if error.as_bytes().contains(&0) => Err(BINARY.to_owned()),
+        Err(_) => Err("not UTF-8".to_owned()),
+    }
+}

@@ -1,0 +1,215 @@
+//! The passages of a library: where each stands, which answer a query, and how one becomes a document of a run.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use larder_condense::chunk::chunks;
+use larder_condense::rank::{Hit, RankIndex};
+use larder_core::pack::Slice;
+use larder_store::Selection;
+use larder_text::tokens::Counter;
+
+use super::AskError;
+use super::library::{Found, Library};
+use larder_engine::executor::Observer;
+use larder_engine::inputs::Document;
+
+/// Tokens of a passage at most: several fit into the smallest window, and each says enough to be cited.
+const PASSAGE_TOKENS: usize = 220;
+/// Passages on either side whose words speak for a passage too: what answers often stands beside what is asked.
+const NEIGHBOURS: usize = 1;
+/// What a passage's own score counts for beside the score it has together with its neighbours.
+const OWN_SHARE: f64 = 0.5;
+/// Bytes between two reports of progress.
+pub(super) const REPORT_BYTES: u64 = 1 << 20;
+
+/// A stretch of a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The file's number in the library.
+    pub file: usize,
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// First and last line, from 1.
+    pub lines: (usize, usize),
+}
+
+impl Place {
+    pub fn bytes(&self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// A place that speaks to a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    pub place: Place,
+    /// 1 for the best, less for others.
+    pub relevance: f64,
+}
+
+/// A library, divided into passages.
+pub(super) struct Passages {
+    pub library: Library,
+    /// In the order of files and bytes.
+    places: Vec<Place>,
+    /// Of the words of the question.
+    index: RankIndex,
+}
+
+impl Passages {
+    /// Reads every file under `paths` once, takes the texts that are held, and ranks its passages against `query`, best first.
+    pub fn read(
+        paths: &[PathBuf],
+        held: Vec<(String, Arc<str>)>,
+        query: &str,
+        counter: &Counter,
+        observer: &dyn Observer,
+    ) -> Result<(Self, Vec<Finding>), AskError> {
+        observer.stage("looking for files");
+        let found = Found::under(paths)?;
+        observer.stage(&format!("reading {} files", found.paths.len()));
+        let mut library = Library::default();
+        library.skipped = found.skipped;
+        let mut places = Vec::new();
+        let mut index = RankIndex::of_query(query);
+        let mut divide = |file: usize, text: &str| -> Result<(), AskError> {
+            index.start_document();
+            for chunk in chunks(text, PASSAGE_TOKENS, counter)? {
+                index.add(&text[chunk.bytes.clone()]);
+                let Range { start, end } = chunk.bytes;
+                places.push(Place { file, start, end, lines: chunk.lines });
+            }
+            Ok(())
+        };
+        for (name, text) in held {
+            divide(library.hold(name, &text), &text)?;
+        }
+        let (mut done, mut reported) = (0_u64, 0_u64);
+        for (path, size) in found.paths {
+            if !observer.is_wanted() {
+                return Err(AskError::Unwanted);
+            }
+            done = done.saturating_add(size);
+            let Some((file, text)) = library.add(path) else { continue };
+            divide(file, &text)?;
+            if done - reported >= REPORT_BYTES {
+                reported = done;
+                observer.progress(done, found.bytes);
+            }
+        }
+        observer.progress(found.bytes, found.bytes);
+        if library.files.is_empty() {
+            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            return Err(AskError::Nothing(names.join(", ")));
+        }
+        let passages = Self { library, places, index };
+        let found = passages.best(&passages.index, query);
+        Ok((passages, found))
+    }
+
+    /// How many passages there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How rare a word of the question is among the passages.
+    pub fn rarity(&self, word: &str) -> f64 {
+        self.index.weight(word)
+    }
+
+    /// The first passages, where no word of the question stands anywhere.
+    pub fn beginning(&self, count: usize) -> Vec<Finding> {
+        let first = self.places.iter().take(count);
+        first.map(|place| Finding { place: place.clone(), relevance: 1.0 }).collect()
+    }
+
+    /// Passages that answer another query, best first. Reads every file again.
+    pub fn search(&mut self, query: &str) -> Vec<Finding> {
+        let mut index = RankIndex::of_query(query);
+        let mut text: Option<Arc<str>> = None;
+        for at in 0..self.places.len() {
+            let place = self.places[at].clone();
+            if at == 0 || self.places[at - 1].file != place.file {
+                index.start_document();
+                text = self.library.text(place.file);
+            }
+            index.add(text.as_deref().and_then(|text| text.get(place.bytes())).unwrap_or_default());
+        }
+        self.best(&index, query)
+    }
+
+    /// Passages by the words that they and their neighbours share with the query; what stands in the passage itself
+    /// counts once more, or its neighbours would rank as high as itself.
+    fn best(&self, index: &RankIndex, query: &str) -> Vec<Finding> {
+        let mut hits = index.search(query, NEIGHBOURS);
+        let mut own = vec![0.0; self.places.len()];
+        for hit in index.search(query, 0) {
+            own[hit.passage] = hit.score * OWN_SHARE;
+        }
+        hits.iter_mut().for_each(|hit| hit.score += own[hit.passage]);
+        // Equals stay in their order.
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let best = hits.first().map_or(1.0, |hit| hit.score.max(f64::MIN_POSITIVE));
+        // Squared, so that the best passages stay whole and the others shrink first.
+        let relevance = |score: f64| (score / best).powi(2).max(1e-6);
+        let finding = |hit: Hit| {
+            let place = self.places.get(hit.passage)?.clone();
+            Some(Finding { place, relevance: relevance(hit.score) })
+        };
+        hits.into_iter().filter_map(finding).collect()
+    }
+
+    /// The passages of a file, or of all, that hold what a selection finds: lines of a pattern, values of a path.
+    pub fn select(&mut self, file: Option<usize>, selection: &Selection, most: usize) -> Vec<Finding> {
+        let files = file.map_or(0..self.library.files.len(), |file| file..file + 1);
+        let mut places = BTreeSet::new();
+        for file in files {
+            let Some(text) = self.library.text(file) else { continue };
+            for range in selection.find(text.as_bytes()).unwrap_or_default() {
+                places.extend(self.around(file, &range));
+                if places.len() >= most {
+                    break;
+                }
+            }
+            if places.len() >= most {
+                break;
+            }
+        }
+        places.into_iter().take(most).map(|place| Finding { place, relevance: 1.0 }).collect()
+    }
+
+    /// The passages of a file that a stretch of it touches.
+    fn around(&self, file: usize, range: &Range<usize>) -> Vec<Place> {
+        let first = self.places.partition_point(|place| (place.file, place.end) <= (file, range.start));
+        let touches = |place: &&Place| place.file == file && place.start < range.end.max(range.start + 1);
+        self.places[first.min(self.places.len())..].iter().take_while(touches).cloned().collect()
+    }
+
+    /// The passages before and after a place, within its file.
+    pub fn neighbours(&self, place: &Place) -> Vec<Place> {
+        let Ok(at) = self.places.binary_search(place) else { return Vec::new() };
+        let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
+        let same = |at: usize| self.places.get(at).filter(|other| other.file == place.file).cloned();
+        beside.filter_map(same).collect()
+    }
+
+    /// A finding as a document for the input called `input`; `None` when its file has changed.
+    pub fn document(&mut self, finding: &Finding, input: &str) -> Option<Document> {
+        let Place { file, start, end, lines } = finding.place;
+        let text = self.library.text(file)?;
+        let file = self.library.files.get(file)?;
+        let passage: Arc<str> = text.get(start..end)?.into();
+        Some(Document {
+            input: input.to_owned(),
+            name: file.name.clone(),
+            text: passage,
+            slice: Some(Slice { document: file.hash, text, bytes: start..end, lines }),
+            relevance: finding.relevance,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! What a selection finds in files, folders and stored texts: every place, in order, without ranking and without a
+//! model.
+
+use std::path::PathBuf;
+
+use larder_store::{Selection, StoreError};
+use larder_text::pointer::Pointer;
+
+use super::library::{Found, Library};
+use super::passages::REPORT_BYTES;
+use super::{AskError, Asker, Quote, Search};
+
+impl Asker<'_> {
+    /// The first `most` places that a selection finds under `paths`, which are files, folders and pointers: each line
+    /// of a pattern, each value of a path. Texts with a place in them are stored, so that the pointers hold. Every
+    /// relevance is 1.
+    ///
+    /// # Errors
+    /// When nothing can be read, or what was found cannot be stored.
+    pub fn select(
+        &self,
+        paths: &[PathBuf],
+        selection: &Selection,
+        most: usize,
+    ) -> Result<(Vec<Quote>, Search), AskError> {
+        let (paths, held) = self.stored(paths)?;
+        self.observer.stage("looking for files");
+        let found = Found::under(&paths)?;
+        let mut library = Library::default();
+        library.skipped = found.skipped;
+        let mut quotes = Vec::new();
+        for (name, text) in held {
+            library.hold(name.clone(), &text);
+            quotes.extend(self.places(&name, &text, selection, most.saturating_sub(quotes.len()))?);
+        }
+        self.observer.stage(&format!("reading {} files", found.paths.len()));
+        let (mut done, mut reported) = (0_u64, 0_u64);
+        for (path, size) in found.paths {
+            if !self.observer.is_wanted() {
+                return Err(AskError::Unwanted);
+            }
+            if quotes.len() >= most {
+                break;
+            }
+            done = done.saturating_add(size);
+            let Some((file, text)) = library.add(path) else { continue };
+            let name = library.files[file].name.clone();
+            quotes.extend(self.places(&name, &text, selection, most - quotes.len())?);
+            if done - reported >= REPORT_BYTES {
+                reported = done;
+                self.observer.progress(done, found.bytes);
+            }
+        }
+        if library.files.is_empty() {
+            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            return Err(AskError::Nothing(names.join(", ")));
+        }
+        let search = Search {
+            files: library.files.len(),
+            bytes: library.bytes,
+            passages: quotes.len(),
+            offered: quotes.len(),
+            skipped: library.skipped,
+            ..Search::default()
+        };
+        Ok((quotes, search))
+    }
+
+    fn places(
+        &self,
+        name: &str,
+        text: &str,
+        selection: &Selection,
+        most: usize,
+    ) -> Result<Vec<Quote>, StoreError> {
+        // A text that cannot be looked into this way, such as one that is no JSON, holds nothing.
+        let mut ranges = selection.find(text.as_bytes()).unwrap_or_default();
+        ranges.truncate(most);
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stored = self.engine.store.put(text.as_bytes(), "document", name)?;
+        let (mut line, mut at) = (1, 0);
+        let mut quotes = Vec::new();
+        for range in ranges {
+            // Values of a path may stand within one another.
+            if range.start < at {
+                (line, at) = (1, 0);
+            }
+            let (Some(before), Some(part)) = (text.get(at..range.start), text.get(range.clone())) else {
+                continue;
+            };
+            line += breaks(before);
+            at = range.start;
+            let last = line + breaks(part.strip_suffix('\n').unwrap_or(part));
+            quotes.push(Quote {
+                source: name.to_owned(),
+                lines: (line, last),
+                bytes: (range.start, range.end),
+                relevance: 1.0,
+                pointer: Pointer::bytes(stored.pointer_id.id.clone(), range.clone()),
+                text: part.to_owned(),
+            });
+        }
+        Ok(quotes)
+    }
+}
+
+fn breaks(text: &str) -> usize {
+    text.bytes().filter(|&byte| byte == b'\n').count()
+}

@@ -1,0 +1,176 @@
+//! Phase 3: goals, tasks and where to go next.
+
+use std::collections::BTreeMap;
+
+use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+use larder_vault::{Intent, Score};
+use serde::{Deserialize, Serialize};
+
+use larder_engine::answer::{Unusable, stated};
+
+/// What `phase3_planner_chat` and `phase3_planner_code` answer (C12).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanAnswer {
+    /// What the turn is to reach.
+    pub goal: String,
+    /// What the query is for.
+    pub intent: Intent,
+    /// How sure the planner is.
+    pub confidence: Score,
+    /// Where to go next.
+    pub next_step: NextStep,
+    /// What to ask the user, with `clarify`.
+    pub question: Option<String>,
+    /// The goals, if there are several.
+    pub goals: Vec<GoalAnswer>,
+    /// What to do, in order.
+    pub tasks: Vec<TaskAnswer>,
+    /// What to look at first, if there are several goals.
+    pub focus: Option<String>,
+    /// On a second attempt: why the first plan failed.
+    pub previous_failure: Option<String>,
+    /// On a second attempt: what is done otherwise.
+    pub new_approach: Option<String>,
+    /// Dotted, such as `commerce.laptop`.
+    pub topic: String,
+}
+
+/// One goal of several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalAnswer {
+    /// From 1.
+    pub id: u32,
+    /// What is wanted.
+    pub description: String,
+    /// What must be reached first.
+    pub dependencies: Vec<u32>,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskAnswer {
+    /// For which goal, if there are several.
+    pub goal: Option<u32>,
+    /// What to do.
+    pub text: String,
+}
+
+impl PlanAnswer {
+    /// §3 of attempt number `attempt`, from 1. A single goal is no list of goals (R1-3.82); the first goal that waits
+    /// for nothing is in progress.
+    ///
+    /// # Errors
+    /// Routes without what they need, goals that are not there or wait for each other, a second plan that does not say
+    /// what is different.
+    pub fn plan(&self, attempt: u32) -> Result<TaskPlan, Unusable> {
+        Unusable::unless(!self.goal.trim().is_empty(), || {
+            "goal is empty; say what the turn is to reach".into()
+        })?;
+        let question = self.check_route()?;
+        let several = self.goals.len() > 1;
+        let goals = if several { self.goals()? } else { Vec::new() };
+        let (previous_failure, new_approach) = if attempt > 1 { self.difference()? } else { (None, None) };
+        Ok(TaskPlan {
+            previous_failure,
+            new_approach,
+            goal: self.goal.trim().to_owned(),
+            intent: self.intent,
+            confidence: Some(self.confidence),
+            steps: self.steps(several)?,
+            focus: if several { stated(self.focus.as_ref()) } else { None },
+            goals,
+            next: self.next_step,
+            question,
+            ticket: None,
+        })
+    }
+
+    fn check_route(&self) -> Result<Option<String>, Unusable> {
+        let question = stated(self.question.as_ref());
+        match self.next_step {
+            NextStep::Clarify if question.is_none() => Err(Unusable::new(
+                "next_step is clarify and question is empty; put the question to the user there",
+            )),
+            NextStep::Clarify => Ok(question),
+            NextStep::Coordinator if self.tasks.iter().all(|task| task.text.trim().is_empty()) => {
+                Err(Unusable::new(
+                    "next_step is coordinator and tasks is empty; list what the coordinator has to do",
+                ))
+            }
+            NextStep::Coordinator | NextStep::Synthesis => Ok(None),
+        }
+    }
+
+    fn difference(&self) -> Result<(Option<String>, Option<String>), Unusable> {
+        let (failure, approach) =
+            (stated(self.previous_failure.as_ref()), stated(self.new_approach.as_ref()));
+        Unusable::unless(failure.is_some() && approach.is_some(), || {
+            "this is a second attempt: previous_failure and new_approach must say what failed and what is done \
+             otherwise"
+                .into()
+        })?;
+        Ok((failure, approach))
+    }
+
+    fn goals(&self) -> Result<Vec<Goal>, Unusable> {
+        let ids: Vec<u32> = self.goals.iter().map(|goal| goal.id).collect();
+        let expected = 1..=u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        Unusable::unless(ids.iter().copied().eq(expected), || {
+            format!("goals have the ids {ids:?}; number them 1, 2, 3 … in order")
+        })?;
+        for goal in &self.goals {
+            for other in &goal.dependencies {
+                Unusable::unless(ids.contains(other), || {
+                    format!("goal {} depends on goal {other}, which is not in goals {ids:?}", goal.id)
+                })?;
+            }
+        }
+        self.check_order()?;
+        let first = self.goals.iter().find(|goal| goal.dependencies.is_empty()).map(|goal| goal.id);
+        let status = |id| if Some(id) == first { GoalStatus::InProgress } else { GoalStatus::Pending };
+        let goal = |goal: &GoalAnswer| Goal {
+            id: GoalId(goal.id),
+            description: goal.description.trim().to_owned(),
+            status: status(goal.id),
+            dependencies: goal.dependencies.iter().copied().map(GoalId).collect(),
+        };
+        Ok(self.goals.iter().map(goal).collect())
+    }
+
+    /// Goals that wait for each other can never begin.
+    fn check_order(&self) -> Result<(), Unusable> {
+        let mut waiting: BTreeMap<u32, &[u32]> =
+            self.goals.iter().map(|goal| (goal.id, goal.dependencies.as_slice())).collect();
+        loop {
+            let ready = |(_, needs): &(&u32, &&[u32])| needs.iter().all(|need| !waiting.contains_key(need));
+            let Some(id) = waiting.iter().find(ready).map(|(id, _)| *id) else { break };
+            waiting.remove(&id);
+        }
+        Unusable::unless(waiting.is_empty(), || {
+            let ids: Vec<u32> = waiting.keys().copied().collect();
+            format!(
+                "goals {ids:?} depend on each other in a circle, so that none can begin; drop a dependency"
+            )
+        })
+    }
+
+    fn steps(&self, several: bool) -> Result<Vec<Step>, Unusable> {
+        let mut steps = Vec::new();
+        for task in self.tasks.iter().filter(|task| !task.text.trim().is_empty()) {
+            let goal = task.goal.filter(|_| several);
+            let is_known = goal.is_none_or(|id| self.goals.iter().any(|goal| goal.id == id));
+            Unusable::unless(is_known, || {
+                format!(
+                    "the task {:?} is for goal {}, which is not in goals",
+                    task.text,
+                    goal.unwrap_or_default()
+                )
+            })?;
+            steps.push(Step { goal: goal.map(GoalId), text: task.text.trim().to_owned() });
+        }
+        Ok(steps)
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a turn did not come to its end, and how a phase stops it.
+
+use larder_store::{RunId, StoreError};
+
+use super::state::Step;
+use larder_engine::executor::RunError;
+use larder_retrieval::GatherError;
+
+/// A turn that did not come to its end. It is a draft then, unless it never began.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// There is nothing to answer.
+    #[error("the query is empty; ask something")]
+    EmptyQuery,
+    /// There is no unfinished turn of this number.
+    #[error("there is no unfinished turn {0}; a finished one needs no resuming")]
+    NoDraft(u32),
+    /// Somebody works on it.
+    #[error("turn {0} is under way in another process; wait for it, or stop it")]
+    Running(u32),
+    /// The draft was left by a version that kept its state otherwise.
+    #[error(
+        "turn {turn} was left in a state that this version cannot read ({reason}); discard it and ask again"
+    )]
+    State {
+        /// The turn.
+        turn: u32,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A recipe could not be run.
+    #[error(
+        "turn {turn} stopped in phase {phase} ({name}): {source}; once that is mended, `larder turn resume {turn}` goes on"
+    )]
+    Stopped {
+        /// The turn.
+        turn: u32,
+        /// The phase.
+        phase: u8,
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// A committed turn could not be summarized; nothing else is wrong with it.
+    #[error("turn {turn} has no summary: {reason}")]
+    Summary {
+        /// The turn.
+        turn: u32,
+        /// Why.
+        reason: String,
+    },
+    /// What is known could not be looked up.
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    /// What has to persist could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How a phase ends when it has no next step.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The turn ends without an answer.
+    Fail(String),
+    /// Nothing more may be spent: the best answer there is goes out, marked, or the turn fails (C68).
+    Exhausted(String),
+    /// No answer of a run passed its gates (C66). Ends the turn, unless the phase can use the last one.
+    Unmet(RunId, String),
+    /// A run failed for a reason outside of the turn, which can go on when it is mended.
+    Run(Box<RunError>),
+    /// The turn cannot go on now.
+    Error(TurnError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<GatherError> for Stop {
+    fn from(error: GatherError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<RunError> for Stop {
+    /// Answers that never passed their checks and prompts that cannot fit end the turn (C66): asking again would give
+    /// the same. Whatever lies outside of the turn stops it where it is.
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Spent { .. } => Self::Exhausted(error.to_string()),
+            RunError::Gates { ref run_id, .. } => Self::Unmet(run_id.clone(), error.to_string()),
+            RunError::Unusable { .. }
+            | RunError::Refused { .. }
+            | RunError::Pack(_)
+            | RunError::Condense(_) => Self::Fail(error.to_string()),
+            RunError::Store(error) => error.into(),
+            error => Self::Run(Box::new(error)),
+        }
+    }
+}
+
+impl Stop {
+    /// The error of a turn that stays a draft.
+    pub(super) fn into_error(self, turn: u32, step: Step) -> TurnError {
+        match self {
+            Self::Run(source) => TurnError::Stopped { turn, phase: step.phase(), name: step.name(), source },
+            Self::Error(error) => error,
+            Self::Fail(reason) | Self::Exhausted(reason) | Self::Unmet(_, reason) => {
+                TurnError::State { turn, reason }
+            }
+        }
+    }
+}

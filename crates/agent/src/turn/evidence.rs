@@ -1,0 +1,215 @@
+//! Claims of phase 4 and what they stand on (R0-14.8, R1-3.42, R1-9.15): each is led back to the bytes of a tool's result
+//! that say it. A claim with a value that no result states is made up, whatever source it names, and is left out.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use larder_condense::rank::RankIndex;
+use larder_condense::retell;
+use larder_condense::sections::SectionId;
+use larder_text::pointer::Pointer;
+use larder_vault::context::{Claim, Origin};
+use larder_vault::links::DualLink;
+use larder_vault::{BlockId, ToolResult, ToolResults};
+
+use super::machine::Machine;
+use larder_engine::inputs::Document;
+use larder_tools::ToolOutput;
+
+/// Lines of one result that are searched for what a claim says.
+const MOST_LINES: usize = 5_000;
+/// Hits among which a better place than the title of a result is looked for.
+const NEAREST: usize = 50;
+
+impl Machine<'_> {
+    /// Takes up what a tool found to be so. Its own word for where that stands counts; else the result is searched.
+    pub(super) fn add_tool_claims(
+        &mut self,
+        output: &ToolOutput,
+        pointer: &Pointer,
+        result: &DualLink,
+        content: Option<&str>,
+    ) {
+        for claim in &output.claims {
+            let known = claim.origin.as_ref();
+            let found = || stretch(content?, &claim.claim).map(|range| part(pointer, range));
+            let bytes = known.and_then(|origin| origin.bytes.clone()).or_else(found);
+            let document = known.and_then(|origin| origin.document.clone()).or(Some(result.clone()));
+            self.add_claim(claim.clone(), bytes, document);
+        }
+    }
+
+    /// Takes up what the model says that results show.
+    pub(super) fn add_claims(&mut self, claims: Vec<Claim>) {
+        if claims.is_empty() {
+            return;
+        }
+        let results = self.results();
+        let gathered = self.gathered();
+        for claim in claims {
+            match ground(&claim.claim, &results) {
+                Some((result, range)) => {
+                    let original = result.original.as_ref().filter(|_| is_exact(result, &range));
+                    let bytes = original.map(|pointer| part(pointer, range));
+                    let block = result.block();
+                    let label = block.as_str().to_owned();
+                    let link = DualLink::to_block(self.draft.place.tool_results(), block, &label);
+                    self.add_claim(claim, bytes, Some(link));
+                }
+                None if states(&gathered, &claim.claim) => self.add_claim(claim, None, None),
+                None => self.warn(format!(
+                    "the claim {:?} is left out: nothing that a tool gave or that was gathered states it",
+                    claim.claim
+                )),
+            }
+        }
+    }
+
+    fn add_claim(&mut self, mut claim: Claim, bytes: Option<Pointer>, document: Option<DualLink>) {
+        let rounds = self.state.rounds.get_or_insert_default();
+        if rounds.claims.iter().any(|known| known.claim == claim.claim && known.source == claim.source) {
+            return;
+        }
+        self.state.claims += 1;
+        let block = BlockId::numbered("claim", self.state.claims);
+        claim.origin = Some(Origin { block, bytes, document });
+        rounds.claims.push(claim);
+    }
+
+    /// Every result of the turn.
+    pub(super) fn results(&self) -> Vec<ToolResult> {
+        let at = self.draft.place.tool_results();
+        let text = self.text_of(&at).unwrap_or_default();
+        let read = larder_vault::Document::<ToolResults>::read(text, &at);
+        read.value.map(|document| document.value.results).unwrap_or_default()
+    }
+
+    fn gathered(&self) -> String {
+        let view = larder_vault::select(&self.context, [SectionId::GatheredContext]);
+        let section = view.sections.iter().find(|section| section.id == SectionId::GatheredContext);
+        section.map(|section| view.body_of(section).to_owned()).unwrap_or_default()
+    }
+
+    /// `toolresults.md` as a document for recipes.
+    pub(super) fn result_document(&self) -> Option<Document> {
+        let at = self.draft.place.tool_results();
+        Some(Document::whole(at.name(), at.as_str(), self.text_of(&at)?))
+    }
+}
+
+/// The result that states a claim, and the line of it that says so: not the title of the result, if another line says
+/// what the title does not.
+fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {
+    let mut index = RankIndex::of_query(claim);
+    let mut places = Vec::new();
+    for result in results {
+        // Asked for each of its lines, a long result would be read thousands of times.
+        let is_stating = states(&result.content, claim);
+        for range in lines(&result.content) {
+            index.add(&result.content[range.clone()]);
+            places.push((result, range, is_stating));
+        }
+    }
+    let hits = index.search(claim, 0);
+    let mut stating = hits.iter().filter_map(|hit| places.get(hit.passage)).filter(|place| place.2);
+    let first = stating.next()?;
+    let title = lines(&first.0.content).next().filter(|title| *title == first.1);
+    let better = title.and_then(|title| {
+        let known = words(&first.0.content[title]);
+        let rest: BTreeSet<String> = words(claim).difference(&known).cloned().collect();
+        stating.take(NEAREST).find(|place| !words(&place.0.content[place.1.clone()]).is_disjoint(&rest))
+    });
+    let (result, range, _) = better.unwrap_or(first);
+    Some((*result, range.clone()))
+}
+
+/// Words and numbers in lower case; short words say nothing.
+fn words(text: &str) -> BTreeSet<String> {
+    let words = text.split(|char: char| !char.is_alphanumeric());
+    let telling = |word: &&str| word.chars().count() > 2 || word.parse::<u64>().is_ok();
+    words.filter(telling).map(str::to_lowercase).collect()
+}
+
+/// Whether a place in the text is the same place in the stored bytes: before it, no byte was replaced.
+fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
+    !result.content[..range.end].contains(char::REPLACEMENT_CHARACTER)
+}
+
+/// Whether every number, price, address and name of `claim` stands in `text`.
+fn states(text: &str, claim: &str) -> bool {
+    !text.is_empty() && retell::invented(text, claim).is_none()
+}
+
+/// The line of `text` that says most of what `claim` says.
+fn stretch(text: &str, claim: &str) -> Option<Range<usize>> {
+    let ranges: Vec<Range<usize>> = lines(text).collect();
+    let mut index = RankIndex::of_query(claim);
+    for range in &ranges {
+        index.add(&text[range.clone()]);
+    }
+    ranges.get(index.search(claim, 0).first()?.passage).cloned()
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    let range = move |line: &str| {
+        let start = at;
+        at += line.len();
+        start..start + line.trim_end().len()
+    };
+    text.split_inclusive('\n').map(range).filter(|range| !range.is_empty()).take(MOST_LINES)
+}
+
+/// The pointer to a stretch.
+fn part(pointer: &Pointer, range: Range<usize>) -> Pointer {
+    Pointer::bytes(pointer.id.clone(), range)
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_vault::context::CallStatus;
+
+    use super::*;
+
+    fn result(number: u32, content: &str) -> ToolResult {
+        ToolResult {
+            number,
+            call: "doc.search()".into(),
+            iteration: 1,
+            goal: None,
+            status: CallStatus::Success,
+            at: "2026-01-05T10:00:00Z".parse().unwrap(),
+            bytes: content.len() as u64,
+            original: None,
+            content: content.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_claim_is_led_back_to_the_line_that_says_it() {
+        let results = [
+            result(1, "Laptops of the week\nHP Victus 15 for $649 at bestbuy\n"),
+            result(2, "Other\nLenovo LOQ 15 now $697\nEnd"),
+        ];
+        let (found, range) = ground("Lenovo LOQ 15 @ $697", &results).unwrap();
+        assert_eq!((found.number, &found.content[range]), (2, "Lenovo LOQ 15 now $697"));
+        assert!(ground("Lenovo LOQ 15 @ $599", &results).is_none(), "a price that nobody states");
+        assert!(ground("Lenovo LOQ 15 @ $697", &[]).is_none());
+    }
+
+    #[test]
+    fn a_title_does_not_stand_for_what_another_line_says() {
+        let notes = "Acme Server 3.0 release notes\n\n- Fixed a crash.\n- HTTP/3 is on by default.\n";
+        let notes = [result(1, notes)];
+        let (found, range) = ground("Acme Server 3.0 has HTTP/3 on by default.", &notes).unwrap();
+        assert_eq!(&found.content[range], "- HTTP/3 is on by default.");
+        let titles = [result(1, "Lenovo LOQ 15 costs $697\nHP Victus costs $649\n")];
+        assert_eq!(ground("Lenovo LOQ 15 @ $697", &titles).unwrap().1, 0..24);
+    }
+
+    #[test]
+    fn behind_bytes_that_are_no_text_no_place_is_named() {
+        let latin = result(1, "Preis f\u{fffd}r LOQ\nLOQ: $697\n");
+        assert!(!is_exact(&latin, &(16..25)) && is_exact(&latin, &(0..5)));
+    }
+}

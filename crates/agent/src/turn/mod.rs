@@ -1,0 +1,141 @@
+//! A turn: one question through the phases 0 to 7 over one `context.md` (R1-3.72 to R1-3.86). It owns what a turn does;
+//! it knows no terminal and no HTTP, how a recipe is run, or how a document is stored.
+//!
+//! The turn is a typed machine: `state` says what comes next, a phase gives the step after it, and the machine saves
+//! a checkpoint behind each phase and each round of the coordinator. What a phase knows stands in the documents and in
+//! that state alone, so a turn that was stopped goes on as if nothing had happened.
+//!
+//! | phase | | module |
+//! |---|---|---|
+//! | 0 | what the query refers to | `analyze` |
+//! | 1 | go on or ask back | `reflect` |
+//! | 2 | what is known already | `gathering` |
+//! | 3 | plan and route | `plan`, `goals` |
+//! | 4 | tools | `coordinate`, `calls`, `evidence`, `shrink` |
+//! | 5 | the answer | `synthesize` |
+//! | 6 | the verdict | `validate` |
+//! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `meaning` |
+
+mod analyze;
+pub mod answers;
+mod calls;
+mod ceilings;
+mod clock;
+mod coordinate;
+mod error;
+mod event;
+mod evidence;
+pub mod gathered_documents;
+mod gathering;
+mod goals;
+mod host;
+mod machine;
+mod meaning;
+mod notes;
+mod paper;
+mod plan;
+mod recipes;
+mod reflect;
+mod save;
+mod shrink;
+mod state;
+mod summarize;
+mod synthesize;
+mod validate;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use larder_engine::settings::TurnLimits;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::UserDocuments;
+use larder_vault::{Mode, TurnStatus};
+use serde::Serialize;
+
+pub use self::error::TurnError;
+pub use self::event::{NoTurnObserver, TurnEvent, TurnObserver};
+pub use self::host::{HostError, TurnHost};
+use self::machine::Machine;
+use larder_engine::Engine;
+use larder_tools::{Confirm, ToolBox};
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct TurnRequest {
+    /// The user's words, verbatim.
+    pub query: String,
+    /// Which recipes and tools serve it (R0-17.4).
+    pub mode: Mode,
+    /// The conversation it belongs to (C85).
+    pub session: Option<String>,
+    /// The folder that tools of mode `code` work in.
+    pub workspace: Option<PathBuf>,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TurnOutcome {
+    /// Its number, per user.
+    pub turn: u32,
+    /// Its folder in the vault.
+    pub folder: String,
+    /// Complete, clarify or failed.
+    pub status: TurnStatus,
+    /// The answer; with `unverified`, it says so itself in its first line.
+    pub answer: Option<String>,
+    /// What the user is asked, with status clarify.
+    pub question: Option<String>,
+    /// Why there is no answer, with status failed.
+    pub reason: Option<String>,
+    /// The answer did not pass validation (C68).
+    pub unverified: bool,
+    /// Tokens of all models and tools.
+    pub usage: Usage,
+    /// Their price in US dollars, as far as prices are known.
+    pub cost: Option<Usd>,
+    /// Calls of tools.
+    pub tool_calls: u32,
+    /// Time spent, pauses between stopping and resuming not counted.
+    pub latency_ms: u64,
+}
+
+/// Runs the turns of one user.
+pub struct Turns {
+    /// Recipes and models.
+    pub engine: Engine,
+    /// The user's vault.
+    pub documents: UserDocuments,
+    /// What the coordinator may call.
+    pub tools: Arc<ToolBox>,
+    /// How much a turn may do.
+    pub limits: TurnLimits,
+    /// The model of the table by whose vectors turns and research are gathered too; by words alone without one.
+    pub embedding: Option<String>,
+    /// Who lets dangerous calls through.
+    pub confirm: Arc<dyn Confirm>,
+}
+
+impl Turns {
+    /// Runs a turn to its end, which is committed when this returns. [`Turns::summarize`] comes after it, whenever
+    /// somebody has time for it (C5).
+    ///
+    /// # Errors
+    /// An empty query. A store, a provider or a recipe that fails: the turn is then a draft that
+    /// [`resume`](Self::resume) goes on with from its last checkpoint.
+    pub async fn run(
+        &self,
+        request: &TurnRequest,
+        observer: &dyn TurnObserver,
+    ) -> Result<TurnOutcome, TurnError> {
+        Machine::begin(self, request, observer)?.finish().await
+    }
+
+    /// Goes on with a turn that was stopped, from its last checkpoint.
+    ///
+    /// # Errors
+    /// There is no such draft, or another process works on it; or as [`run`](Self::run).
+    pub async fn resume(&self, number: u32, observer: &dyn TurnObserver) -> Result<TurnOutcome, TurnError> {
+        Machine::resume(self, number, observer)?.finish().await
+    }
+}

@@ -1,0 +1,80 @@
+//! The summary of a committed turn, by a model (C5): a job of its own, which nobody has to wait for and whose failure
+//! costs nothing but the summary.
+
+use std::sync::Arc;
+
+use larder_text::hash::ContentHash;
+use larder_vault::layout::wrapper;
+use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
+
+use super::answers::SummaryAnswer;
+use super::machine::CONTEXT;
+use super::{TurnError, Turns};
+use larder_engine::answer;
+use larder_engine::executor::Observer;
+use larder_engine::inputs::{Document, RunInput};
+
+/// The recipe that summarizes.
+pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
+
+impl Turns {
+    /// Has a committed turn summarized and writes the summary into its `metadata.json`; gives the summary. `observer`
+    /// is told what that takes.
+    ///
+    /// # Errors
+    /// There is no such turn, or the model, its answer, or the store fails. The turn is as it was then.
+    pub async fn summarize(&self, number: u32, observer: &dyn Observer) -> Result<String, TurnError> {
+        let failed = |reason: String| TurnError::Summary { turn: number, reason };
+        let row = self.documents.turn(number)?.ok_or_else(|| failed("there is no such turn".to_owned()))?;
+        let text = self.documents.read_text(&row.context).await?.unwrap_or_default();
+        let at = VaultPath::new(&format!("{}/metadata.json", row.context.folder()));
+        let at = at.ok_or_else(|| failed("its folder has no place for metadata".to_owned()))?;
+        let before = self.documents.read_text(&at).await?.unwrap_or_default();
+        let read = larder_vault::read_json::<TurnMetadata>(&before).value;
+        let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
+        let input = RunInput {
+            documents: vec![Document::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
+            mode: Some(metadata.mode),
+            session_id: metadata.session_id.clone(),
+            turn_id: Some(turn_name(number)),
+            ..RunInput::default()
+        };
+        let outcome =
+            self.engine.run(RECIPE, &input, observer).await.map_err(|error| failed(error.to_string()))?;
+        let answer: SummaryAnswer =
+            answer::read(&outcome.output).map_err(|unusable| failed(unusable.to_string()))?;
+        // Later turns read the summary alone.
+        let doubt = if metadata.unverified { "Not verified: " } else { "" };
+        let summary = format!("{doubt}{}", answer.summary);
+        metadata.summary = Some(summary.clone());
+        metadata.topic.get_or_insert(answer.topic());
+        let after =
+            larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
+        self.documents.write(&at, after.as_bytes(), Some(ContentHash::of(before.as_bytes()))).await?;
+        self.show_metadata(&at, &row.context, [&before, &after]).await?;
+        Ok(summary)
+    }
+
+    /// The note beside `metadata.json` shows what stands there now, unless somebody has changed the note.
+    async fn show_metadata(
+        &self,
+        at: &VaultPath,
+        context: &VaultPath,
+        [before, after]: [&str; 2],
+    ) -> Result<(), TurnError> {
+        let note = wrapper(at);
+        let Some(text) = self.documents.read_text(&note).await? else { return Ok(()) };
+        let shown = |text: &str| {
+            Wrapper::of(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
+        };
+        let Some(mut read) = larder_vault::Document::<Wrapper>::read(&text, &note).value else {
+            return Ok(());
+        };
+        if read.value == shown(before) {
+            read.value = shown(after);
+            let seen = ContentHash::of(text.as_bytes());
+            self.documents.write(&note, read.write(&note).as_bytes(), Some(seen)).await?;
+        }
+        Ok(())
+    }
+}

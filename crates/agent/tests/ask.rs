@@ -1,0 +1,118 @@
+//! Selecting places in files and stored texts: they come in order, with pointers that hold, and reading ends when
+//! nobody waits any more.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use larder_agent::ask::{AskError, Asker, Question};
+use larder_engine::config::Config;
+use larder_engine::executor::{Observer, RunReceipt, Silent};
+use larder_engine::project::Project;
+use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
+use larder_engine::{Engine, Policy};
+use larder_models::connect::Models;
+use larder_models::table::ModelTable;
+use larder_store::{Selection, Store, StoreOptions};
+use larder_text::tokens::Counter;
+use tempfile::TempDir;
+
+fn shop() -> (Engine, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("ann").unwrap();
+    let models = Models::new(Config::builtin().models().clone(), dir.path(), &|_| None);
+    let project = Project::builtin(&Counter::cl100k());
+    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+    for (name, text) in [
+        ("a.txt", "one\ntwo\nthree\n"),
+        ("b.json", r#"{"items": [{"id": 1}, {"id": [2, 3]}]}"#),
+        ("c.txt", "two again"),
+    ] {
+        let path = dir.path().join("files").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    (engine, dir)
+}
+
+#[test]
+fn places_come_in_order_with_pointers_that_hold() {
+    let (engine, dir) = shop();
+    let stored = engine.store.put(b"zero\nor two\n", "document", "held").unwrap().pointer_id;
+    let paths = [PathBuf::from(stored.to_string()), dir.path().join("files")];
+    for (selection, most, wanted) in [
+        (Selection::grep("two").unwrap(), 9, &[("or two\n", 2), ("two\n", 2), ("two again", 1)][..]),
+        (Selection::grep("two").unwrap(), 2, &[("or two\n", 2), ("two\n", 2)]),
+        (Selection::path("$.items[1]..*").unwrap(), 9, &[("[2, 3]", 1), ("2", 1), ("3", 1)]),
+        (Selection::lines("3:3").unwrap(), 9, &[("three\n", 3)]),
+        (Selection::grep("four").unwrap(), 9, &[]),
+    ] {
+        let (quotes, search) = Asker::new(&engine, &Silent).select(&paths, &selection, most).unwrap();
+        let found: Vec<_> = quotes.iter().map(|quote| (quote.text.as_str(), quote.lines.0)).collect();
+        assert_eq!(found, wanted, "{selection:?}");
+        assert!(search.files >= 2, "{search:?}");
+        for quote in quotes {
+            assert_eq!(engine.store.resolve(&quote.pointer).unwrap(), quote.text.as_bytes());
+        }
+    }
+}
+
+struct Gone;
+
+impl Observer for Gone {
+    fn stage(&self, _: &str) {}
+    fn packed(&self, _: &RunReceipt) {}
+    fn is_wanted(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn reading_ends_when_nobody_waits_for_it() {
+    let (engine, dir) = shop();
+    let paths = [dir.path().join("files")];
+    let selected = Asker::new(&engine, &Gone).select(&paths, &Selection::grep("two").unwrap(), 9);
+    assert!(matches!(selected, Err(AskError::Unwanted)));
+    let asking = Config::builtin().asking();
+    let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
+    assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Unwanted)));
+}
+
+const TABLE: &str = "
+[models.layers]
+MIND = \"big\"
+VOICE = \"voice\"
+
+[models.big]
+provider = \"embedded\"
+id = \"big\"
+window = 32000
+max_output = 1000
+fallback = \"spare\"
+
+[models.spare]
+provider = \"replay\"
+folder = \"none\"
+id = \"spare\"
+window = 8000
+max_output = 1000
+
+[models.voice]
+provider = \"embedded\"
+id = \"voice\"
+window = 8000
+max_output = 1000
+";
+
+#[test]
+fn a_question_reaches_its_planner_where_a_model_plans() {
+    let (mut engine, dir) = shop();
+    engine.models = Arc::new(Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None));
+    let names = |planner| {
+        let asking = Asking { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
+        let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", asking };
+        question.reach(&engine).names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Planner::Rules), ["voice"]);
+    assert_eq!(names(Planner::Model), ["big", "spare", "voice"]);
+}

@@ -1,0 +1,272 @@
+//! A user's vault with a scripted model and scripted tools, in which turns run: fixed clock, counted randomness, no
+//! network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+#![allow(dead_code, reason = "not every test needs every helper")]
+
+pub mod answers;
+pub mod story;
+pub mod tools;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt};
+use larder_agent::turn::{TurnEvent, TurnObserver, TurnRequest, Turns};
+use larder_engine::project::Project;
+use larder_engine::settings::ToolSettings;
+use larder_engine::settings::TurnLimits;
+use larder_engine::{Engine, Policy};
+use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
+use larder_store::{Clock, DocumentPlace, Documents, Entropy, Store, StoreOptions};
+use larder_testkit::layers::every_layer;
+use larder_testkit::scripted::text;
+use larder_text::tokens::Counter;
+use larder_tools::{Confirm, ToolBox};
+use larder_vault::links::{Destination, Vault, links};
+use larder_vault::{Mode, Timestamp, VaultPath};
+use tempfile::TempDir;
+
+/// A clock that stands where the test sets it.
+pub struct SetClock(pub AtomicU64);
+
+impl Clock for SetClock {
+    fn now(&self) -> larder_store::Timestamp {
+        larder_store::Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Randomness that counts.
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn fill(&self, bytes: &mut [u8]) -> io::Result<()> {
+        let count = self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+        for (at, byte) in bytes.iter_mut().rev().enumerate() {
+            *byte = count.iter().rev().nth(at).copied().unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+/// One answer of the model.
+#[derive(Clone, Debug)]
+pub enum Say {
+    Text(String),
+    Fail,
+    Hang,
+}
+
+/// A model that says what stands in its script and remembers what it was asked.
+#[derive(Default)]
+pub struct Model {
+    pub script: Mutex<VecDeque<Say>>,
+    pub prompts: Mutex<Vec<String>>,
+    /// Tokens of everything that it has answered.
+    pub took: AtomicU64,
+    /// How it retells what it is asked to shorten, beside its script; by rule if it does not.
+    pub retells: Mutex<Option<String>>,
+}
+
+impl Model {
+    fn next(&self, request: &ChatRequest) -> Say {
+        let prompt: Vec<String> = request.messages.iter().map(|message| message.joined_text()).collect();
+        let prompt = prompt.join("\n");
+        if let Some(words) = self.retells.lock().unwrap().clone().filter(|_| prompt.starts_with("Shorten ")) {
+            return Say::Text(words);
+        }
+        self.prompts.lock().unwrap().push(prompt);
+        self.script.lock().unwrap().pop_front().unwrap_or(Say::Fail)
+    }
+}
+
+impl ChatModel for Model {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        let say = self.next(request);
+        async move {
+            match say {
+                Say::Text(words) => {
+                    let reply = text(&words);
+                    self.took.fetch_add(reply.usage.input + reply.usage.output, Ordering::SeqCst);
+                    Ok(reply)
+                }
+                Say::Fail => Err(ModelError::NotConfigured {
+                    provider: "script".into(),
+                    detail: "the script has no answer".into(),
+                }),
+                Say::Hang => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        let reply = self.chat(request);
+        futures::stream::once(reply).map(|reply| reply.map(ChatEvent::Done)).boxed()
+    }
+}
+
+/// Lets everything through.
+struct Yes;
+
+impl Confirm for Yes {
+    fn confirm<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, bool> {
+        async { true }.boxed()
+    }
+}
+
+/// Remembers events.
+#[derive(Default)]
+pub struct Events(pub Mutex<Vec<TurnEvent>>);
+
+impl TurnObserver for Events {
+    fn event(&self, event: &TurnEvent) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Events {
+    pub fn all(&self) -> Vec<TurnEvent> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Each event by its name, in order.
+    pub fn names(&self) -> Vec<String> {
+        let name = |event: &TurnEvent| {
+            let value = serde_json::to_value(event).unwrap();
+            value["event"].as_str().unwrap().to_owned()
+        };
+        self.all().iter().map(name).collect()
+    }
+}
+
+/// A user's vault in which turns run.
+pub struct World {
+    pub turns: Turns,
+    pub model: Arc<Model>,
+    pub tools: Arc<tools::Script>,
+    pub clock: Arc<SetClock>,
+    pub events: Events,
+    pub store: Store,
+    pub documents: Documents,
+    dir: TempDir,
+}
+
+pub fn millis(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millis()).unwrap()
+}
+
+impl World {
+    pub fn new(user: &str, now: &str, mode: Mode) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SetClock(AtomicU64::new(millis(now.parse().unwrap()))));
+        let options = StoreOptions {
+            clock: clock.clone(),
+            entropy: Arc::new(Counting(AtomicU64::new(1))),
+            ..StoreOptions::default()
+        };
+        let store = Store::open(&dir.path().join("home"), options).unwrap();
+        let place = DocumentPlace::Folder(dir.path().join("vault"));
+        let documents = Documents::open(&store, &place).unwrap();
+        let model = Arc::new(Model::default());
+        let models = every_layer(model.clone(), dir.path(), 32_000, 2_000);
+        let project = Project::builtin(&Counter::cl100k());
+        let user_store = store.user(user).unwrap();
+        let engine = Engine::new(project, models, user_store, Policy::default(), Box::new(|_| None)).unwrap();
+        let mut toolbox = ToolBox::new(&ToolSettings::default()).unwrap();
+        let script = tools::Script::install(&mut toolbox, mode);
+        let turns = Turns {
+            engine,
+            documents: documents.user(user).unwrap(),
+            tools: Arc::new(toolbox),
+            limits: TurnLimits::default(),
+            embedding: None,
+            confirm: Arc::new(Yes),
+        };
+        Self { turns, model, tools: script, clock, events: Events::default(), store, documents, dir }
+    }
+
+    pub fn vault(&self) -> PathBuf {
+        self.dir.path().join("vault")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// Tokens that the model has taken so far.
+    pub fn took(&self) -> u64 {
+        self.model.took.load(Ordering::SeqCst)
+    }
+
+    pub fn says(&self, answers: impl IntoIterator<Item = String>) {
+        self.model.script.lock().unwrap().extend(answers.into_iter().map(Say::Text));
+    }
+
+    pub fn script(&self, says: impl IntoIterator<Item = Say>) {
+        *self.model.script.lock().unwrap() = says.into_iter().collect();
+    }
+
+    pub async fn ask(&self, query: &str) -> larder_agent::turn::TurnOutcome {
+        self.turns.run(&request(query), &self.events).await.unwrap()
+    }
+
+    /// The files of a turn by their path in its folder.
+    pub fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let root = self.vault().join(folder);
+        let mut found = BTreeMap::new();
+        walk(&root, &root, &mut found);
+        found
+    }
+
+    /// One file of a turn, as text.
+    pub fn text(&self, folder: &str, name: &str) -> String {
+        let files = self.files(folder);
+        let bytes =
+            files.get(name).unwrap_or_else(|| panic!("{name} is not in {folder}: {:?}", files.keys()));
+        String::from_utf8(bytes.clone()).unwrap()
+    }
+
+    /// Every link of the vault that leads nowhere.
+    pub fn broken_links(&self) -> Vec<String> {
+        let mut all = BTreeMap::new();
+        walk(&self.vault(), &self.vault(), &mut all);
+        let paths = all.keys().filter_map(|name| VaultPath::new(name));
+        let vault = Vault::new(paths);
+        let mut broken = Vec::new();
+        for (name, bytes) in all.iter().filter(|(name, _)| name.ends_with(".md")) {
+            let from = VaultPath::new(name).unwrap();
+            for link in links(&String::from_utf8_lossy(bytes)) {
+                if vault.resolve(&from, &link) == Destination::Missing {
+                    broken.push(format!("{name}: {}", link.path));
+                }
+            }
+        }
+        broken
+    }
+}
+
+pub fn request(query: &str) -> TurnRequest {
+    TurnRequest { query: query.to_owned(), mode: Mode::Chat, session: None, workspace: None }
+}
+
+pub fn walk(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(root, &path, found);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            found.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Requests for a human over REST: list, show, settle.
+
+use axum::Extension;
+use axum::Json as Answer;
+use larder_gateway::auth::Caller;
+use larder_store::Intervention;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Problem;
+use super::extract::{Json, Path, Query, blocking};
+use super::schemas;
+
+/// Which interventions.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Settled ones too.
+    #[serde(default)]
+    all: bool,
+}
+
+/// Requests for a human.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Interventions {
+    /// Oldest first.
+    #[schema(value_type = Vec<schemas::Intervention>)]
+    pub interventions: Vec<Intervention>,
+}
+
+/// How a request for a human is settled.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Resolution {
+    /// What was decided, for whoever reads it later.
+    pub resolution: String,
+}
+
+/// List requests for a human
+#[utoipa::path(
+    get, path = "/api/v1/interventions", tag = "interventions", params(Which),
+    responses((status = 200, description = "Open ones, or all", body = Interventions))
+)]
+pub async fn list(
+    Extension(caller): Extension<Caller>,
+    Query(Which { all }): Query<Which>,
+) -> Result<Answer<Interventions>, Problem> {
+    let interventions = blocking(move || caller.store.interventions(!all)).await?;
+    Ok(Answer(Interventions { interventions }))
+}
+
+/// Show one request for a human
+#[utoipa::path(
+    get, path = "/api/v1/interventions/{id}", tag = "interventions",
+    params(("id" = u64, Path, description = "Its number")),
+    responses(
+        (status = 200, description = "The request", body = schemas::Intervention),
+        (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn one(
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<u64>,
+) -> Result<Answer<Intervention>, Problem> {
+    Ok(Answer(blocking(move || caller.store.intervention(id)).await?))
+}
+
+/// Settle a request for a human
+#[utoipa::path(
+    post, path = "/api/v1/interventions/{id}/resolve", tag = "interventions",
+    params(("id" = u64, Path, description = "Its number")),
+    request_body = Resolution,
+    responses(
+        (status = 200, description = "Settled", body = schemas::Intervention),
+        (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Settled already; the first resolution stays", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn resolve(
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<u64>,
+    Json(Resolution { resolution }): Json<Resolution>,
+) -> Result<Answer<Intervention>, Problem> {
+    Ok(Answer(blocking(move || caller.store.resolve_intervention(id, &resolution)).await?))
+}

@@ -1,0 +1,99 @@
+//! What is going on right now over REST: once as JSON, or as a stream of events; and the metrics of the whole gateway.
+
+use std::sync::Arc;
+
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use futures::Stream;
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::live::{News, Watcher};
+use larder_gateway::metrics::CONTENT_TYPE;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Problem;
+use super::extract::{Operator, Query};
+
+/// From where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct After {
+    /// The last sequence number that is known; requests that ended before are left out.
+    #[serde(default)]
+    after: u64,
+}
+
+/// Show totals and the last requests
+#[utoipa::path(
+    get, path = "/api/v1/live", tag = "live", params(After),
+    responses((status = 200, description = "As of now", body = News))
+)]
+pub async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(After { after }): Query<After>,
+) -> Json<News> {
+    Json(app.telemetry.live.user(caller.store.user()).news(after))
+}
+
+/// Watch totals and requests
+///
+/// Server-sent events called `news`, whose data is what `/api/v1/live` gives: the first at once, then at most four a
+/// second when something happened. `last-event-id` goes on where a stream broke off.
+#[utoipa::path(
+    get, path = "/api/v1/live/events", tag = "live",
+    responses((status = 200, description = "Events", body = News, content_type = "text/event-stream"))
+)]
+pub async fn events(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> impl IntoResponse {
+    stream(&app, &caller, &headers, |news| Event::default().event("news").json_data(news).ok())
+}
+
+/// A stream of events, each made of a piece of news; news that makes none is passed over.
+pub fn stream<F: Fn(&News) -> Option<Event> + Send + 'static>(
+    app: &Arc<App>,
+    caller: &Caller,
+    headers: &HeaderMap,
+    event: F,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<F>> {
+    let after = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let watcher = app.telemetry.live.watch(caller.store.user(), after.unwrap_or(0));
+    Sse::new(told(watcher, event)).keep_alive(KeepAlive::default())
+}
+
+fn told(
+    watcher: Watcher,
+    event: impl Fn(&News) -> Option<Event> + Send + 'static,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    futures::stream::unfold((watcher, event), |(mut watcher, event)| async move {
+        loop {
+            let news = watcher.next().await?;
+            if let Some(made) = event(&news) {
+                let made = made.id(news.sequence.to_string());
+                return Some((Ok(made), (watcher, event)));
+            }
+        }
+    })
+}
+
+/// Show the metrics of the whole gateway, for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", tag = "live",
+    responses(
+        (status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn metrics(_: Operator, State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let text = app.telemetry.metrics.text().map_err(|error| Problem::internal(&error))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}

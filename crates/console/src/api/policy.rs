@@ -1,0 +1,78 @@
+//! The policy over REST: its settings with help, what each model may take, and what a request would become.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use larder_engine::config::Setting;
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::model_budget::ModelBudget;
+use larder_proxy::exchange::{Exchange, Wire};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Problem;
+use super::extract::{Operator, Query};
+use super::schemas;
+
+/// Settings and budgets as they are now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Policy {
+    /// Every setting, with its help and where its value comes from.
+    #[schema(value_type = Vec<schemas::Setting>)]
+    pub settings: Vec<Setting>,
+    /// What each model may take.
+    pub budgets: Vec<ModelBudget>,
+}
+
+/// What the body to inspect speaks.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Speaks {
+    /// `chat` unless said.
+    wire: Option<Wire>,
+}
+
+/// Show settings and budgets
+#[utoipa::path(
+    get, path = "/api/v1/policy", tag = "policy",
+    responses(
+        (status = 200, description = "As they are now", body = Policy),
+        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
+    Json(Policy { settings: app.settings(), budgets: app.budgets() })
+}
+
+/// Show what a request would become
+///
+/// The body is the body of the request in question. It is decided, but neither sent, stored nor recorded.
+#[utoipa::path(
+    post, path = "/api/v1/policy/inspect", tag = "policy", params(Speaks),
+    request_body(content = Object, description = "The request, as it would be sent to the gateway"),
+    responses(
+        (status = 200, description = "The record it would leave", body = Exchange),
+        (status = 422, description = "No request that can be understood", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn inspect(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(Speaks { wire }): Query<Speaks>,
+    body: Result<String, axum::extract::rejection::StringRejection>,
+) -> Result<Json<Exchange>, Problem> {
+    Ok(Json(look(app, caller, wire.unwrap_or(Wire::Chat), body?).await?))
+}
+
+/// What a request would become.
+///
+/// # Errors
+/// When it cannot be understood.
+pub async fn look(app: Arc<App>, caller: Caller, wire: Wire, body: String) -> Result<Exchange, Problem> {
+    let work = move || app.inspect(&caller.store, wire, &body);
+    let looked = tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?;
+    looked.map_err(|words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words))
+}

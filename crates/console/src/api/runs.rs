@@ -1,0 +1,112 @@
+//! Records of recipe runs over REST: lists, one with its answer, receipts.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use larder_gateway::auth::Caller;
+use larder_store::{RunFilter, RunId, RunRecord, StoreError, Timestamp, UserStore};
+use larder_text::pointer::Pointer;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Problem;
+use super::extract::{Path, Query, blocking};
+use super::{limit, schemas};
+
+/// Which runs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Only of this recipe (its name without category).
+    recipe: Option<String>,
+    /// Only since this day or moment (UTC).
+    #[param(value_type = Option<String>, example = "2026-11-22")]
+    since: Option<Timestamp>,
+    /// At most so many, the newest; 50 unless said, 500 at most.
+    limit: Option<u64>,
+}
+
+/// Records of runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Runs {
+    /// Newest first.
+    #[schema(value_type = Vec<schemas::RunRecord>)]
+    pub runs: Vec<RunRecord>,
+}
+
+/// One run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Run {
+    /// Its record.
+    #[schema(value_type = schemas::RunRecord)]
+    pub record: RunRecord,
+    /// The answer, if there was one.
+    pub output: Option<String>,
+    /// Pointers that stood in its prompt.
+    #[schema(value_type = Vec<String>)]
+    pub pointers: Vec<Pointer>,
+}
+
+impl Run {
+    /// Reads one run of a user. Blocks.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub fn read(store: &UserStore, id: &RunId) -> Result<Self, StoreError> {
+        let record = store.run(id)?;
+        let output = record.output.map(|hash| store.blob(hash)).transpose()?;
+        let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(Self { output, pointers: store.run_pointers(id)?, record })
+    }
+}
+
+fn id(text: &str) -> Result<RunId, Problem> {
+    text.parse().map_err(|error| Problem::not_found(format!("run {text:?}: {error}")))
+}
+
+/// List runs
+#[utoipa::path(
+    get, path = "/api/v1/runs", tag = "runs", params(Which),
+    responses((status = 200, description = "Records of runs", body = Runs))
+)]
+pub async fn list(
+    Extension(caller): Extension<Caller>,
+    Query(which): Query<Which>,
+) -> Result<Json<Runs>, Problem> {
+    let filter = RunFilter { recipe: which.recipe, since: which.since, limit: Some(limit(which.limit)) };
+    let runs = blocking(move || caller.store.runs(&filter)).await?;
+    Ok(Json(Runs { runs }))
+}
+
+/// Show one run
+#[utoipa::path(
+    get, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "Record, answer and pointers", body = Run),
+        (status = 404, description = "No such run", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn one(
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> Result<Json<Run>, Problem> {
+    let id = id(&text)?;
+    Ok(Json(blocking(move || Run::read(&caller.store, &id)).await?))
+}
+
+/// Show the receipt of a run: what stood in its prompt, why, and the proof that it fits
+#[utoipa::path(
+    get, path = "/api/v1/runs/{id}/receipt", tag = "runs", params(("id" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The receipt", body = Object),
+        (status = 404, description = "No such run", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn receipt(
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> Result<Response, Problem> {
+    let id = id(&text)?;
+    let json = blocking(move || caller.store.blob(caller.store.run(&id)?.receipt)).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}

@@ -1,0 +1,288 @@
+//! Turns over REST: ask a question, go on with one that was stopped, list them, show one. Knows no phase.
+
+use std::sync::Arc;
+
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use futures::Stream;
+use larder_agent::turn::{TurnOutcome, TurnRequest};
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::turns::{Job, Started, start};
+use larder_proxy::exchange::cut_name;
+use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
+use larder_vault::{Mode, TurnMetrics};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Problem;
+use super::documents::{files_of_turn, wait};
+use super::extract::{Json, Path, Query, blocking};
+use super::{limit, schemas};
+
+/// The content type of a stream of events.
+const EVENTS: &str = "text/event-stream";
+
+/// A question.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The question, kept byte for byte.
+    pub query: String,
+    /// Which recipes and tools answer it: `chat` unless said, or `code`, which has no folder to work in here.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "chat")]
+    pub mode: Option<Mode>,
+    /// The conversation that it belongs to; what it refers to is looked for there first.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// Whether progress is told as it happens, as with `accept: text/event-stream`.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+impl Asked {
+    fn request(self) -> Result<TurnRequest, Problem> {
+        let session = self.session.map(|name| cut_name(name.trim())).filter(|name| !name.is_empty());
+        if session.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
+            let words = "session: the name of a conversation holds no control characters";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, words));
+        }
+        Ok(TurnRequest { query: self.query, mode: self.mode.unwrap_or(Mode::Chat), session, workspace: None })
+    }
+}
+
+/// How a stopped turn goes on.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Resumed {
+    /// Whether progress is told as it happens, as with `accept: text/event-stream`.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// Which turns.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Only turns with a smaller number, for the next page.
+    pub before: Option<u32>,
+    /// At most so many; 50 unless said, 500 at most.
+    pub limit: Option<u64>,
+}
+
+/// Turns of the caller.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Listed {
+    /// Committed ones, newest first.
+    #[schema(value_type = Vec<schemas::TurnRow>)]
+    pub turns: Vec<TurnRow>,
+    /// Those under way, and those that were stopped and can go on; on the first page only.
+    pub unfinished: Vec<Unfinished>,
+    /// For `before`, where there are more.
+    pub next: Option<u32>,
+}
+
+/// A turn that has not come to its end.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Unfinished {
+    /// What is known of it.
+    #[serde(flatten)]
+    #[schema(value_type = schemas::DraftSummary)]
+    pub draft: DraftSummary,
+    /// Whether somebody is running it: this gateway, or another process.
+    pub running: bool,
+}
+
+/// One turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Turn {
+    /// How it stands, once it is committed.
+    #[schema(value_type = Option<schemas::TurnRow>)]
+    pub turn: Option<TurnRow>,
+    /// How it stands before that.
+    pub unfinished: Option<Unfinished>,
+    /// What it took, run by run.
+    #[schema(value_type = Option<schemas::TurnMetrics>)]
+    pub metrics: Option<TurnMetrics>,
+    /// The paths of its documents, for `/api/v1/documents/`.
+    pub documents: Vec<String>,
+}
+
+impl Listed {
+    /// Reads a page of turns. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(app: &Arc<App>, caller: &Caller, which: &Which) -> Result<Self, StoreError> {
+        let documents = app.documents_of(&caller.store)?;
+        let most = limit(which.limit);
+        let mut turns = documents.recent_turns(most.saturating_add(1), which.before)?;
+        let more = turns.len() as u64 > most;
+        turns.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        let drafts = if which.before.is_none() { documents.drafts()? } else { Vec::new() };
+        let unfinished =
+            drafts.into_iter().rev().map(|draft| Unfinished::of(app, &documents, draft)).collect();
+        let next = turns.last().filter(|_| more).map(|turn| turn.number);
+        Ok(Self { turns, unfinished, next })
+    }
+}
+
+impl Unfinished {
+    pub(super) fn of(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
+        let here = app.courses.of(documents.user(), draft.number).is_some();
+        Self { running: here || documents.is_held(draft.number), draft }
+    }
+}
+
+impl Turn {
+    /// Reads one turn. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(app: &Arc<App>, caller: &Caller, number: u32) -> Result<Option<Self>, StoreError> {
+        let documents = app.documents_of(&caller.store)?;
+        let turn = documents.turn(number)?;
+        let draft = if turn.is_none() { documents.drafts()? } else { Vec::new() };
+        let unfinished = draft.into_iter().find(|draft| draft.number == number);
+        let unfinished = unfinished.map(|draft| Unfinished::of(app, &documents, draft));
+        if turn.is_none() && unfinished.is_none() {
+            return Ok(None);
+        }
+        let files = files_of_turn(&documents, number)?;
+        let metrics = files.iter().find(|path| path.name() == "metrics.json");
+        let metrics = metrics.map(|path| wait(documents.read(path))).transpose()?.flatten();
+        let metrics = metrics.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let paths = files.into_iter().map(|path| path.to_string()).collect();
+        Ok(Some(Self { turn, unfinished, metrics, documents: paths }))
+    }
+}
+
+/// Answer a question
+///
+/// Runs a whole turn and gives its outcome. With `stream`, server-sent events tell what happens: each is called after
+/// its kind (`started`, `phase`, `phase_done`, `tool`, `tool_done`, `gathered`, `compacted`, `answer`, `clarify`,
+/// `finished`, `warning`), and the last one is `outcome`, or `problem` if the turn did not come to its end. A client
+/// that leaves stops the turn where it is: it can be resumed from its last checkpoint. Calls of tools that somebody
+/// would have to confirm are refused.
+#[utoipa::path(
+    post, path = "/api/v1/turns", tag = "turns", request_body = Asked,
+    responses(
+        (status = 200, description = "The outcome, or events", content(
+            (schemas::TurnOutcome = "application/json"),
+            (schemas::TurnEvent = "text/event-stream"),
+        )),
+        (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "There is nothing to answer", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key does not cover a turn", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Too many requests are under way", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn ask(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Json(asked): Json<Asked>,
+) -> Result<Response, Problem> {
+    let stream = asked.stream || wants_events(&headers);
+    let started = start(&app, &caller, Job::Ask(asked.request()?))?;
+    answer(started, stream).await
+}
+
+/// Go on with a turn that was stopped
+///
+/// From its last checkpoint. Answers as asking does.
+#[utoipa::path(
+    post, path = "/api/v1/turns/{number}/resume", tag = "turns",
+    params(("number" = u32, Path, description = "Its number"), Resumed),
+    responses(
+        (status = 200, description = "The outcome, or events", content(
+            (schemas::TurnOutcome = "application/json"),
+            (schemas::TurnEvent = "text/event-stream"),
+        )),
+        (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No unfinished turn has this number", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "It is under way already, or was left by another version", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Path(number): Path<u32>,
+    Query(Resumed { stream }): Query<Resumed>,
+) -> Result<Response, Problem> {
+    let started = start(&app, &caller, Job::Resume(number))?;
+    answer(started, stream || wants_events(&headers)).await
+}
+
+/// List turns
+#[utoipa::path(
+    get, path = "/api/v1/turns", tag = "turns", params(Which),
+    responses((status = 200, description = "Committed ones, newest first, and those that can go on", body = Listed))
+)]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Query(which): Query<Which>,
+) -> Result<Answer<Listed>, Problem> {
+    Ok(Answer(blocking(move || Listed::read(&app, &caller, &which)).await?))
+}
+
+/// Show one turn
+#[utoipa::path(
+    get, path = "/api/v1/turns/{number}", tag = "turns",
+    params(("number" = u32, Path, description = "Its number")),
+    responses(
+        (status = 200, description = "How it stands, what it took, and its documents", body = Turn),
+        (status = 404, description = "No such turn", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(number): Path<u32>,
+) -> Result<Answer<Turn>, Problem> {
+    let found = blocking(move || Turn::read(&app, &caller, number)).await?;
+    found.map(Answer).ok_or_else(|| Problem::not_found(format!("there is no turn {number}")))
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains(EVENTS))
+}
+
+async fn answer(started: Started, stream: bool) -> Result<Response, Problem> {
+    if stream {
+        return Ok(Sse::new(told(started)).keep_alive(KeepAlive::default()).into_response());
+    }
+    started.ended().await.map(|outcome| Answer(outcome).into_response())
+}
+
+/// Everything that happens, then the outcome or what went wrong.
+fn told(started: Started) -> impl Stream<Item = Result<Event, Infallible>> {
+    futures::stream::unfold(Some(started), |started| async move {
+        let mut started = started?;
+        if let Some(event) = started.events.recv().await {
+            let json = serde_json::to_value(&event).unwrap_or_default();
+            let kind = json.get("event").and_then(|kind| kind.as_str()).unwrap_or("warning").to_owned();
+            return Some((Ok(Event::default().event(kind).data(json.to_string())), Some(started)));
+        }
+        Some((Ok(last(started.ended().await)), None))
+    })
+}
+
+fn last(ended: Result<TurnOutcome, Problem>) -> Event {
+    let (kind, data) = match ended {
+        Ok(outcome) => ("outcome", serde_json::to_string(&outcome)),
+        Err(problem) => ("problem", serde_json::to_string(&problem)),
+    };
+    Event::default().event(kind).data(data.unwrap_or_default())
+}

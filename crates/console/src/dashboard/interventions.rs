@@ -1,0 +1,87 @@
+//! The queue of requests for a human, and settling them.
+
+use axum::response::{Html, Redirect};
+use axum::{Extension, Form};
+use larder_gateway::auth::Caller;
+use larder_store::Intervention;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::figures::{chip, moment, name, short_id};
+use super::layout::{Failure, Place, page};
+use crate::api::{Path, Problem, Query, blocking};
+
+/// Which interventions.
+#[derive(Debug, Deserialize)]
+pub struct Which {
+    #[serde(default)]
+    all: bool,
+}
+
+/// `/interventions`
+pub async fn list(
+    Extension(caller): Extension<Caller>,
+    Query(Which { all }): Query<Which>,
+) -> Result<Html<String>, Failure> {
+    let store = caller.store.clone();
+    let found = blocking(move || store.interventions(!all)).await?;
+    let content = html! {
+        div.head {
+            div { h1 { "Interventions" } p { "Where a recipe stopped because a human has to decide." } }
+            div.tools {
+                @if all { a href="/interventions" { "Open ones only" } }
+                @else { a href="/interventions?all=true" { "Settled ones too" } }
+            }
+        }
+        @if found.is_empty() {
+            section.panel { div.empty { strong { "Nothing waits for you" } "Requests for a human are listed here." } }
+        }
+        @for one in &found { (card(one)) }
+    };
+    Ok(page(&caller, Place::Interventions, "Interventions", &content))
+}
+
+fn card(one: &Intervention) -> Markup {
+    let title = format!("intervention-{}", one.id);
+    html! {
+        section.panel aria-labelledby=(title) {
+            div.head {
+                h2 id=(title) { "#" (one.id) " " (name(&one.kind)) }
+                @if one.resolved_at.is_some() { (chip("good", "settled")) } @else { (chip("warn", "open")) }
+            }
+            p { (name(&one.message)) }
+            p.muted {
+                "raised " (moment(one.created))
+                @if let Some(recipe) = &one.recipe { " · recipe " (name(recipe)) }
+                @if let Some(run) = &one.run_id { " · " a href={ "/runs/" (run) } { "run " (short_id(run.as_str())) } }
+            }
+            @match (&one.resolved_at, &one.resolution) {
+                (Some(when), resolution) => p {
+                    strong { "Settled " } (moment(*when)) ": " (name(resolution.as_deref().unwrap_or_default()))
+                },
+                (None, _) => form method="post" action={ "/interventions/" (one.id) } {
+                    label for={ "resolution-" (one.id) } { "What was decided" }
+                    textarea id={ "resolution-" (one.id) } name="resolution" required {}
+                    button type="submit" { "Settle" }
+                },
+            }
+        }
+    }
+}
+
+/// What the form sends.
+#[derive(Debug, Deserialize)]
+pub struct Decided {
+    resolution: String,
+}
+
+/// `POST /interventions/{id}`
+pub async fn resolve(
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<u64>,
+    form: Result<Form<Decided>, axum::extract::rejection::FormRejection>,
+) -> Result<Redirect, Failure> {
+    let Form(Decided { resolution }) = form.map_err(Problem::from)?;
+    blocking(move || caller.store.resolve_intervention(id, &resolution)).await?;
+    Ok(Redirect::to("/interventions"))
+}

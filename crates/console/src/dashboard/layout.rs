@@ -1,0 +1,157 @@
+//! The frame of every page, and pages about what went wrong.
+
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use larder_gateway::auth::Caller;
+use maud::{DOCTYPE, Markup, html};
+
+use super::SIGN_IN;
+use crate::api::Problem;
+
+/// Where the reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Overview,
+    Requests,
+    Sessions,
+    Runs,
+    Documents,
+    Costs,
+    Interventions,
+    Policy,
+}
+
+const PLACES: [(Place, &str, &str); 8] = [
+    (Place::Overview, "/", "Overview"),
+    (Place::Requests, "/requests", "Requests"),
+    (Place::Sessions, "/sessions", "Sessions"),
+    (Place::Runs, "/runs", "Runs"),
+    (Place::Documents, "/documents", "Documents"),
+    (Place::Costs, "/costs", "Costs"),
+    (Place::Interventions, "/interventions", "Interventions"),
+    (Place::Policy, "/policy", "Policy"),
+];
+
+/// A page for one who is known.
+pub fn page(caller: &Caller, place: Place, title: &str, content: &Markup) -> Html<String> {
+    frame(title, Some((caller, place)), content)
+}
+
+/// A page for one who is not known yet.
+pub fn bare(title: &str, content: &Markup) -> Html<String> {
+    frame(title, None, content)
+}
+
+fn frame(title: &str, known: Option<(&Caller, Place)>, content: &Markup) -> Html<String> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Larder" }
+                link rel="stylesheet" href="/assets/style.css";
+                link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
+                script src="/assets/script.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header.top {
+                    a.brand href="/" {
+                        img src="/assets/icon.svg" alt="" width="28" height="28";
+                        span { "Larder" }
+                    }
+                    @if let Some((caller, place)) = known { (menu(caller, place)) }
+                }
+                main #main tabindex="-1" { (content) }
+                footer.bottom {
+                    span { "Larder " (env!("CARGO_PKG_VERSION")) }
+                    a href="/api/v1/openapi.json" { "API" }
+                    @if known.is_some_and(|(caller, _)| caller.operator) { a href="/metrics" { "Metrics" } }
+                }
+                (patterns())
+            }
+        }
+    };
+    Html(page.into_string())
+}
+
+fn menu(caller: &Caller, current: Place) -> Markup {
+    html! {
+        nav aria-label="Main" {
+            ul {
+                @for (place, address, words) in PLACES {
+                    li { a href=(address) aria-current=[(place == current).then_some("page")] { (words) } }
+                }
+            }
+        }
+        @if caller.key.is_some() {
+            form.leave method="post" action="/sign-out" {
+                bdi.who { (caller.store.user()) }
+                button.quiet type="submit" { "Sign out" }
+            }
+        }
+    }
+}
+
+/// What forms look like in pictures: a colour each, and a pattern for those who do not see colours.
+fn patterns() -> Markup {
+    html! {
+        svg.patterns width="0" height="0" aria-hidden="true" focusable="false" {
+            defs {
+                pattern #fill-whole width="8" height="8" patternUnits="userSpaceOnUse" {
+                    rect.ground-whole width="8" height="8" {}
+                }
+                pattern #fill-condensed width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {
+                    rect.ground-condensed width="8" height="8" {}
+                    rect.mark width="2" height="8" {}
+                }
+                pattern #fill-pointer width="8" height="8" patternUnits="userSpaceOnUse" {
+                    rect.ground-pointer width="8" height="8" {}
+                    circle.mark cx="4" cy="4" r="1.6" {}
+                }
+                pattern #fill-absent width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    rect.ground-absent width="8" height="8" {}
+                    rect.mark width="4" height="8" {}
+                }
+                pattern #fill-saved width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)" {
+                    rect.ground-saved width="8" height="8" {}
+                    rect.mark-saved width="1.5" height="8" {}
+                }
+                pattern #fill-reserve width="6" height="6" patternUnits="userSpaceOnUse" {
+                    rect.ground-reserve width="6" height="6" {}
+                    rect.mark-saved width="6" height="1.5" {}
+                }
+            }
+        }
+    }
+}
+
+/// A page that could not be made.
+#[derive(Debug)]
+pub struct Failure(Problem);
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        problem_page(self.0.status(), &self.0.title, &self.0.detail)
+    }
+}
+
+/// A page that says what went wrong.
+pub fn problem_page(status: StatusCode, title: &str, detail: &str) -> Response {
+    let content = html! {
+        section.panel.narrow {
+            h1 { (title) }
+            p { (detail) }
+            p { a href="/" { "Overview" } " · " a href=(SIGN_IN) { "Sign in" } }
+        }
+    };
+    (status, bare(title, &content)).into_response()
+}

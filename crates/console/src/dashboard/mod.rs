@@ -1,0 +1,109 @@
+//! The dashboard: pages written on the server, a little script of our own for what moves. No page loads anything from
+//! elsewhere, and whatever others wrote (names, payloads, reasons) stays text. Who looks is settled before (`auth`);
+//! everything shown is that user's.
+
+mod costs;
+mod documents;
+mod figures;
+mod interventions;
+mod layout;
+mod links;
+mod map;
+mod markdown;
+mod overview;
+mod pointers;
+mod policy;
+mod requests;
+mod runs;
+mod sessions;
+mod sign_in;
+mod transcript;
+mod turn;
+mod vault;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::Response;
+use axum::routing::{get, post};
+
+pub use layout::problem_page;
+
+use larder_gateway::app::App;
+use larder_gateway::routes::SIGN_IN;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+const ICON: &str = include_str!("icon.svg");
+
+/// Headers of every page: nothing from elsewhere, nothing inline, in no frame, in no cache.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// The pages of one who is known.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(overview::show))
+        .route("/live", get(overview::events))
+        .route("/requests", get(requests::list))
+        .route("/requests/{id}", get(requests::one))
+        .route("/requests/{id}/parts/{part}", get(requests::part))
+        .route("/pointers/{id}", get(pointers::one))
+        .route("/sessions", get(sessions::list))
+        .route("/sessions/{session}", get(sessions::one))
+        .route("/sessions/{session}/transcript", get(transcript::show))
+        .route("/sessions/{session}/transcript/{line}", get(transcript::one))
+        .route("/runs", get(runs::list))
+        .route("/runs/{id}", get(runs::one))
+        .route("/documents", get(documents::list))
+        .route("/turns/{number}", get(turn::one))
+        .route("/turns/{number}/claims/{block}", get(turn::claim))
+        .route("/live/turns/{number}", get(turn::events))
+        .route("/vault", get(vault::tree))
+        .route("/vault/{*path}", get(vault::one))
+        .route("/costs", get(costs::show))
+        .route("/interventions", get(interventions::list))
+        .route("/interventions/{id}", post(interventions::resolve))
+        .route("/policy", get(policy::show).post(policy::inspect))
+        .layer(DefaultBodyLimit::max(app.max_body_bytes()))
+        .layer(map_response(guard))
+        .with_state(app)
+}
+
+/// The pages of anyone: signing in and out, and what pages are made of.
+pub fn open_router(app: Arc<App>) -> Router {
+    let asset = |kind: &'static str, text: &'static str| {
+        get(move || async move { ([(header::CONTENT_TYPE, kind)], text) })
+    };
+    Router::new()
+        .route(SIGN_IN, get(sign_in::show).post(sign_in::enter))
+        .route("/sign-out", post(sign_in::leave))
+        .route("/assets/style.css", asset("text/css; charset=utf-8", STYLE))
+        .route("/assets/script.js", asset("text/javascript; charset=utf-8", SCRIPT))
+        .route("/assets/icon.svg", asset("image/svg+xml", ICON))
+        .layer(map_response(guard))
+        .with_state(app)
+}
+
+async fn guard(mut response: Response) -> Response {
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,114 @@
+//! A turn under way: what happened in it, as it happens. The pieces of the page go out as events, as those of the
+//! overview do, so that there is one way to show them.
+
+use std::sync::Arc;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::Stream;
+use larder_agent::turn::TurnEvent;
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::turns::Watch;
+use maud::{Markup, html};
+
+use super::super::figures::{chip, name, number, span};
+use super::tables::phase_name;
+use crate::api::Path;
+
+/// The panel, before the first event comes.
+pub fn panel(turn: u32) -> Markup {
+    html! {
+        section.panel aria-labelledby="live" {
+            div.head {
+                h2 #live { "Under way" }
+                div.tools {
+                    span.chip.live-state #live-state role="status" { "not live" }
+                    button.quiet #live-pause type="button" aria-pressed="false" { "Pause updates" }
+                }
+            }
+            div data-live={ "/live/turns/" (turn) } { div #live-turn { (pieces(&[], false, turn)) } }
+        }
+    }
+}
+
+/// `/live/turns/{number}`: events `pieces` as on the overview, and `end` when the turn has ended.
+pub async fn events(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(number): Path<u32>,
+) -> Response {
+    match app.courses.of(caller.store.user(), number) {
+        Some(course) => {
+            Sse::new(told(course.watch(), number)).keep_alive(KeepAlive::default()).into_response()
+        }
+        // A browser takes this as: do not come again.
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+fn told(watch: Watch, turn: u32) -> impl Stream<Item = Result<Event, Infallible>> {
+    futures::stream::unfold((watch, false), move |(mut watch, ended)| async move {
+        if ended {
+            return None;
+        }
+        let (events, over) = watch.next().await?;
+        let html = pieces(&events, over, turn).into_string();
+        let pieces = BTreeMap::from([("live-turn", html)]);
+        // The last pieces say that the turn has ended; a browser that comes again is told not to.
+        let event = Event::default().event("pieces").json_data(pieces).unwrap_or_default();
+        Some((Ok(event), (watch, over)))
+    })
+}
+
+fn pieces(events: &[TurnEvent], ended: bool, turn: u32) -> Markup {
+    html! {
+        @if events.is_empty() { p.muted { "What happens in this turn is shown here while it goes on." } }
+        ol.events { @for event in events { li { (line(event)) } } }
+        @if ended {
+            p { (chip("good", "ended")) " " a href={ "/turns/" (turn) } { "Show the whole turn" } }
+        }
+    }
+}
+
+fn line(event: &TurnEvent) -> Markup {
+    let took = |tokens: u64, millis: u64| {
+        html! { span.muted { (number(tokens)) " tokens, " (span(millis.saturating_mul(1_000))) } }
+    };
+    match event {
+        TurnEvent::Started { turn, .. } => html! { "Turn " (turn) " goes on" },
+        TurnEvent::Phase { number, attempt, .. } => html! {
+            strong { "Phase " (number) ", " (phase_name(*number)) }
+            @if *attempt > 1 { " " (chip("warn", &format!("attempt {attempt}"))) }
+        },
+        TurnEvent::PhaseDone { tokens, millis, text, .. } => html! {
+            (name(text)) " " (took(*tokens, *millis))
+        },
+        TurnEvent::Tool { call } => html! { "calls " span.mono { (name(call)) } },
+        TurnEvent::ToolDone { status, summary, bytes, millis } => html! {
+            (chip(if status == "SUCCESS" { "good" } else { "warn" }, &status.to_lowercase())) " " (name(summary)) " "
+            span.muted { (number(*bytes)) " bytes, " (span(millis.saturating_mul(1_000))) }
+        },
+        TurnEvent::Gathered { considered } => html! { (considered.len()) " documents considered" },
+        TurnEvent::Compacted { section, from, to } => html! {
+            "§" (section) " condensed, " (number(*from as u64)) " → " (number(*to as u64)) " tokens"
+        },
+        TurnEvent::Answer { text } => html! {
+            strong { "The answer" }
+            p.answer dir="auto" { (text) }
+        },
+        TurnEvent::Clarify { question } => html! { strong { "Asks back: " } (name(question)) },
+        TurnEvent::Finished { status, unverified, tokens, millis, .. } => html! {
+            (super::super::documents::status(*status))
+            @if *unverified { " " (chip("warn", "unverified")) }
+            " " (took(*tokens, *millis))
+        },
+        TurnEvent::Warning { text } => html! { (chip("warn", "warning")) " " (name(text)) },
+    }
+}

@@ -1,0 +1,123 @@
+//! The page of one turn: `context.md` section by section, what it took, its tools, its claims and where they come from,
+//! and its documents; while it is under way, what happens in it.
+
+mod claims;
+mod live;
+mod read;
+mod sections;
+mod tables;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Html;
+use maud::{Markup, html};
+
+pub use claims::one as claim;
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+pub use live::events;
+use read::Shown;
+pub use sections::properties;
+
+use super::documents::{files, status, when};
+use super::figures::{chip, name};
+use super::layout::{Failure, Place, page};
+use super::links::{raw_address, vault_address};
+use super::markdown::Sheet;
+use crate::api::{Path, Problem, blocking};
+
+/// `/turns/{number}`
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(number): Path<u32>,
+) -> Result<Html<String>, Failure> {
+    let (of, who) = (app.clone(), caller.clone());
+    let found = blocking(move || Shown::read(&of, &who, number)).await?;
+    let shown = found.ok_or_else(|| Problem::not_found(format!("there is no turn {number}")))?;
+    Ok(page(&caller, Place::Documents, &format!("Turn {number}"), &whole(&shown, number)))
+}
+
+fn whole(shown: &Shown, number: u32) -> Markup {
+    let mut sheet = Sheet::new(&shown.links, 2);
+    for id in
+        ["main", "took", "tools", "claims", "considered", "files", "backlinks", "live-state", "live-pause"]
+    {
+        sheet.take(id.to_owned());
+    }
+    html! {
+        (head(shown, number))
+        @if shown.is_running { (live::panel(number)) }
+        @else if shown.is_elsewhere {
+            p.notice role="note" {
+                "This turn is under way in another process. Load this page again to see how it stands."
+            }
+        }
+        @else if let Some(draft) = &shown.draft {
+            p.notice role="note" {
+                "This turn was stopped"
+                @if let Some(phase) = draft.phase { " after phase " (phase) }
+                ". " code { "larder turn resume " (number) } " or " code { "POST /api/v1/turns/" (number) "/resume" }
+                " goes on with it."
+            }
+        }
+        (sections::all(&shown.context, &mut sheet))
+        (tables::claims(&shown.claims, number))
+        (tables::tools(&shown.results, &shown.place("toolresults.md")))
+        (tables::took(shown))
+        (tables::considered(&shown.considered))
+        section.panel aria-labelledby="files" {
+            h2 #files { "Its documents" }
+            (files(shown.files.iter().filter(|file| !file.name().ends_with(".json.md")), shown.folder()))
+        }
+        (backlinks(shown))
+    }
+}
+
+fn head(shown: &Shown, number: u32) -> Markup {
+    let at = &shown.at;
+    html! {
+        div.head {
+            div {
+                h1 { (name(&shown.query)) }
+                p {
+                    "Turn " (number)
+                    @if let Some(row) = &shown.row {
+                        " · " (when(row.created_at))
+                        @if let Some(topic) = &row.topic { " · " (name(topic)) }
+                        @if let Some(quality) = row.quality { " · quality " (quality) }
+                        @if let Some(session) = &row.session { " · session " (name(session)) }
+                    }
+                }
+            }
+            div.tools {
+                @match (&shown.row, shown.is_running || shown.is_elsewhere) {
+                    (Some(row), _) => { (status(row.status)) @if row.archived { (chip("", "archived")) } },
+                    (None, true) => (chip("good", "running")),
+                    (None, false) => (chip("warn", "stopped")),
+                }
+                a href=(vault_address(at)) { "As one document" }
+                a href=(raw_address(at)) { "Raw" }
+            }
+        }
+        @if let Some(summary) = shown.row.as_ref().and_then(|row| row.summary.as_ref()) {
+            p.lead dir="auto" { (summary) }
+        }
+    }
+}
+
+fn backlinks(shown: &Shown) -> Markup {
+    html! {
+        @if !shown.backlinks.is_empty() {
+            section.panel aria-labelledby="backlinks" {
+                h2 #backlinks { "What links here" }
+                (files(shown.backlinks.iter(), ""))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Everything that the page of a turn shows, read at once. A document that cannot be understood is left out here and
+//! stands whole behind its link.
+
+use std::sync::Arc;
+
+use larder_condense::sections::{SectionId, Sections};
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
+use larder_vault::context::{self, Claim, ToolLog};
+use larder_vault::{Document, ToolResult, ToolResults, TurnMetrics, VaultPath};
+use serde_json::Value;
+
+use super::super::links::Links;
+use crate::api::{document, files_of_turn};
+
+/// A turn as its page shows it.
+pub struct Shown {
+    /// How it stands, once it is committed.
+    pub row: Option<TurnRow>,
+    /// How it stands before that.
+    pub draft: Option<DraftSummary>,
+    /// Whether this gateway is running it.
+    pub is_running: bool,
+    /// Whether another process is.
+    pub is_elsewhere: bool,
+    /// What was asked.
+    pub query: String,
+    /// Where its `context.md` stands.
+    pub at: VaultPath,
+    /// Its `context.md`.
+    pub context: String,
+    /// Claims of all attempts.
+    pub claims: Vec<Claim>,
+    /// Results of tools.
+    pub results: Vec<ToolResult>,
+    /// What it took.
+    pub metrics: Option<TurnMetrics>,
+    /// What gathering looked at.
+    pub considered: Vec<Value>,
+    /// Its documents.
+    pub files: Vec<VaultPath>,
+    /// Documents that link to it.
+    pub backlinks: Vec<VaultPath>,
+    /// Where its links lead.
+    pub links: Links,
+}
+
+impl Shown {
+    /// Reads a turn. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(app: &Arc<App>, caller: &Caller, number: u32) -> Result<Option<Self>, StoreError> {
+        let documents = app.documents_of(&caller.store)?;
+        let row = documents.turn(number)?;
+        let drafts = if row.is_none() { documents.drafts()? } else { Vec::new() };
+        let draft = drafts.into_iter().find(|draft| draft.number == number);
+        let (at, query) = match (&row, &draft) {
+            (Some(row), _) => (row.context.clone(), row.query.clone()),
+            (None, Some(draft)) => (documents.place().turn(number).context(), draft.query.clone()),
+            (None, None) => return Ok(None),
+        };
+        let files = files_of_turn(&documents, number)?;
+        let context = text(&documents, &at)?;
+        let mut shown = Self {
+            is_elsewhere: draft.is_some() && documents.is_held(number),
+            is_running: app.courses.of(documents.user(), number).is_some(),
+            claims: claims(&context, &at),
+            results: Vec::new(),
+            metrics: None,
+            considered: Vec::new(),
+            backlinks: documents.links_to(&at)?,
+            links: Links::of(&documents, &at, &context)?,
+            row,
+            draft,
+            query,
+            at,
+            context,
+            files,
+        };
+        shown.beside(&documents)?;
+        Ok(Some(shown))
+    }
+
+    /// The documents beside `context.md`.
+    fn beside(&mut self, documents: &UserDocuments) -> Result<(), StoreError> {
+        if let Some(at) = self.place("toolresults.md") {
+            self.results = results(&text(documents, &at)?, &at);
+        }
+        if let Some(at) = self.place("metrics.json") {
+            self.metrics = serde_json::from_str(&text(documents, &at)?).ok();
+        }
+        if let Some(at) = self.place("receipts.json") {
+            let receipts: Value = serde_json::from_str(&text(documents, &at)?).unwrap_or_default();
+            self.considered =
+                receipts.get("considered").and_then(Value::as_array).cloned().unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// The turn's folder.
+    pub fn folder(&self) -> &str {
+        self.at.folder()
+    }
+
+    /// One of its documents, if it is there.
+    pub fn place(&self, name: &str) -> Option<VaultPath> {
+        let path = format!("{}/{name}", self.folder());
+        self.files.iter().find(|file| file.as_str() == path).cloned()
+    }
+}
+
+/// A document as text; what is no UTF-8 in it is replaced, and nothing where it is not there.
+pub fn text(documents: &UserDocuments, at: &VaultPath) -> Result<String, StoreError> {
+    let bytes = document(documents, at)?.unwrap_or_default();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The results of tools in `toolresults.md`.
+pub fn results(text: &str, at: &VaultPath) -> Vec<ToolResult> {
+    let read = Document::<ToolResults>::read(text, at).value;
+    read.map(|document| document.value.results).unwrap_or_default()
+}
+
+/// The claims of every version of §4.
+pub fn claims(context: &str, at: &VaultPath) -> Vec<Claim> {
+    let sections = Sections::of(context);
+    let logs = sections.attempts(SectionId::ToolExecution);
+    let logs = logs.filter_map(|section| context::read::<ToolLog>(context, section, at).value);
+    logs.flat_map(|log| log.claims).collect()
+}

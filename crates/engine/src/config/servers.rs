@@ -1,0 +1,146 @@
+//! Servers that nobody could ask as the file has them, and tokenizers that are not there, as problems of the file. Reads
+//! no key and reaches no server.
+
+use std::path::Path;
+
+use larder_models::connect::{Doubt, Field, Models};
+use larder_models::weights::CHAT_TOKENIZER;
+use larder_models::table::ModelSpec;
+use larder_text::tokens::Registry;
+
+use super::{CODE, Config, Problem};
+
+impl Config {
+    /// The addresses that are none and the key files that give no key, of the model table and of the gateway. What the
+    /// file does not say is not judged; `models` are those of the file.
+    pub fn unusable(&self, models: &Models) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, _) in models.table().models() {
+            let keys = [format!("models.{name}.base_url"), format!("models.{name}.api_key_file")];
+            let variable = format!("models.{name}.api_key_env");
+            problems.extend(self.doubted(models.doubts(name), &keys, &variable));
+        }
+        for upstream in self.gateway().upstreams {
+            let name = format!("gateway.{}", upstream.provider.as_str());
+            let (keys, variable) = ([name.clone(), format!("{name}_key_file")], format!("{name}_key_env"));
+            problems.extend(self.doubted(models.doubts_of(&upstream), &keys, &variable));
+        }
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        problems
+    }
+
+    /// The tokenizers of the model table that are neither built in nor a file below `folder`, where larder.toml is. Their
+    /// models' prompts would be bounded by bytes.
+    pub fn missing_tokenizers(&self, folder: &Path) -> Vec<Problem> {
+        let registry = Registry::builtin();
+        let problem = |(model, spec): (&str, &ModelSpec)| {
+            let name = spec.tokenizer.as_deref()?;
+            let known = name == CHAT_TOKENIZER || registry.by_name(name).is_ok();
+            if known || folder.join(name).is_file() {
+                return None;
+            }
+            let key = format!("models.{model}.tokenizer");
+            let (line, column) = self.places.find(&key)?;
+            Some(Problem {
+                code: CODE,
+                severity: "error",
+                file: self.path.clone(),
+                line,
+                column,
+                message: format!("{key}: there is no tokenizer and no file `{name}`"),
+                help: "give the path of a tokenizer.json or GGUF file, relative to larder.toml, or the name of a tokenizer: \
+                       cl100k_base, o200k_base, claude, estimate or bytes"
+                    .to_owned(),
+            })
+        };
+        self.models().models().filter_map(problem).collect()
+    }
+
+    /// Doubts of one server, whose address and key file are these settings, and `variable` what may name its key instead.
+    fn doubted(&self, doubts: Vec<Doubt>, [address, key_file]: &[String; 2], variable: &str) -> Vec<Problem> {
+        let problem = |Doubt { field, reason }: Doubt| {
+            let (key, help) = match field {
+                Field::Address => (address, "give a value like https://api.openai.com/v1".to_owned()),
+                Field::KeyFile => {
+                    let help = format!(
+                        "write the key into that file, whose path is relative to larder.toml, or name the variable of the \
+                         environment that holds it with {variable}"
+                    );
+                    (key_file, help)
+                }
+            };
+            let (line, column) = self.places.find(key)?;
+            let (file, message) = (self.path.clone(), format!("{key}: {reason}"));
+            Some(Problem { code: CODE, severity: "error", file, line, column, message, help })
+        };
+        doubts.into_iter().filter_map(problem).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "provider = \"openai\"\nid = \"x\"\nwindow = 100\nmax_output = 10\n";
+
+    fn unusable(folder: &Path, text: &str) -> Vec<(usize, usize, String, String)> {
+        let config = Config::resolve(text, "larder.toml", None, folder, &|_| None).unwrap();
+        let models = Models::new(config.models().clone(), folder, &|_| None);
+        let told = |problem: Problem| (problem.line, problem.column, problem.message, problem.help);
+        config.unusable(&models).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn what_keeps_a_server_from_being_asked_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("empty"), "\n").unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        let text = format!(
+            "[gateway]\nopenai = \"http://\"\n  openai_key_file = \"none\"\nanthropic = \"https://x.example\"\n\
+             anthropic_key_file = \"folder\"\n[models.m]\n{TABLE}base_url = \"models.example/v1\"\napi_key_file = \"empty\"\n"
+        );
+        let told = unusable(dir.path(), &text);
+        let expected = [
+            (2, 1, "gateway.openai: `http://` is no http or https address", "https://"),
+            (3, 3, "gateway.openai_key_file: the key file", "gateway.openai_key_env"),
+            (5, 1, "gateway.anthropic_key_file: the key file", "gateway.anthropic_key_env"),
+            (11, 1, "models.m.base_url: `models.example/v1` is no http", "https://"),
+            (12, 1, "models.m.api_key_file: the key file", "models.m.api_key_env"),
+        ];
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for ((line, column, message, help), expected) in told.iter().zip(expected) {
+            assert_eq!((*line, *column), (expected.0, expected.1), "{message}");
+            assert!(message.starts_with(expected.2) && help.contains(expected.3), "{message}: {help}");
+        }
+        assert!(told[4].2.ends_with("it is empty"), "{}", told[4].2);
+    }
+
+    #[test]
+    fn a_tokenizer_that_is_not_there_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("there.json"), "{}").unwrap();
+        let missing = |name: &str| {
+            let text = format!("[models.m]\n{TABLE}tokenizer = \"{name}\"\n");
+            let config = Config::resolve(&text, "larder.toml", None, dir.path(), &|_| None).unwrap();
+            let problems = config.missing_tokenizers(dir.path());
+            problems.into_iter().map(|problem| (problem.line, problem.message)).collect::<Vec<_>>()
+        };
+        for name in ["there.json", "cl100k_base", "o200k_base", "claude", "estimate", "bytes", "smollm2"] {
+            assert_eq!(missing(name), [], "{name}");
+        }
+        let message = "models.m.tokenizer: there is no tokenizer and no file `nofile.json`".to_owned();
+        assert_eq!(missing("nofile.json"), [(6, message)]);
+    }
+
+    #[test]
+    fn what_can_be_asked_and_what_the_environment_says_is_not_doubted() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("key"), "sk-1\n").unwrap();
+        let text = format!(
+            "[gateway]\nopenai = \"https://x.example/v1\"\nopenai_key_env = \"NOT_SET\"\nopenai_key_file = \"none\"\n\
+             [models.m]\n{TABLE}base_url = \"${{NOT_SET}}/v1\"\napi_key_file = \"key\"\n"
+        );
+        let told = unusable(dir.path(), &text);
+        assert!(told.is_empty(), "{told:?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! What settings say to the tools, to `ask` and to turns, typed. The values are read by [`config`](crate::config) and
+//! obeyed by the crates above this one; nothing here knows a file.
+
+mod ask;
+mod tools;
+mod turns;
+
+pub use self::ask::{AnswerMode, AskLimits, Asking, Planner};
+pub(crate) use self::tools::MCP_TIMEOUT;
+pub use self::tools::{McpPlace, McpSettings, ToolSettings};
+pub use self::turns::TurnLimits;

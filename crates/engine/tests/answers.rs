@@ -1,0 +1,84 @@
+//! Answers that are cut off or declined are none, and what is sent is what was counted.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::sync::Arc;
+
+use larder_engine::executor::{RunError, RunOutcome, Silent};
+use larder_engine::inputs::{Document, RunInput};
+use larder_engine::project::Project;
+use larder_engine::{Engine, Policy};
+use larder_models::chat::{ChatModel, ChatReply, EmbeddingModel, ModelError, StopReason};
+use larder_models::connect::{EmbeddedModels, Models};
+use larder_models::table::{ModelSpec, ModelTable};
+use larder_store::{Store, StoreOptions};
+use larder_testkit::scripted::{Act, ScriptedModel, text};
+use larder_text::tokens::Counter;
+
+const TABLE: &str = "
+[models.layers]
+REFLEX = \"m\"
+NERVES = \"m\"
+MIND = \"m\"
+VOICE = \"m\"
+EYES = \"m\"
+
+[models.m]
+provider = \"embedded\"
+id = \"m\"
+tokenizer = \"cl100k_base\"
+window = 8000
+max_output = 1000
+retries = 0
+";
+
+/// Opens one and the same model for every layer.
+struct Only(Arc<ScriptedModel>);
+
+impl EmbeddedModels for Only {
+    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(Arc::clone(&self.0) as Arc<dyn ChatModel>)
+    }
+
+    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
+        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
+    }
+}
+
+async fn summarize(replies: Vec<ChatReply>) -> (Result<RunOutcome, RunError>, Arc<ScriptedModel>) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
+    let model = Arc::new(ScriptedModel::new(replies.into_iter().map(|reply| Act::Say(Ok(reply)))));
+    let models = Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None);
+    let models = models.with_embedded(Arc::new(Only(Arc::clone(&model))));
+    let project = Project::builtin(&Counter::cl100k());
+    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+    let notes = Document::whole("document", "notes.md", "The barge came at nine. It left at noon.\n");
+    let input =
+        RunInput { query: Some("When did it leave?".into()), documents: vec![notes], ..RunInput::default() };
+    (engine.run("summarize/summarize", &input, &Silent).await, model)
+}
+
+fn ended(words: &str, stop: StopReason) -> ChatReply {
+    ChatReply { stop, ..text(words) }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_asked_for_again_in_fewer_words() {
+    let cut = ended("The barge left at", StopReason::Length);
+    let (outcome, model) = summarize(vec![cut, text("At noon.")]).await;
+    assert_eq!(outcome.unwrap().output, "At noon.");
+    let asked = model.requests();
+    let note = asked[1].messages.last().unwrap().joined_text();
+    assert!(note.contains("was cut off at") && note.contains("fewer words"), "{note}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_declined_is_none_and_is_not_asked_for_again() {
+    let declined = ended("I cannot help with that.", StopReason::Refusal);
+    let (outcome, model) = summarize(vec![declined]).await;
+    assert!(
+        matches!(&outcome, Err(RunError::Gates { failures, .. }) if failures.contains("declined")),
+        "{outcome:?}"
+    );
+    assert_eq!(model.left(), 0);
+}

@@ -1,0 +1,286 @@
+//! The state behind every route: what holds for the life of the process, and what a reload replaces whole. Knows no
+//! wire format.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use larder_agent::turn::Turns;
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway, Setting};
+use larder_engine::project::Project;
+use larder_proxy::exchange::{Exchange, Wire};
+use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use larder_tools::NoOne;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Auth, Caller};
+use crate::limits::Places;
+use crate::model_budget::ModelBudget;
+use crate::problem::Problem;
+use crate::reload::KeyFiles;
+use crate::request::recorder::Recorder;
+use crate::request::route::Routes;
+use crate::request::{Shelf, inspect};
+use crate::telemetry::Telemetry;
+use crate::turns::{Courses, Tools};
+
+/// Settings and the engine over them, as they were read.
+pub struct Loaded {
+    /// All settings.
+    pub config: Config,
+    /// Recipes and models, over the store of any user.
+    pub engine: Engine,
+}
+
+impl Loaded {
+    /// The files with providers' keys, as they are now: to be called before anything reads them.
+    fn key_files(&self) -> KeyFiles {
+        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams))
+    }
+}
+
+/// Reads settings, recipes and models. What is wrong comes back in words, all of it.
+pub type Load = dyn Fn() -> Result<Loaded, String> + Send + Sync;
+
+/// Everything that a reload replaces, whole. A request takes one and keeps it to its end.
+pub struct Snapshot {
+    /// All settings.
+    pub config: Config,
+    /// Those of the gateway.
+    pub gateway: Gateway,
+    /// Where requests go.
+    pub routes: Routes,
+    engine: Engine,
+    /// What turns may call.
+    tools: Tools,
+}
+
+impl Snapshot {
+    fn new(loaded: Loaded) -> Result<Self, String> {
+        let Loaded { config, engine } = loaded;
+        let gateway = config.gateway();
+        let routes = Routes::new(&config, &gateway, &engine)?;
+        let tools = Tools::new(&config)?;
+        Ok(Self { config, gateway, routes, engine, tools })
+    }
+
+    /// The engine over one user's store.
+    pub fn engine(&self, store: &UserStore) -> Engine {
+        self.engine.for_user(store.clone())
+    }
+
+    /// The same, with every run told to what counts.
+    fn heard_by(self, telemetry: &Telemetry) -> Self {
+        Self { engine: self.engine.heard_by(telemetry.metrics.clone()), ..self }
+    }
+
+    /// Recipes and models, whoever asks.
+    pub const fn shared(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// The gateway's state.
+pub struct App {
+    /// What persists, of all users.
+    pub store: Store,
+    /// Documents, of all users; where they lie is settled when the gateway starts.
+    pub documents: Documents,
+    /// Turns under way.
+    pub courses: Arc<Courses>,
+    /// Keys.
+    pub auth: Auth,
+    /// Totals, metrics, traces.
+    pub telemetry: Telemetry,
+    /// Cancelled when the gateway begins to stop.
+    pub stop: CancellationToken,
+    /// Caches.
+    pub(crate) shelf: Shelf,
+    /// Writes what requests leave behind.
+    pub(crate) recorder: Recorder,
+    /// Requests at once, and room for their bodies.
+    pub(crate) places: Places,
+    /// Whether it was started on an address that other machines reach; a reload does not change that.
+    exposed: bool,
+    load: Box<Load>,
+    current: RwLock<Arc<Snapshot>>,
+    /// Files with providers' keys, as they were before they were read last.
+    keys: RwLock<KeyFiles>,
+    /// Why the last reload was refused.
+    refused: RwLock<Option<String>>,
+}
+
+/// A gateway that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings or recipes are wrong.
+    #[error("{0}")]
+    Load(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] larder_store::StoreError),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Otel(#[from] crate::otel::OtelError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl App {
+    /// Puts a gateway together. To be called inside the runtime.
+    ///
+    /// # Errors
+    /// When something that it needs is wrong or missing.
+    pub fn new(store: Store, load: Box<Load>) -> Result<Arc<Self>, StartError> {
+        let loaded = load().map_err(StartError::Load)?;
+        let keys = loaded.key_files();
+        let snapshot = Snapshot::new(loaded).map_err(StartError::Load)?;
+        let gateway = &snapshot.gateway;
+        let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
+        let telemetry = Telemetry::new(store.now(), otel);
+        let stop = CancellationToken::new();
+        Ok(Arc::new(Self {
+            documents: Documents::open(&store, &snapshot.config.document_place())?,
+            courses: Arc::new(Courses::new(stop.clone())),
+            auth: Auth::new(store.clone())?,
+            stop,
+            shelf: Shelf::default(),
+            recorder: Recorder::start(store.clone())?,
+            places: Places::new(gateway.max_requests, gateway.max_body_bytes),
+            exposed: !gateway.listen.ip().is_loopback(),
+            current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
+            keys: RwLock::new(keys),
+            telemetry,
+            refused: RwLock::default(),
+            load,
+            store,
+        }))
+    }
+
+    /// What holds now.
+    pub fn current(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether every request needs a key, as settings and address say; `None`: as soon as a key was ever created.
+    pub fn keys_required(&self) -> Option<bool> {
+        self.current().gateway.keys_required().or(self.exposed.then_some(true))
+    }
+
+    /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
+    pub fn reload(&self) {
+        let refused = match self.read() {
+            Ok(snapshot) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+                    Arc::new(snapshot.heard_by(&self.telemetry));
+                tracing::warn!("settings and recipes were read again and hold from now on");
+                None
+            }
+            Err(problems) => {
+                tracing::error!("a change was refused, and what held before still holds:\n{problems}");
+                Some(problems)
+            }
+        };
+        *self.refused.write().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// Reads everything again. A server that could be asked so far and no longer can is refused like any other mistake:
+    /// its key file may have been caught half-written.
+    fn read(&self) -> Result<Snapshot, String> {
+        // What cannot be loaded is not read once more before something changes.
+        self.looked(KeyFiles::look_again);
+        let loaded = (self.load)()?;
+        self.looked(|_| loaded.key_files());
+        let snapshot = Snapshot::new(loaded)?;
+        let lost = snapshot.routes.lost(&self.current().routes).join("\n");
+        if lost.is_empty() { Ok(snapshot) } else { Err(lost) }
+    }
+
+    /// Takes down what key files are like now.
+    fn looked(&self, at: impl FnOnce(&KeyFiles) -> KeyFiles) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        *keys = at(&keys);
+    }
+
+    /// Whether a file with a provider's key has changed since it was read. Blocks.
+    pub(crate) fn has_new_keys(&self) -> bool {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).have_changed()
+    }
+
+    /// Why the last reload was refused; `None` when what the files say is what holds.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What pages and the REST API look at.
+impl App {
+    /// Recipes and prompts as they are now.
+    pub fn project(&self) -> Arc<Project> {
+        Arc::clone(&self.current().shared().project)
+    }
+
+    /// Every setting as it is now, with its help and where it comes from.
+    pub fn settings(&self) -> Vec<Setting> {
+        self.current().config.settings()
+    }
+
+    /// What each model may take under the policy as it is now, by name.
+    pub fn budgets(&self) -> Vec<ModelBudget> {
+        let current = self.current();
+        let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
+            ModelBudget::of(name, spec, &current.routes.policy(spec))
+        };
+        let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
+        current.routes.models().filter(chats).map(budget).collect()
+    }
+
+    /// Bytes that the body of a request may have.
+    pub fn max_body_bytes(&self) -> usize {
+        self.current().gateway.max_body_bytes
+    }
+
+    /// What the gateway would make of a request: decided, but neither sent, stored nor recorded. Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be understood, in words for the person who pasted it.
+    pub fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
+        inspect::inspect(self, store, wire, body)
+    }
+
+    /// Ends when a request that is under way, or that has just ended, is recorded; at once for all others.
+    pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
+        self.recorder.recorded(user, id)
+    }
+
+    /// The documents of one user. Blocks.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    pub fn documents_of(&self, store: &UserStore) -> Result<UserDocuments, StoreError> {
+        self.documents.user(store.user())
+    }
+
+    /// What runs turns of this caller, as the settings are now. Blocks; not to be called from a future.
+    ///
+    /// # Errors
+    /// Something that turns need cannot be opened.
+    pub fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
+        let current = self.current();
+        Ok(Turns {
+            engine: current.engine(&caller.store),
+            documents: self.documents.user(caller.store.user())?,
+            tools: current.tools.get().map_err(|error| Problem::internal(&error))?,
+            limits: current.config.turn_limits(),
+            embedding: current.config.embedding().map(str::to_owned),
+            // Over HTTP there is nobody to ask, so dangerous calls are refused.
+            confirm: Arc::new(NoOne),
+        })
+    }
+
+    /// A place among the requests at once, held until it is dropped; none when all are taken.
+    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.places.take()
+    }
+}

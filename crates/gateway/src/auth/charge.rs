@@ -1,0 +1,131 @@
+//! What a call takes from the budget of its caller's key: held before, settled after. Knows no wire format.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use larder_engine::executor::Reach;
+use larder_models::price::Usd;
+use larder_store::{DaySpend, Reservation, Reserved, Shortage, Spend, Store, StoreError};
+
+use super::{Auth, AuthError, Caller, lock};
+
+/// What is held for a call. Dropped, it counts as used whole, which is a write to the store: whoever drops it does not
+/// know what the upstream bills.
+#[derive(Debug)]
+#[must_use = "dropped at once, all of it counts as used"]
+pub struct Held {
+    store: Store,
+    /// None for callers without limits.
+    reservation: Option<Reservation>,
+    /// Where it stands as long as it is held.
+    open: Arc<Open>,
+}
+
+/// Reservations of calls under way, by id.
+pub(super) type Open = Mutex<BTreeSet<i64>>;
+
+impl Auth {
+    /// Holds what a call may take at most, tokens of prompt and reply together, or says what is left and when the
+    /// budget is whole again. Costs nothing for callers without limits; blocks for a write to the store otherwise.
+    pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<Held, AuthError> {
+        let (store, open) = (self.store.clone(), Arc::clone(&self.open));
+        let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
+            return Ok(Held { store, reservation: None, open });
+        };
+        match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
+            Ok(Reserved::Held(reservation)) => {
+                lock(&open).insert(reservation.id());
+                Ok(Held { store, reservation: Some(reservation), open })
+            }
+            Ok(Reserved::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
+            Err(StoreError::KeyRevoked { .. }) => Err(AuthError::Revoked { id: key.clone() }),
+            Err(StoreError::UnknownKey { .. }) => Err(AuthError::Unknown),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Caller {
+    /// Fails where the key is limited in money and one of these models has no price.
+    pub fn may_ask(&self, reach: &Reach) -> Result<(), AuthError> {
+        match reach.unpriced().filter(|_| self.limits.picos_per_day.is_some()) {
+            Some(model) => Err(AuthError::Unpriced { model: model.to_owned() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Auth {
+    /// Holds so many tokens and what they may cost at most, whichever of these models they go to. Blocks as
+    /// [`Auth::reserve`] does.
+    pub fn reserve_for(&self, caller: &Caller, tokens: u64, reach: &Reach) -> Result<Held, AuthError> {
+        caller.may_ask(reach)?;
+        self.reserve(caller, tokens, reach.most(tokens))
+    }
+
+    /// Has what calls under way hold stay held, however long they take: to be called more often than reservations
+    /// expire. Blocks.
+    pub fn renew(&self) -> Result<(), StoreError> {
+        let open: Vec<i64> = lock(&self.open).iter().copied().collect();
+        if open.is_empty() { Ok(()) } else { self.store.renew(&open) }
+    }
+
+    /// What the caller's key has taken today, and what calls under way hold; none for callers without a key. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn spent(&self, caller: &Caller) -> Result<Option<DaySpend>, StoreError> {
+        caller.key.as_ref().map(|key| self.store.key_day(key)).transpose()
+    }
+}
+
+impl Held {
+    /// Counts what the call used, more or less than was held. Where that cannot be written, all that was held counts.
+    pub fn settle(mut self, tokens: u64, cost: Usd) -> Result<(), StoreError> {
+        self.count(Spend { tokens, picos: cost.picos() })
+    }
+
+    /// Gives everything back, where nothing was sent.
+    pub fn release(mut self) -> Result<(), StoreError> {
+        self.count(Spend::default())
+    }
+
+    fn count(&mut self, used: Spend) -> Result<(), StoreError> {
+        if let Some(reservation) = &self.reservation {
+            self.store.settle(reservation, used)?;
+            lock(&self.open).remove(&reservation.id());
+        }
+        self.reservation = None;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let asked = self.reservation.as_ref().map(|reservation| {
+            lock(&self.open).remove(&reservation.id());
+            reservation.asked
+        });
+        if let Some(Err(error)) = asked.map(|asked| self.count(asked)) {
+            tracing::warn!(%error, "what a call used was not counted");
+        }
+    }
+}
+
+/// What is left and when it resets, in words.
+pub(super) fn describe(shortage: &Shortage) -> String {
+    let tokens = shortage.left_tokens().map(|left| format!("{left} tokens"));
+    let money = shortage.left_picos().map(|left| format!("{} US dollars", Usd::from_picos(left)));
+    let left: Vec<String> = tokens.into_iter().chain(money).collect();
+    let soon =
+        if shortage.passes() { "; calls under way hold the rest, so come again in a moment" } else { "" };
+    format!(
+        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}{soon}; \
+         the budget is whole again at {}",
+        shortage.key,
+        shortage.asked.tokens,
+        Usd::from_picos(shortage.asked.picos),
+        left.join(" and "),
+        shortage.resets,
+    )
+}

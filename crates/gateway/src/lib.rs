@@ -1,0 +1,20 @@
+//! The HTTP gateway in front of any provider: who may ask, what they may spend, what becomes of a request, and the turns
+//! and MCP sessions of its callers. Knows no page; the wire formats and the windows are `larder-proxy`'s.
+
+pub mod app;
+pub mod auth;
+mod guest;
+pub mod limits;
+pub mod live;
+pub mod metrics;
+pub mod model_budget;
+pub mod otel;
+pub mod problem;
+pub mod reload;
+pub mod request;
+pub mod routes;
+pub mod serve;
+pub mod sessions;
+mod status;
+pub mod telemetry;
+pub mod turns;

@@ -1,0 +1,345 @@
+//! Counters and histograms of the whole gateway in the text format of OpenMetrics, which Prometheus reads. Names
+//! without a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are words of ours, names of the model table, and a few
+//! names that a provider has answered to: their number is bounded.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use larder_core::pack::Rendition;
+use larder_engine::executor::{Listener, RunReport, Shrunk};
+use larder_models::price::Usd;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+use larder_proxy::exchange::{Compaction, DecisionStatus, Exchange, Head};
+
+/// The content type of the text.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Models that get a label of their own; a table that is replaced again and again cannot add labels without end.
+const MAX_MODELS: usize = 200;
+/// Models that the table does not have and that get a label of their own; further ones have that of their server.
+const MAX_UNLISTED: usize = 50;
+/// The label of all other models.
+const OTHER: &str = "other";
+/// The label where no model answered.
+const NONE: &str = "none";
+
+/// Seconds, from 50 µs on.
+const SECONDS: [f64; 16] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
+    30.0, 120.0,
+];
+/// Milliseconds that condensing takes.
+const MILLISECONDS: [f64; 11] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 250.0, 1_000.0];
+/// Tokens.
+const TOKENS: [f64; 10] =
+    [100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0, 100_000.0, 300_000.0, 1_000_000.0, 3_000_000.0];
+/// Picodollars of a dollar.
+const PICOS: f64 = 1e12;
+
+type Dollars = Counter<f64, AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    wire: &'static str,
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decided {
+    status: &'static str,
+    dry_run: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Model {
+    model: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    model: String,
+    kind: &'static str,
+}
+
+/// The metrics of one gateway.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    models: Mutex<BTreeSet<String>>,
+    unlisted: Mutex<BTreeSet<String>>,
+    budget_violation: Counter,
+    budget_decision: Family<Decided, Counter>,
+    overflow_warnings: Counter,
+    compression_invocations: Counter,
+    compression_latency_ms: Histogram,
+    tokens_saved: Histogram,
+    summary_count: Counter,
+    pointer_count: Counter,
+    pointer_refetch_count: Counter,
+    compactions: Counter,
+    sessions: Counter,
+    compactions_per_session: Gauge<f64, AtomicU64>,
+    requests: Family<Request, Counter>,
+    in_flight: Gauge,
+    overhead: Histogram,
+    duration: Histogram,
+    upstream: Histogram,
+    prompt_tokens: Family<Kind, Counter>,
+    usage_tokens: Family<Kind, Counter>,
+    cost: Family<Model, Dollars>,
+    cost_without: Family<Model, Dollars>,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Registers metrics while the struct of them is written down.
+struct Register(Registry);
+
+impl Register {
+    fn add<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    fn counter(&mut self, name: &str, help: &str) -> Counter {
+        self.add(name, help, Counter::default())
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+        self.add(name, help, Histogram::new(buckets.iter().copied()))
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut to = Register(Registry::default());
+        let metrics = Self {
+            models: Mutex::default(),
+            unlisted: Mutex::default(),
+            budget_violation: to
+                .counter("context_budget_violation", "Prompts sent over their budget; stays 0"),
+            budget_decision: to.add(
+                "context_budget_decision",
+                "Decisions of the context policy by status",
+                Family::default(),
+            ),
+            overflow_warnings: to.counter("overflow_warnings", "Prompts that could not be made to fit"),
+            compression_invocations: to.counter("compression_invocations", "Times something was condensed"),
+            compression_latency_ms: to.histogram(
+                "compression_latency_ms",
+                "Time to decide and condense, in milliseconds, for prompts in which a part changed form",
+                &MILLISECONDS,
+            ),
+            tokens_saved: to.histogram("tokens_saved", "Tokens saved by one compaction", &TOKENS),
+            summary_count: to.counter("summary_count", "Parts that were condensed"),
+            pointer_count: to.counter("pointer_count", "Parts that were replaced by a pointer"),
+            pointer_refetch_count: to.counter("pointer_refetch_count", "Originals that models read back"),
+            compactions: to.counter("compactions", "Parts of conversations whose form changed"),
+            sessions: to.counter("sessions", "Sessions seen"),
+            compactions_per_session: to.add(
+                "compactions_per_session",
+                "Compactions per session, on average since the start",
+                Gauge::default(),
+            ),
+            requests: to.add("larder_requests", "Requests that ended", Family::default()),
+            in_flight: to.add("larder_requests_in_flight", "Requests being answered", Gauge::default()),
+            overhead: to.histogram(
+                "larder_gateway_overhead_seconds",
+                "Duration of a request without the wait for the upstream",
+                &SECONDS,
+            ),
+            duration: to.histogram("larder_request_duration_seconds", "Duration of a request", &SECONDS),
+            upstream: to.histogram(
+                "larder_upstream_wait_seconds",
+                "Time that a request waited for the upstream",
+                &SECONDS,
+            ),
+            prompt_tokens: to.add(
+                "larder_prompt_tokens",
+                "Prompt tokens as counted by Larder, before and after the policy",
+                Family::default(),
+            ),
+            usage_tokens: to.add(
+                "larder_usage_tokens",
+                "Tokens as providers reported them",
+                Family::default(),
+            ),
+            cost: to.add("larder_cost_usd", "Cost of requests, in US dollars", Family::default()),
+            cost_without: to.add(
+                "larder_cost_without_usd",
+                "Cost of the same requests without Larder, cache effects included, in US dollars",
+                Family::default(),
+            ),
+            registry: to.0,
+        };
+        metrics.zero();
+        metrics
+    }
+}
+
+impl Metrics {
+    /// Makes series that dashboards watch exist before anything happened.
+    fn zero(&self) {
+        for status in DecisionStatus::ALL {
+            for dry_run in ["false", "true"] {
+                drop(self.budget_decision.get_or_create(&Decided { status: status.as_str(), dry_run }));
+            }
+        }
+    }
+
+    /// A request has come in; it counts until the guard is dropped.
+    pub(crate) fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    /// Takes in a request that ended.
+    pub(crate) fn record(&self, exchange: &Exchange, new_session: bool) {
+        let head = &exchange.head;
+        let model = self.model(head);
+        let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
+        self.requests.get_or_create(&Request { wire, model: model.clone(), outcome }).inc();
+        let seconds = |micros: u64| micros as f64 / 1e6;
+        self.overhead.observe(seconds(head.times.overhead_us()));
+        self.duration.observe(seconds(head.times.total_us));
+        if head.times.upstream_us > 0 {
+            self.upstream.observe(seconds(head.times.upstream_us));
+        }
+        self.decide(head);
+        self.sessions.inc_by(u64::from(new_session));
+        self.pointer_refetch_count.inc_by(head.shape.rehydrations);
+        if head.took_effect() && !exchange.compactions.is_empty() {
+            self.compression_latency_ms.observe(head.times.policy_us as f64 / 1e3);
+            for Compaction { to, before, after, .. } in &exchange.compactions {
+                self.compactions.inc();
+                self.shrink(*to, *before, *after);
+            }
+        }
+        if head.outcome.sent() {
+            self.spend(head, &model);
+        }
+    }
+
+    fn decide(&self, head: &Head) {
+        self.budget_violation.inc_by(head.violations);
+        if let Some(decision) = &head.decision {
+            self.decided(decision.status.as_str(), decision.dry_run);
+        }
+    }
+
+    fn decided(&self, status: &'static str, dry_run: bool) {
+        let dry_run = if dry_run { "true" } else { "false" };
+        self.budget_decision.get_or_create(&Decided { status, dry_run }).inc();
+        self.overflow_warnings.inc_by(u64::from(status == DecisionStatus::Reject.as_str()));
+    }
+
+    fn shrink(&self, to: Rendition, before: u64, after: u64) {
+        self.tokens_saved.observe(before.saturating_sub(after) as f64);
+        match to {
+            Rendition::Condensed => {
+                self.compression_invocations.inc();
+                self.summary_count.inc();
+            }
+            Rendition::Pointer => drop(self.pointer_count.inc()),
+            Rendition::Whole | Rendition::Absent => {}
+        }
+    }
+
+    fn spend(&self, head: &Head, model: &str) {
+        let count = |family: &Family<Kind, Counter>, kind, tokens| {
+            family.get_or_create(&Kind { model: model.to_owned(), kind }).inc_by(tokens);
+        };
+        count(&self.prompt_tokens, "before", head.tokens.before);
+        count(&self.prompt_tokens, "after", head.tokens.after);
+        if let Some(usage) = &head.usage {
+            count(&self.usage_tokens, "input", usage.input);
+            count(&self.usage_tokens, "cached_input", usage.cached_input);
+            count(&self.usage_tokens, "cache_write", usage.cache_write);
+            count(&self.usage_tokens, "output", usage.output);
+        }
+        if let Some(bill) = head.bill {
+            let label = Model { model: model.to_owned() };
+            let dollars = |amount: Usd| amount.picos() as f64 / PICOS;
+            self.cost.get_or_create(&label).inc_by(dollars(bill.cost));
+            self.cost_without.get_or_create(&label).inc_by(dollars(bill.without));
+        }
+    }
+
+    /// The label of the model that answered.
+    fn model(&self, head: &Head) -> String {
+        let Some(model) = head.told_model() else { return NONE.to_owned() };
+        let server = head.answered_by.as_ref().and_then(|model| model.server.as_deref());
+        if let Some(server) = server.filter(|server| *server != model) {
+            // Clients choose these names, so they take no label from the table's.
+            let is_labelled = has_room(&self.unlisted, model, MAX_UNLISTED);
+            return if is_labelled { model.to_owned() } else { server.to_owned() };
+        }
+        if has_room(&self.models, model, MAX_MODELS) { model.to_owned() } else { OTHER.to_owned() }
+    }
+
+    /// All metrics in the text format of OpenMetrics.
+    ///
+    /// # Errors
+    /// When a metric cannot be written, which is our mistake.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let sessions = self.sessions.get();
+        let compactions = if sessions == 0 { 0.0 } else { self.compactions.get() as f64 / sessions as f64 };
+        self.compactions_per_session.set(compactions);
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+}
+
+/// Whether a name is among those that have a label, now that it may have been added.
+fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, most: usize) -> bool {
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = names.contains(name);
+    if !is_known && names.len() < most {
+        return names.insert(name.to_owned());
+    }
+    is_known
+}
+
+/// What the engine does, whoever asked for it: recipes as models, turns, tools over MCP. Requests are not runs, so nothing
+/// is counted twice.
+impl Listener for Metrics {
+    fn ran(&self, report: &RunReport) {
+        if let Some(status) = report.status {
+            self.decided(status.as_str(), false);
+        }
+        self.budget_violation.inc_by(u64::from(report.violates));
+        if !report.shrunk.is_empty() {
+            self.compression_latency_ms.observe(report.packing.as_secs_f64() * 1e3);
+        }
+        for Shrunk { to, before, after } in &report.shrunk {
+            self.shrink(*to, *before as u64, *after as u64);
+        }
+    }
+
+    fn condensed(&self, Shrunk { to, before, after }: Shrunk, took: Duration) {
+        self.compression_latency_ms.observe(took.as_secs_f64() * 1e3);
+        self.shrink(to, before as u64, after as u64);
+    }
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

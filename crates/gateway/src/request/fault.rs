@@ -1,0 +1,277 @@
+//! What can go wrong in a request, with its HTTP status: the one table from errors to replies, but for failures of the
+//! store, which the API has too. What a reply looks like is the business of each wire format.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use larder_engine::executor::RunError;
+use larder_models::chat::ModelError;
+use larder_models::table::Provider;
+use larder_models::upstream::Incoming;
+use larder_proxy::exchange::Outcome;
+use larder_proxy::window::Refusal;
+use larder_proxy::wire::{Problem, ProblemKind};
+use larder_store::{StoreError, Timestamp};
+
+use crate::auth::AuthError;
+use crate::limits::BodyFault;
+use crate::status;
+
+/// Bytes of an upstream's words that are passed on within ours.
+const MAX_WORDS: usize = 16 << 10;
+
+/// A request that gets no reply from a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// The status of the reply.
+    pub status: StatusCode,
+    /// A stable word for it, for records and clients.
+    pub class: &'static str,
+    /// What went wrong and how to mend it.
+    pub message: String,
+    /// Seconds after which the client may come again.
+    pub retry_after: Option<u64>,
+    /// How the request counts.
+    pub outcome: Outcome,
+}
+
+impl Fault {
+    /// A fault with nothing to come again for.
+    pub fn new(
+        status: StatusCode,
+        class: &'static str,
+        outcome: Outcome,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { status, class, message: message.into(), retry_after: None, outcome }
+    }
+
+    /// The request cannot be understood.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", Outcome::Invalid, message)
+    }
+
+    /// The request cannot be made to fit.
+    pub fn too_long(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "context_length_exceeded", Outcome::Refused, message)
+    }
+
+    /// The table has no such model.
+    pub fn unknown_model(model: &str, provider: Provider) -> Self {
+        let (model, key) = (larder_proxy::exchange::cut_name(model), provider.as_str());
+        let message = format!(
+            "the model `{model}` is not known here: name one that GET /v1/models lists, add it under [models] in \
+             larder.toml, or set `{key}` under [gateway] to the server that unknown models pass to"
+        );
+        Self::new(StatusCode::NOT_FOUND, "model_not_found", Outcome::Invalid, message)
+    }
+
+    /// The model speaks another format.
+    pub fn wrong_wire(model: &str, provider: Provider) -> Self {
+        let message = match provider {
+            Provider::OpenAi => {
+                format!("the model `{model}` speaks OpenAI's formats: ask it at /v1/chat/completions")
+            }
+            Provider::Anthropic => {
+                format!("the model `{model}` speaks Anthropic's format: ask it at /v1/messages")
+            }
+            _ => format!(
+                "the model `{model}` has no server that requests pass to; run a recipe with it, as model \
+                 `recipe/<category>/<name>`"
+            ),
+        };
+        Self::new(StatusCode::NOT_FOUND, "model_not_found", Outcome::Invalid, message)
+    }
+
+    /// The settings cannot serve this request.
+    pub fn misconfigured(words: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", Outcome::Failed, words)
+    }
+
+    /// Too many requests at once.
+    pub fn busy() -> Self {
+        let message =
+            "too many requests at once; come again, or raise max_requests under [gateway] in larder.toml";
+        let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused, message);
+        Self { retry_after: Some(1), ..fault }
+    }
+
+    /// The upstream's stream ended, and the reply in it had not.
+    pub fn cut_off() -> Self {
+        let message = "the upstream's stream ended before its reply did, as when a server dies behind a proxy; send \
+                       the request again";
+        Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamFailed, message)
+    }
+
+    /// The upstream would not go on with a reply that it had begun.
+    pub async fn refused_by_upstream(refusal: &mut Incoming) -> Self {
+        let status = refusal.status;
+        let words = refusal.body(MAX_WORDS).await.unwrap_or_default();
+        let message = format!(
+            "the upstream would not go on, with status {status}: {}",
+            String::from_utf8_lossy(&words)
+        );
+        Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamError, message)
+    }
+
+    /// The fault as the formats tell it.
+    pub fn problem(&self) -> Problem {
+        let kind = match self.class {
+            "authentication_error" => ProblemKind::Unauthorized,
+            "permission_error" => ProblemKind::Forbidden,
+            "model_not_found" | "recipe_not_found" | "not_found" => ProblemKind::NotFound,
+            "request_too_large" => ProblemKind::TooLarge,
+            "context_length_exceeded" => ProblemKind::ContextTooLong,
+            "rate_limited" => ProblemKind::RateLimited,
+            "budget_exceeded" => ProblemKind::OverBudget,
+            "upstream_timeout" => ProblemKind::UpstreamTimeout,
+            "upstream_unreachable" | "upstream_failed" | "answer_failed_checks" => ProblemKind::Upstream,
+            "overloaded" | "not_configured" | "storage_full" | "storage_locked" | "upstream_down" => {
+                ProblemKind::Unavailable
+            }
+            _ if self.status.is_client_error() => ProblemKind::Invalid,
+            _ => ProblemKind::Internal,
+        };
+        Problem::new(kind, self.message.clone())
+    }
+
+    /// The caller is not let in, or may not spend.
+    pub fn of_auth(error: &AuthError, now: Timestamp) -> Self {
+        if let AuthError::Store(error) = error {
+            return Self::of_store(error, "nothing was sent, since the key could not be checked or charged");
+        }
+        let status = error.status();
+        let class = match status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS if matches!(error, AuthError::Busy) => "rate_limited",
+            StatusCode::TOO_MANY_REQUESTS => "budget_exceeded",
+            _ => "storage_error",
+        };
+        let outcome = if status.is_server_error() { Outcome::Failed } else { Outcome::Refused };
+        let retry_after = error.retry_after(now);
+        Self { retry_after, ..Self::new(status, class, outcome, error.to_string()) }
+    }
+
+    /// What a prompt leaves out could not be stored.
+    pub fn not_kept(error: &StoreError) -> Self {
+        Self::of_store(error, "nothing was sent, since what the prompt leaves out could not be stored")
+    }
+
+    /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
+    pub fn of_store(error: &StoreError, meaning: &str) -> Self {
+        let (class, retry_after) = match error {
+            StoreError::DiskFull { .. } => ("storage_full", None),
+            StoreError::Locked { .. } => ("storage_locked", Some(1)),
+            _ => ("storage_error", None),
+        };
+        let message = format!("{meaning}: {error}");
+        Self { retry_after, ..Self::new(status::of_store(error), class, Outcome::Failed, message) }
+    }
+
+    /// Something of ours failed.
+    pub fn bug(words: &str) -> Self {
+        let message = format!("a bug in larder: {words}; please report it");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", Outcome::Failed, message)
+    }
+}
+
+impl From<BodyFault> for Fault {
+    fn from(fault: BodyFault) -> Self {
+        let (status, class, outcome) = match fault {
+            BodyFault::TooLarge { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", Outcome::Invalid)
+            }
+            BodyFault::Slow { .. } => (StatusCode::REQUEST_TIMEOUT, "request_timeout", Outcome::Invalid),
+            BodyFault::Broken => (StatusCode::BAD_REQUEST, "invalid_request", Outcome::ClientGone),
+            BodyFault::Full => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused),
+        };
+        let retry_after = (fault == BodyFault::Full).then_some(1);
+        Self { retry_after, ..Self::new(status, class, outcome, fault.to_string()) }
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unreadable(error) => Self::invalid(error.to_string()),
+            Refusal::TooLong(words) => Self::too_long(words),
+            Refusal::Unwritable(error) => Self::bug(&error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::of_store(&error, "the store failed before the reply was whole")
+    }
+}
+
+impl From<ModelError> for Fault {
+    fn from(error: ModelError) -> Self {
+        let (status, class) = match &error {
+            ModelError::Timeout { .. } => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
+            ModelError::Unreachable { .. } => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
+            ModelError::NotConfigured { .. } => return Self::misconfigured(&error.to_string()),
+            ModelError::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            ModelError::WindowExceeded { .. } => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            ModelError::BreakerOpen { .. } => (StatusCode::SERVICE_UNAVAILABLE, "upstream_down"),
+            _ => (StatusCode::BAD_GATEWAY, "upstream_failed"),
+        };
+        let retry_after = match &error {
+            ModelError::RateLimited { retry_after: Some(pause), .. } => Some(seconds(*pause)),
+            ModelError::BreakerOpen { retry_in, .. } => Some(seconds(*retry_in)),
+            _ => None,
+        };
+        Self { retry_after, ..Self::new(status, class, Outcome::UpstreamFailed, error.to_string()) }
+    }
+}
+
+impl From<RunError> for Fault {
+    fn from(error: RunError) -> Self {
+        let message = error.to_string();
+        let of = |status, class, outcome| Self::new(status, class, outcome, message.clone());
+        match error {
+            RunError::Model { source, .. } => source.into(),
+            RunError::Store(source) => source.into(),
+            RunError::Recipe { .. } | RunError::Unknown { .. } => {
+                of(StatusCode::NOT_FOUND, "recipe_not_found", Outcome::Invalid)
+            }
+            RunError::Prepare(_) | RunError::Pack(_) | RunError::Condense(_) => {
+                of(StatusCode::BAD_REQUEST, "invalid_request", Outcome::Invalid)
+            }
+            RunError::Refused { .. } => {
+                of(StatusCode::BAD_REQUEST, "context_length_exceeded", Outcome::Refused)
+            }
+            RunError::Unbound { .. } | RunError::Schema { .. } => Self::misconfigured(&message),
+            RunError::Gates { .. } | RunError::Unusable { .. } | RunError::Spent { .. } => {
+                of(StatusCode::BAD_GATEWAY, "answer_failed_checks", Outcome::Failed)
+            }
+        }
+    }
+}
+
+/// Whole seconds, and one at least.
+fn seconds(pause: Duration) -> u64 {
+    pause.as_secs().saturating_add(u64::from(pause.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
+        let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
+        let kept = Fault::not_kept(&failed());
+        assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
+        assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
+        let later = Fault::from(failed());
+        assert!(
+            !later.message.contains("nothing was sent"),
+            "a later round, or the run of a recipe: {later}"
+        );
+        assert_eq!((later.status, later.class), (kept.status, kept.class));
+    }
+}

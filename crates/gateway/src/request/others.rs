@@ -1,0 +1,337 @@
+//! Everything below `/v1` that has no window to decide over: embeddings, lists of models, and what is not known here
+//! and passes as it is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use larder_models::chat::Usage;
+use larder_models::table::Provider;
+use larder_models::upstream::{Incoming, Target};
+use larder_proxy::exchange::{Outcome, Tokens, Wire, cut_name};
+use larder_proxy::wire::{Format, Known};
+use larder_text::hash::ContentHash;
+use larder_text::json as spans;
+use serde_json::{Value, json};
+
+use crate::app::{App, Snapshot};
+use crate::auth::Caller;
+use crate::limits::read_body;
+use crate::request::bill::Pricing;
+use crate::request::fault::Fault;
+use crate::request::ledger::Ledger;
+use crate::request::relay::{self, Sending};
+use crate::request::{RECIPE, outgoing, patience, read, recipes, reply};
+
+/// Bytes of a list of models, and of vectors.
+const MAX_REPLY_BYTES: usize = 64 << 20;
+/// Bytes of a body that is looked at for the name of its model.
+const MAX_NAMING: usize = 64 << 10;
+/// Where models are listed, which are the same for all users.
+const MODELS: &str = "/v1/models";
+
+type AppState = State<Arc<App>>;
+
+/// `POST /v1/embeddings`: nothing to decide, but counted and billed.
+pub async fn embeddings(
+    State(app): AppState,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut ledger = match Ledger::open(&app, &caller, Wire::Embeddings, &parts.headers) {
+        Ok(ledger) => ledger,
+        Err(fault) => return reply::error(Format::Chat, &fault),
+    };
+    let current = app.current();
+    let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
+        Ok(body) => body,
+        Err(fault) => return reply::refuse(ledger, Format::Chat, fault),
+    };
+    let snapshot = Arc::clone(&current);
+    let ready = tokio::task::spawn_blocking(move || {
+        let ready = ready(&mut ledger, &snapshot, body);
+        (ledger, ready)
+    });
+    let (mut ledger, ready) = match ready.await {
+        Ok((ledger, Ok(ready))) => (ledger, ready),
+        Ok((ledger, Err(fault))) => return reply::refuse(ledger, Format::Chat, fault),
+        Err(error) => return reply::error(Format::Chat, &Fault::bug(&error.to_string())),
+    };
+    let sending = Sending {
+        outgoing: outgoing(&ready.target, &parts, ready.body),
+        patience: patience(&current.gateway),
+        target: ready.target,
+    };
+    match sending.send(&mut ledger).await {
+        Ok(incoming) if incoming.status.is_success() => vectors(ledger, incoming).await,
+        Ok(incoming) => {
+            let ours = reply::ours(&ledger.exchange);
+            relay::pass(ledger, incoming, &ours)
+        }
+        Err(error) => reply::refuse(ledger, Format::Chat, error.into()),
+    }
+}
+
+/// An embedding request that may leave.
+struct Vectors {
+    target: Arc<Target>,
+    body: Bytes,
+}
+
+fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors, Fault> {
+    let text = std::str::from_utf8(&body).map_err(|error| Fault::invalid(error.to_string()))?;
+    let document = spans::Document::parse_request(text).map_err(|error| Fault::invalid(error.to_string()))?;
+    let member = |name| document.root().given(name);
+    let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
+    let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
+    ledger.model(&name);
+    let route = current.routes.find(Wire::Embeddings, &name, current.shared())?;
+    let input = member("input").map_or("", spans::Value::raw);
+    let counts = ledger.app().shelf.counts(&route.counter);
+    let hash = ContentHash::of(input.as_bytes());
+    let tokens = counts.get(&hash).unwrap_or_else(|| {
+        let tokens = route.counter.count(input);
+        counts.insert(hash, tokens);
+        tokens
+    });
+    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+    ledger.exchange.head.tokens =
+        Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
+    ledger.exchange.head.answered_by = Some(route.model.clone());
+    ledger.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
+    ledger.reserve()?;
+    let body = match route.rename {
+        false => body.clone(),
+        true => {
+            let with = serde_json::to_string(&route.model.id).unwrap_or_default();
+            let edit = spans::Edit { range: model.span(), with };
+            spans::apply(text, vec![edit]).map_err(|error| Fault::bug(&error.to_string()))?.into()
+        }
+    };
+    Ok(Vectors { target: route.target, body })
+}
+
+/// Vectors come in one piece, with what they took.
+async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
+    let started = Instant::now();
+    let body = match incoming.body(MAX_REPLY_BYTES).await {
+        Ok(body) => body,
+        Err(error) => return reply::refuse(ledger, Format::Chat, error.into()),
+    };
+    ledger.waited(started.elapsed());
+    let used = std::str::from_utf8(&body).ok().and_then(|text| {
+        let document = spans::Document::parse(text).ok()?;
+        document.root().given("usage")?.given("prompt_tokens")?.as_u64()
+    });
+    if let Some(input) = used {
+        ledger.knows(Known::of(Usage { input, ..Usage::default() }));
+    }
+    ledger.end(incoming.status);
+    reply::copied(&incoming, &reply::ours(&ledger.exchange), true).body(Body::from(body)).unwrap_or_default()
+}
+
+/// `GET /v1/models`: recipes and the table's models, before those of the server for all others.
+pub async fn models(State(app): AppState, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
+    let mut listed = list(&current, provider);
+    if let Some(theirs) = theirs(&current, &parts, provider).await {
+        listed.extend(theirs);
+    }
+    let body = match provider {
+        Provider::Anthropic => {
+            let id = |entry: Option<&Value>| entry.and_then(|entry| entry.get("id")).cloned();
+            json!({"first_id": id(listed.first()), "last_id": id(listed.last()), "has_more": false, "data": listed})
+        }
+        _ => json!({"object": "list", "data": listed}),
+    };
+    axum::Json(body).into_response()
+}
+
+/// `GET /v1/models/{id}`: one of ours, or whatever the server for all others says.
+pub async fn model(
+    State(app): AppState,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let (current, provider) = (app.current(), speaks(request.uri().path(), request.headers()));
+    let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
+    match list(&current, provider).into_iter().find(is_it) {
+        Some(entry) => axum::Json(entry).into_response(),
+        None if current.routes.any(provider).is_some() => pass(State(app), Extension(caller), request).await,
+        None => reply::error(format(provider), &Fault::unknown_model(&id, provider)),
+    }
+}
+
+/// What clients may name as a model.
+fn list(current: &Snapshot, provider: Provider) -> Vec<Value> {
+    let (recipes, table) = (&current.shared().project.check().recipes, current.shared().models.table());
+    let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
+    let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
+    let models = current.routes.models().filter(|(_, spec)| spec.provider == provider);
+    let names = models.map(|(name, _)| name.to_owned()).chain(recipes);
+    names.map(|name| entry(&name, provider)).collect()
+}
+
+fn entry(name: &str, provider: Provider) -> Value {
+    match provider {
+        Provider::Anthropic => json!({"type": "model", "id": name, "display_name": name,
+            "created_at": "1970-01-01T00:00:00Z"}),
+        _ => json!({"id": name, "object": "model", "created": 0, "owned_by": "larder"}),
+    }
+}
+
+/// The models of the server for all others; `None` where there is none, or it does not say.
+async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option<Vec<Value>> {
+    let target = current.routes.any(provider)?;
+    let outgoing = outgoing(&target, parts, Bytes::new());
+    let mut incoming = target.send(&outgoing, patience(&current.gateway)).await.ok()?;
+    let body = incoming.body(MAX_REPLY_BYTES).await.ok().filter(|_| incoming.status.is_success())?;
+    let mut list: Value = serde_json::from_slice(&body).ok()?;
+    match list.get_mut("data").map(Value::take) {
+        Some(Value::Array(models)) => Some(models),
+        _ => None,
+    }
+}
+
+/// Everything else: to the server for all others, as it is. A key with a budget may only read so, since what the
+/// upstream would bill cannot be counted. What only reads costs nothing and is not recorded.
+pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
+    let format = format(provider);
+    let target = match target(&caller, &current, provider, &parts) {
+        Ok(target) => target,
+        Err(fault) => return reply::error(format, &fault),
+    };
+    if reads(&parts.method) {
+        let response = read_through(&app, &current, &target, &parts, body).await;
+        return response.unwrap_or_else(|fault| reply::error(format, &fault));
+    }
+    app.recorder.has_room().await;
+    let mut ledger = match Ledger::open(&app, &caller, Wire::Passed, &parts.headers) {
+        Ok(ledger) => ledger,
+        Err(fault) => return reply::error(format, &fault),
+    };
+    let route = format!("{} {}", parts.method, parts.uri.path());
+    ledger.exchange.head.route = Some(cut_name(&route));
+    // Costs are grouped by this name, and clients may ask for any path.
+    ledger.model(target.name());
+    let started = Instant::now();
+    let gateway = &current.gateway;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
+    ledger.waited(started.elapsed());
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return reply::refuse(ledger, format, error.into()),
+    };
+    if let Some(model) = model_of(&body) {
+        ledger.model(&model);
+    }
+    let sending = Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let sent = sending.send(&mut ledger).await;
+    // It is not sent again.
+    drop(sending);
+    ledger.room.shrink(0);
+    match sent {
+        Ok(incoming) => {
+            let ours = reply::ours(&ledger.exchange);
+            relay::pass(ledger, incoming, &ours)
+        }
+        Err(error) => reply::refuse(ledger, format, error.into()),
+    }
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// The model that a small body names, as those of most routes do.
+fn model_of(body: &[u8]) -> Option<String> {
+    if body.len() > MAX_NAMING {
+        return None;
+    }
+    let document = spans::Document::parse_request(std::str::from_utf8(body).ok()?).ok()?;
+    let model = document.root().given("model")?.text()?.into_owned();
+    Some(model).filter(|model| !model.is_empty())
+}
+
+/// Where a request goes that is not known here.
+///
+/// # Errors
+/// Why it goes nowhere.
+fn target(
+    caller: &Caller,
+    current: &Snapshot,
+    provider: Provider,
+    parts: &Parts,
+) -> Result<Arc<Target>, Fault> {
+    let refused =
+        |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+    let path = parts.uri.path();
+    if path.ends_with('/') || path.contains("//") {
+        // A server may take it for a route that is decided and counted here.
+        let words = format!("no such route: {path}; write it without an empty part");
+        return Err(Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
+    }
+    if !reads(&parts.method) && !caller.limits.is_unlimited() {
+        return refused(
+            "this key has a budget, and what this route uses cannot be counted; use a key without limits",
+        );
+    }
+    let target = current.routes.any(provider).ok_or_else(|| {
+        let key = provider.as_str();
+        let words = format!(
+            "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml"
+        );
+        Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
+    })?;
+    if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
+        // What users keep at the provider under one key is not kept apart there.
+        return refused(
+            "this route passes to the provider as it is, where all users of this Larder share one key; send a key of \
+             the provider's own, with Larder's in x-api-key or authorization",
+        );
+    }
+    Ok(target)
+}
+
+/// The answer to a request that only reads.
+async fn read_through(
+    app: &App,
+    current: &Snapshot,
+    target: &Arc<Target>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, Fault> {
+    let place = app.places.take().ok_or_else(Fault::busy)?;
+    let mut room = app.places.room();
+    let gateway = &current.gateway;
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await?;
+    let incoming = target.send(&outgoing(target, parts, body), patience(gateway)).await?;
+    Ok(relay::forward(incoming, place))
+}
+
+/// Whose format a request without a model speaks.
+fn speaks(path: &str, headers: &HeaderMap) -> Provider {
+    match headers.contains_key("anthropic-version") {
+        _ if path.starts_with("/model/") => Provider::Bedrock,
+        true => Provider::Anthropic,
+        false => Provider::OpenAi,
+    }
+}
+
+const fn format(provider: Provider) -> Format {
+    match provider {
+        Provider::Anthropic => Format::Messages,
+        _ => Format::Chat,
+    }
+}

@@ -1,0 +1,235 @@
+//! Requests whose model is a recipe: the last words of the user are the query, what was said before is the history.
+//! Runs go through the engine, as everywhere; knows nothing of how it works.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Response, StatusCode};
+use larder_core::recipe::Recipe;
+use larder_engine::Engine;
+use larder_engine::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
+use larder_engine::inputs::RunInput;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_models::table::ModelTable;
+use larder_proxy::exchange::{AnsweredBy, Tokens};
+use larder_proxy::wire::{Format, Item, Request};
+use larder_text::message::{Content, Message, Role, ToolCall};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Snapshot;
+use crate::request::fault::Fault;
+use crate::request::ledger::Ledger;
+use crate::request::made::Answer;
+use crate::request::reply;
+
+/// A recipe to be run for a request.
+pub struct Job {
+    /// `category/name`.
+    recipe: String,
+    input: RunInput,
+    stream: bool,
+    include_usage: bool,
+}
+
+/// Whether a request can ask a recipe anything: it has room for words, but for no documents and no values, and a model
+/// must answer.
+pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
+    let reads = !recipe.input_sections.is_empty() || recipe.input_docs.iter().any(|doc| doc.required);
+    !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
+}
+
+/// What a request asks a recipe; `id` is the request's.
+///
+/// # Errors
+/// When nobody asks anything.
+pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Result<Job, Fault> {
+    let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
+    let Some(last) = request.items.iter().rposition(asks) else {
+        return Err(Fault::invalid("a recipe needs a message of the user: its text is the query"));
+    };
+    let before = request.items.iter().take(last).filter(|item| item.role() != Role::System);
+    let input = RunInput {
+        query: request.items.get(last).map(|item| item.text().to_owned()),
+        history: before.map(message).collect(),
+        session_id: Some(session),
+        request_id: Some(id.to_owned()),
+        ..RunInput::default()
+    };
+    let (stream, include_usage) = (request.stream, request.include_usage);
+    Ok(Job { recipe: recipe.to_owned(), input, stream, include_usage })
+}
+
+fn message(item: &Item<'_>) -> Message {
+    let call = |call: &larder_proxy::wire::Call<'_>| ToolCall {
+        id: call.id.to_string(),
+        name: call.name.to_string(),
+        arguments: call.arguments.to_string(),
+    };
+    Message {
+        role: item.role(),
+        content: item.texts.iter().map(|text| Content::Text { text: text.text().into_owned() }).collect(),
+        tool_calls: item.calls.iter().map(call).collect(),
+        tool_call_id: item.result.as_ref().map(|result| result.id.to_string()),
+    }
+}
+
+/// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
+pub async fn run(ledger: Ledger, format: Format, job: Job, current: &Snapshot) -> Response<Body> {
+    let engine = current.engine(&ledger.caller.store);
+    let gone = CancellationToken::new();
+    let leaves = gone.clone().drop_guard();
+    // A run reads and writes the store, before and between its calls of models.
+    let running = tokio::task::spawn_blocking(move || {
+        let mut ledger = ledger;
+        let ended = ended(&mut ledger, &engine, &job, &gone);
+        (ledger, job, ended)
+    });
+    let ran = running.await;
+    drop(leaves);
+    match ran {
+        Ok((ledger, job, Ok(outcome))) => answer(ledger, format, &job, &outcome),
+        Ok((ledger, _, Err(fault))) => reply::refuse(ledger, format, fault),
+        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+    }
+}
+
+/// The end of a run, with what it took in the account. Blocks.
+fn ended(
+    ledger: &mut Ledger,
+    engine: &Engine,
+    job: &Job,
+    gone: &CancellationToken,
+) -> Result<RunOutcome, Fault> {
+    ledger.exchange.head.recipe = Some(job.recipe.clone());
+    let call = set_aside(ledger, engine, job)?;
+    // Should this thread break off, as much counts as was set aside.
+    ledger.ran(Taken::default(), call);
+    let (ended, taken, open) = {
+        let account = Account::new(ledger, call);
+        let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
+        let ended = Handle::current().block_on(run);
+        // The client left during a call, most likely.
+        let under_way = u64::from(ended.is_none());
+        (ended, account.meter.taken(), account.open(under_way))
+    };
+    ledger.ran(taken, open);
+    ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
+}
+
+/// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
+fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
+    // The run itself says what is wrong with a recipe, and raises what is to be raised.
+    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
+    let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+    let output = number(recipe.budget.output);
+    let after = number(recipe.budget.total).saturating_sub(output);
+    ledger.exchange.head.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
+    if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
+        ledger.exchange.head.answered_by = Some(AnsweredBy {
+            name: found.name.to_owned(),
+            id: found.spec.id.clone(),
+            server: None,
+            provider: found.spec.provider,
+        });
+    }
+    let reach = engine.reach(recipe, None);
+    let now = ledger.app().store.now();
+    ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
+    let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
+    let call = (after.saturating_add(output), cost);
+    ledger.hold(call.0, call.1)?;
+    Ok(call)
+}
+
+/// What a run takes, and what is set aside for it.
+struct Account<'a> {
+    /// What calls took that were answered.
+    meter: Meter<'static>,
+    /// Calls whose end is not known.
+    unanswered: AtomicU64,
+    /// What one call may take.
+    call: (u64, Usd),
+    /// The ledger, and what it holds.
+    held: Mutex<(&'a mut Ledger, u64, Usd)>,
+}
+
+impl<'a> Account<'a> {
+    /// The account of a run for whose first call enough is held.
+    fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
+        let meter = Meter::new(&Silent, None, None);
+        Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((ledger, call.0, call.1)) }
+    }
+
+    /// What calls whose end is not known may have taken, and so many more: as much for each as is set aside for one.
+    fn open(&self, more: u64) -> (u64, Usd) {
+        let calls = self.unanswered.load(Ordering::Relaxed).saturating_add(more);
+        let cost = Usd::from_picos(self.call.1.picos().saturating_mul(calls));
+        (self.call.0.saturating_mul(calls), cost)
+    }
+}
+
+impl Observer for Account<'_> {
+    fn stage(&self, _: &str) {}
+
+    fn packed(&self, _: &RunReceipt) {}
+
+    fn spent(&self, usage: Usage, cost: Option<Usd>) {
+        self.meter.spent(usage, cost);
+    }
+
+    fn unanswered(&self, _: Usage, _: Option<Usd>) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sets more aside where what is held does not cover a further call.
+    fn may_spend(&self) -> bool {
+        let taken = self.meter.taken();
+        // Beside what was taken: what may have been, and the further call.
+        let beside = self.open(1);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ledger, tokens, cost) = &mut *held;
+        let more = taken.tokens().saturating_add(beside.0).saturating_sub(*tokens);
+        let needed = taken.cost.unwrap_or_default() + beside.1;
+        let dearer = Usd::from_picos(needed.picos().saturating_sub(cost.picos()));
+        if (more, dearer) == Default::default() {
+            return true;
+        }
+        let is_held = ledger.hold(more, dearer).is_ok();
+        if is_held {
+            (*tokens, *cost) = (tokens.saturating_add(more), *cost + dearer);
+        }
+        is_held
+    }
+}
+
+fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -> Response<Body> {
+    let receipt = &outcome.receipt.receipt;
+    let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+    let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
+    let head = &mut ledger.exchange.head;
+    head.run = Some(outcome.run_id.to_string());
+    head.tokens.after = number(receipt.total);
+    head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
+    ledger.end(StatusCode::OK);
+    let (id, model) = (ledger.exchange.head.id.clone(), ledger.exchange.head.model.clone());
+    let answer = Answer {
+        id: &id,
+        created: ledger.exchange.head.time.as_millis() / 1_000,
+        model: &model,
+        text: &outcome.reply,
+        usage: outcome.usage,
+        include_usage: job.include_usage,
+    };
+    let (kind, body) = match job.stream {
+        true => ("text/event-stream", answer.events(format)),
+        false => ("application/json", answer.whole(format)),
+    };
+    let mut response =
+        Response::builder().header(CONTENT_TYPE, kind).body(Body::from(body)).unwrap_or_default();
+    response.headers_mut().extend(reply::ours(&ledger.exchange));
+    response
+}

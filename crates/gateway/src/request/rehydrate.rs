@@ -1,0 +1,244 @@
+//! Answering our own tool: the part of an original that a model asks back, within limits of rounds and tokens, and
+//! never over the budget of the prompt. Knows no wire format.
+
+use larder_proxy::exchange::{Exchange, Rehydration, cut_name};
+use larder_proxy::wire::{Hidden, OurCall, Place};
+use larder_store::{Selection, StoreError, UserStore};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
+use serde::Deserialize;
+
+use crate::request::fault::Fault;
+
+/// Tokens that the note of an answer that was cut may take.
+const NOTE_TOKENS: usize = 80;
+/// Tokens around a call and its answer, beside their texts.
+const FRAMING: usize = 64;
+
+/// Who answers the calls of one request.
+pub struct Answerer {
+    /// Whose originals.
+    pub store: UserStore,
+    /// The conversation.
+    pub session: String,
+    /// Where the reply stands in it, as the client knows it.
+    pub place: Place,
+    /// Who counts.
+    pub counter: Counter,
+    /// Rounds that are left.
+    pub rounds: u32,
+    /// Tokens of one answer.
+    pub most: usize,
+    /// Tokens that the prompt may still grow by.
+    pub room: usize,
+}
+
+/// What a call asks for. A field that is not known is passed over: models invent some.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wanted {
+    id: String,
+    lines: Option<String>,
+    bytes: Option<String>,
+    #[serde(alias = "grep")]
+    pattern: Option<String>,
+    path: Option<String>,
+}
+
+/// One answer, and what is recorded of it.
+struct Answer {
+    text: String,
+    record: Rehydration,
+}
+
+impl Answerer {
+    /// Why `calls` cannot be answered, if they cannot: there are no rounds left, or the prompt would grow over its
+    /// budget. `said` as for [`Self::answer`].
+    pub const fn limit(&self, calls: usize, said: usize) -> Option<&'static str> {
+        if self.rounds == 0 {
+            return Some(
+                "the model asked more often than it may within one reply (rehydrate_rounds under [gateway] in \
+                 larder.toml)",
+            );
+        }
+        let needed = said.saturating_add(calls.saturating_mul(FRAMING + NOTE_TOKENS));
+        if self.room < needed { Some("the budget of the prompt has no room for more") } else { None }
+    }
+
+    /// The answers to `calls`, of which the prompt grows. `said` are the tokens of the reply that made them.
+    ///
+    /// # Errors
+    /// When the prompt has no room for any answer, or the store failed.
+    pub async fn answer(
+        &mut self,
+        calls: &[OurCall],
+        said: usize,
+        exchange: &mut Exchange,
+    ) -> Result<Vec<String>, Fault> {
+        self.rounds = self.rounds.saturating_sub(1);
+        self.room = self.room.saturating_sub(said);
+        let last = self.rounds == 0;
+        let (store, counter, mut room, most) =
+            (self.store.clone(), self.counter.clone(), self.room, self.most);
+        let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
+        let answering = tokio::task::spawn_blocking(move || {
+            let mut answers = Vec::new();
+            for arguments in &calls {
+                let share = most.min(room.saturating_sub(FRAMING));
+                let answer = answer(&store, &counter, arguments, share, last)?;
+                let taken =
+                    usize::try_from(answer.record.tokens).unwrap_or(usize::MAX).saturating_add(FRAMING);
+                room = room.saturating_sub(taken);
+                answers.push(answer);
+            }
+            Ok((answers, room))
+        });
+        let answered: Result<_, StoreError> =
+            answering.await.map_err(|error| Fault::bug(&error.to_string()))?;
+        let (answers, room) = answered?;
+        self.room = room;
+        let (texts, records): (Vec<_>, Vec<_>) =
+            answers.into_iter().map(|answer| (answer.text, answer.record)).unzip();
+        exchange.rehydrations.extend(records);
+        Ok(texts)
+    }
+
+    /// Tokens of calls, where the provider does not say what the reply took.
+    pub fn size(&self, calls: &[OurCall]) -> usize {
+        calls.iter().map(|call| self.counter.count(&call.arguments)).sum()
+    }
+
+    /// Keeps the round trips that the client does not see. When it returns they survive a crash.
+    pub async fn remember(&self, hidden: Vec<Hidden>) {
+        if hidden.is_empty() {
+            return;
+        }
+        let (store, session) = (self.store.clone(), self.session.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            let rows: Vec<(Vec<String>, String)> = hidden
+                .into_iter()
+                .map(|hidden| (hidden.keys.clone(), serde_json::to_string(&hidden).unwrap_or_default()))
+                .collect();
+            store.keep_round_trips(&session, &rows)
+        });
+        // Without them everything still works: the model asks again.
+        if let Err(error) = kept.await.unwrap_or(Ok(())) {
+            tracing::error!(%error, "round trips with the model could not be kept");
+        }
+    }
+}
+
+/// The answer to one call, of at most `most` tokens.
+fn answer(
+    store: &UserStore,
+    counter: &Counter,
+    arguments: &str,
+    most: usize,
+    last: bool,
+) -> Result<Answer, StoreError> {
+    let (pointer, found) = match look_up(store, arguments) {
+        Ok((pointer, selected)) => (pointer, Ok(selected)),
+        Err(Miss::Told { pointer, words }) => (pointer, Err(words)),
+        Err(Miss::Failed(error)) => return Err(error),
+    };
+    let is_found = found.is_ok();
+    let (mut text, bytes) = match found {
+        Ok(selected) => (cut(counter, &selected, most), selected.content.len()),
+        Err(words) => (counter.prefix(&words, most).to_owned(), 0),
+    };
+    if last {
+        text.push_str("\n[larder: this was the last call in this reply; answer with what you have]");
+    }
+    let tokens = u64::try_from(counter.count(&text)).unwrap_or(u64::MAX);
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    let record = Rehydration { pointer: cut_name(&pointer), found: is_found, bytes, tokens };
+    Ok(Answer { text, record })
+}
+
+/// Why nothing was found.
+enum Miss {
+    /// The model is told, and may ask better.
+    Told { pointer: String, words: String },
+    /// The store failed.
+    Failed(StoreError),
+}
+
+/// A part of an original, as it was asked for.
+struct Selected {
+    content: Vec<u8>,
+    /// Where it stands, if it is one stretch: in lines or bytes, from and to.
+    range: Option<(&'static str, usize, usize)>,
+}
+
+fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Miss> {
+    let told = |pointer: &str, words: String| Miss::Told { pointer: pointer.to_owned(), words };
+    let wanted: Wanted = serde_json::from_str(arguments)
+        .map_err(|error| told("", format!("the arguments are not what larder_rehydrate takes: {error}")))?;
+    let id = wanted.id.trim();
+    let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
+    let found = match selection(&wanted).map_err(|error| told(id, error))? {
+        None => store.resolve(&pointer),
+        Some(selection) => store.rehydrate(&pointer, &selection),
+    };
+    let content = found.map_err(|error| match error {
+        StoreError::NotOurs { .. } | StoreError::UnknownPointer { .. } | StoreError::Select(_) => {
+            told(id, error.to_string())
+        }
+        other => Miss::Failed(other),
+    })?;
+    let range = match (&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path) {
+        (Some(lines), ..) => numbers(lines).map(|(first, last)| ("lines", first, last)),
+        (None, Some(bytes), ..) => numbers(bytes).map(|(start, end)| ("bytes", start, end)),
+        (None, None, None, None) if pointer.fragment.is_none() => Some(("bytes", 0, content.len())),
+        _ => None,
+    };
+    let range = range.filter(|_| std::str::from_utf8(&content).is_ok());
+    Ok((id.to_owned(), Selected { content, range }))
+}
+
+/// The ends of a range, however they are divided.
+fn numbers(range: &str) -> Option<(usize, usize)> {
+    let (from, to) = range.split_once([':', '-'])?;
+    Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
+}
+
+fn selection(wanted: &Wanted) -> Result<Option<Selection>, String> {
+    let given = [&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path];
+    if given.iter().filter(|part| part.is_some()).count() > 1 {
+        return Err("give only one of lines, bytes, pattern and path".to_owned());
+    }
+    let made = match given.map(|part| part.as_deref()) {
+        [Some(lines), ..] => Selection::lines(&lines.replace('-', ":")),
+        [_, Some(bytes), ..] => Selection::bytes(&bytes.replace('-', ":")),
+        [_, _, Some(pattern), _] => Selection::grep(pattern),
+        [.., Some(path)] => Selection::path(path),
+        [None, None, None, None] => return Ok(None),
+    };
+    made.map(Some).map_err(|error| error.to_string())
+}
+
+/// The content as text, or as much of its beginning as `most` tokens hold, with how to read on.
+fn cut(counter: &Counter, selected: &Selected, most: usize) -> String {
+    let text = String::from_utf8_lossy(&selected.content);
+    if text.is_empty() {
+        return "[larder: nothing matches]".to_owned();
+    }
+    if counter.count_up_to(&text, most).is_some() {
+        return text.into_owned();
+    }
+    let head = counter.prefix(&text, most.saturating_sub(NOTE_TOKENS));
+    // Whole lines, unless one line is most of it.
+    let head = match head.rfind('\n') {
+        Some(at) if at >= head.len() / 2 => &head[..=at],
+        _ => head,
+    };
+    let total = text.len();
+    let more = match selected.range {
+        Some(("lines", first, last)) if head.ends_with('\n') => {
+            format!("read on with lines {}:{last}", first + head.matches('\n').count())
+        }
+        Some(("bytes", start, end)) => format!("read on with bytes {}:{end}", start + head.len()),
+        _ => "ask for less, with a narrower pattern, path or range".to_owned(),
+    };
+    format!("{head}\n[larder: these are {} of {total} bytes; {more}]", head.len())
+}

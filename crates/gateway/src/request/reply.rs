@@ -1,0 +1,76 @@
+//! Heads of replies: which of the upstream's headers reach the client, which are ours, and what a fault looks like.
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::response::{Builder, Response};
+use larder_models::upstream::Incoming;
+use larder_proxy::exchange::Exchange;
+use larder_proxy::wire::Format;
+
+use crate::request::fault::Fault;
+use crate::request::ledger::Ledger;
+
+/// The id under which the request is recorded.
+pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");
+/// The conversation it was taken to belong to.
+pub const SESSION: HeaderName = HeaderName::from_static("x-larder-session");
+/// Tokens of the prompt as it came.
+pub const BEFORE: HeaderName = HeaderName::from_static("x-larder-tokens-before");
+/// Tokens of the prompt as it was sent.
+pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
+/// Pointers in the prompt as it was sent.
+pub const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
+
+/// What the client is told of its request in headers.
+pub fn ours(exchange: &Exchange) -> HeaderMap {
+    let head = &exchange.head;
+    let mut ours = HeaderMap::with_capacity(5);
+    let mut put = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            ours.insert(name, value);
+        }
+    };
+    put(REQUEST, &head.id);
+    if let Some(session) = &head.session {
+        put(SESSION, session);
+    }
+    if head.decision.is_some() {
+        put(BEFORE, &head.tokens.before.to_string());
+        put(AFTER, &head.tokens.after.to_string());
+        put(POINTERS, &exchange.head.shape.pointers.to_string());
+    }
+    ours
+}
+
+/// The head of a reply: the upstream's, and ours. The length holds only for a body that passes as it is.
+pub fn copied(incoming: &Incoming, ours: &HeaderMap, same_body: bool) -> Builder {
+    let mut builder = Response::builder().status(incoming.status);
+    if let Some(headers) = builder.headers_mut() {
+        headers.clone_from(&incoming.headers);
+        if !same_body {
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        for (name, value) in ours {
+            headers.insert(name, value.clone());
+        }
+    }
+    builder
+}
+
+/// The reply to a request that ended with a fault, in its own format.
+pub fn refuse(mut ledger: Ledger, format: Format, fault: Fault) -> Response<Body> {
+    let fault = ledger.fail(fault);
+    let mut response = error(format, &fault);
+    response.headers_mut().extend(ours(&ledger.exchange));
+    response
+}
+
+/// A fault as a reply.
+pub fn error(format: Format, fault: &Fault) -> Response<Body> {
+    let mut builder =
+        Response::builder().status(fault.status).header(header::CONTENT_TYPE, "application/json");
+    if let Some(seconds) = fault.retry_after {
+        builder = builder.header(header::RETRY_AFTER, seconds);
+    }
+    builder.body(Body::from(fault.problem().body(format))).unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! From the model that a request names to the server it passes to, who counts its tokens, and what may go there. Knows
+//! the model table; knows no request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_engine::Engine;
+use larder_engine::config::{Config, Gateway};
+use larder_models::chat::ModelError;
+use larder_models::price::Prices;
+use larder_models::table::{ModelSpec, Provider};
+use larder_models::upstream::{Target, Upstream};
+use larder_proxy::exchange::{AnsweredBy, Wire, cut_name};
+use larder_text::tokens::Counter;
+
+use crate::request::fault::Fault;
+
+/// The address of a server that nothing is sent to.
+const NOWHERE: &str = "http://localhost";
+
+/// Everything that is known of where a request goes.
+#[derive(Clone)]
+pub struct Route {
+    /// The model, for records.
+    pub model: AnsweredBy,
+    /// The server.
+    pub target: Arc<Target>,
+    /// Who counts.
+    pub counter: Counter,
+    /// What may go there.
+    pub policy: ContextBudgetPolicy,
+    /// What it costs, where that is known.
+    pub prices: Option<Prices>,
+    /// Whether the request must name the model otherwise than it does: by [`AnsweredBy::id`].
+    pub rename: bool,
+}
+
+/// All routes of one state of the settings.
+pub struct Routes {
+    settings: Settings,
+    /// Models of the table by name.
+    models: BTreeMap<String, Known>,
+    /// Names by the provider's id.
+    ids: BTreeMap<String, Vec<String>>,
+    /// Servers for all other models.
+    others: Vec<(Provider, Arc<Target>)>,
+    window: usize,
+    max_output: usize,
+}
+
+/// A model of the table.
+struct Known {
+    spec: ModelSpec,
+    /// Its server, or why there is none.
+    target: Result<Arc<Target>, String>,
+}
+
+impl Routes {
+    /// The routes of these settings.
+    ///
+    /// # Errors
+    /// When a server for other models cannot be used, or the policy contradicts itself; in words.
+    pub fn new(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+        Self::settled(config, gateway, engine, &|_, target| target)
+    }
+
+    /// The same to decide by. Nothing is sent, so a server that could not be asked, for want of its key say, will do.
+    ///
+    /// # Errors
+    /// When the policy contradicts itself; in words.
+    pub fn to_decide(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+        let nowhere = |provider: Provider| {
+            engine.models.upstream(&Upstream { provider, base_url: NOWHERE.to_owned(), key: None })
+        };
+        Self::settled(config, gateway, engine, &|provider, target| target.or_else(|_| nowhere(provider)))
+    }
+
+    fn settled(
+        config: &Config,
+        gateway: &Gateway,
+        engine: &Engine,
+        settle: &dyn Fn(Provider, Result<Target, ModelError>) -> Result<Target, ModelError>,
+    ) -> Result<Self, String> {
+        let settings = config.context_policy();
+        let problems = settings.problems();
+        if !problems.is_empty() {
+            return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+        }
+        let (mut models, mut ids) = (BTreeMap::new(), BTreeMap::<String, Vec<String>>::new());
+        for (name, spec) in engine.models.table().models() {
+            let target = settle(spec.provider, engine.models.target(name));
+            let target = target.map(Arc::new).map_err(|error| error.to_string());
+            models.insert(name.to_owned(), Known { spec: spec.clone(), target });
+            ids.entry(spec.id.clone()).or_default().push(name.to_owned());
+        }
+        let mut others = Vec::new();
+        for upstream in &gateway.upstreams {
+            let target = settle(upstream.provider, engine.models.upstream(upstream));
+            let target = target.map_err(|error| error.to_string())?;
+            others.push((upstream.provider, Arc::new(target)));
+        }
+        let (window, max_output) = (gateway.default_window, gateway.default_max_output);
+        Ok(Self { settings, models, ids, others, window, max_output })
+    }
+
+    /// Where a request for `model` goes.
+    ///
+    /// # Errors
+    /// When no model of that name speaks what the request speaks.
+    pub fn find(&self, wire: Wire, model: &str, engine: &Engine) -> Result<Route, Fault> {
+        let wanted = provider(wire);
+        let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
+        let by_name = Some(model).filter(|name| self.models.contains_key(*name));
+        let by_id = self.ids.get(model).into_iter().flatten().map(String::as_str);
+        let named: Vec<&str> = by_name.into_iter().chain(by_id).collect();
+        if let Some(name) = named.iter().copied().find(|name| speaks(name))
+            && let Some(known) = self.models.get(name)
+        {
+            let target = known.target.clone().map_err(|words| Fault::misconfigured(&words))?;
+            return Ok(self.known(name, &known.spec, target, model, engine));
+        }
+        if let Some(target) = self.other(wanted) {
+            return Ok(self.unknown(model, target, engine));
+        }
+        Err(match named.first().and_then(|name| Some((name, self.models.get(*name)?))) {
+            Some((name, known)) => Fault::wrong_wire(name, known.spec.provider),
+            None => Fault::unknown_model(model, wanted),
+        })
+    }
+
+    /// The server for requests that name no model: the one for other models, or the only one there is.
+    pub fn any(&self, provider: Provider) -> Option<Arc<Target>> {
+        let mut of_table = self.models.values().filter(|known| known.spec.provider == provider);
+        self.other(provider).or_else(|| {
+            let only = of_table.next().filter(|_| of_table.next().is_none())?;
+            only.target.clone().ok()
+        })
+    }
+
+    /// Why servers of the table cannot be asked any more that could be asked `before`.
+    pub fn lost(&self, before: &Self) -> Vec<&str> {
+        let could_be_asked = |name: &str| before.models.get(name).is_some_and(|known| known.target.is_ok());
+        let remote = self.models.iter().filter(|(_, known)| known.spec.provider.is_remote());
+        let lost = remote.filter(|(name, _)| could_be_asked(name));
+        lost.filter_map(|(_, known)| known.target.as_ref().err()).map(String::as_str).collect()
+    }
+
+    /// The models of the table that a client may name, with what is known of each.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSpec)> {
+        let reachable = self.models.iter().filter(|(_, known)| known.target.is_ok());
+        reachable.map(|(name, known)| (name.as_str(), &known.spec))
+    }
+
+    /// What may go to a model of the table.
+    pub fn policy(&self, spec: &ModelSpec) -> ContextBudgetPolicy {
+        let price = spec.prices.and_then(|prices| prices.cached_share());
+        let profile = ModelProfile {
+            window: spec.window,
+            max_output: usize::try_from(spec.max_output).ok(),
+            cache_price: price,
+        };
+        ContextBudgetPolicy::from_settings(&self.settings, &profile)
+    }
+
+    fn other(&self, wanted: Provider) -> Option<Arc<Target>> {
+        self.others.iter().find(|(provider, _)| *provider == wanted).map(|(_, target)| Arc::clone(target))
+    }
+
+    fn known(
+        &self,
+        name: &str,
+        spec: &ModelSpec,
+        target: Arc<Target>,
+        asked: &str,
+        engine: &Engine,
+    ) -> Route {
+        Route {
+            model: AnsweredBy {
+                name: name.to_owned(),
+                id: spec.id.clone(),
+                server: None,
+                provider: spec.provider,
+            },
+            target,
+            counter: engine.counter(spec),
+            policy: self.policy(spec),
+            prices: spec.prices,
+            rename: asked != spec.id,
+        }
+    }
+
+    fn unknown(&self, model: &str, target: Arc<Target>, engine: &Engine) -> Route {
+        let profile =
+            ModelProfile { window: self.window, max_output: Some(self.max_output), cache_price: None };
+        Route {
+            model: AnsweredBy {
+                name: cut_name(model),
+                id: cut_name(model),
+                server: Some(target.name().to_owned()),
+                provider: target.provider(),
+            },
+            target,
+            counter: engine.counter_of_id(model),
+            policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),
+            prices: None,
+            rename: false,
+        }
+    }
+}
+
+/// Who speaks a format.
+pub const fn provider(wire: Wire) -> Provider {
+    match wire {
+        Wire::Chat | Wire::Responses | Wire::Embeddings | Wire::Passed => Provider::OpenAi,
+        Wire::Messages | Wire::CountTokens => Provider::Anthropic,
+    }
+}

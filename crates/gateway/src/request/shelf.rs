@@ -1,0 +1,100 @@
+//! What is kept between requests to save work: counts, renditions, what is stored already, the forms of a
+//! conversation's last window. Bounded; losing any of it costs time, never changes a decision.
+
+use std::sync::Arc;
+
+use larder_core::policy::Memo;
+use larder_proxy::window::Forms;
+use larder_store::{StoreError, UserStore};
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
+
+use crate::request::cache::Cache;
+
+/// Counters whose counts are kept.
+const COUNTERS: usize = 16;
+/// Counts kept of each.
+const COUNTS: usize = 1 << 16;
+/// Originals known to be stored.
+const STORED: usize = 1 << 15;
+/// Conversations whose last window is known.
+const SESSIONS: usize = 1 << 10;
+
+/// Counts of one counter.
+pub type Counts = Arc<Cache<ContentHash, usize>>;
+
+/// What is known of a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct Session {
+    /// The forms of its last window.
+    pub forms: Arc<Forms>,
+    /// Tokens of its last request as it came.
+    pub before: u64,
+}
+
+/// All caches.
+pub struct Shelf {
+    /// Renditions made before.
+    pub memo: Memo,
+    counts: Cache<String, Counts>,
+    stored: Cache<(String, ContentHash), ()>,
+    sessions: Cache<(String, String), Session>,
+    factors: Cache<(String, String, String), u64>,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self {
+            memo: Memo::default(),
+            counts: Cache::new(COUNTERS),
+            stored: Cache::new(STORED),
+            sessions: Cache::new(SESSIONS),
+            factors: Cache::new(SESSIONS),
+        }
+    }
+}
+
+impl Shelf {
+    /// The counts of a counter.
+    pub fn counts(&self, counter: &Counter) -> Counts {
+        self.counts.get(counter.name()).unwrap_or_else(|| {
+            let counts = Counts::new(Cache::new(COUNTS));
+            self.counts.insert(counter.name().to_owned(), Arc::clone(&counts));
+            counts
+        })
+    }
+
+    /// Whether a user's content is known to be stored.
+    pub fn is_stored(&self, user: &str, content: ContentHash) -> bool {
+        self.stored.get(&(user.to_owned(), content)).is_some()
+    }
+
+    /// Notes that it is.
+    pub fn stored(&self, user: &str, content: ContentHash) {
+        self.stored.insert((user.to_owned(), content), ());
+    }
+
+    /// What is known of a conversation; `None` if nothing is, here.
+    pub fn session(&self, user: &str, session: &str) -> Option<Session> {
+        self.sessions.get(&(user.to_owned(), session.to_owned()))
+    }
+
+    /// Notes what became known of it.
+    pub fn remember(&self, user: &str, session: &str, known: Session) {
+        self.sessions.insert((user.to_owned(), session.to_owned()), known);
+    }
+
+    /// The factor, in parts per million, by which a conversation corrects the estimates of a model.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn factor(&self, store: &UserStore, session: &str, model: &str) -> Result<u64, StoreError> {
+        let key = (store.user().to_owned(), session.to_owned(), model.to_owned());
+        if let Some(factor) = self.factors.get(&key) {
+            return Ok(factor);
+        }
+        let factor = store.session_calibration(session, model)?.factor_ppm;
+        self.factors.insert(key, factor);
+        Ok(factor)
+    }
+}

@@ -1,0 +1,154 @@
+//! All routes and who may use them. Knows paths; what lies behind them is each module's own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{ACCEPT, LOCATION};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use larder_proxy::exchange::{Outcome, cut_name};
+use larder_proxy::wire::Format;
+use serde_json::json;
+use tokio::task::JoinError;
+
+use crate::app::App;
+use crate::auth::{AuthError, Caller};
+use crate::guest;
+use crate::limits::read_body;
+use crate::problem::Problem;
+use crate::request::{self, Fault};
+
+/// Where one who is not known signs in.
+pub const SIGN_IN: &str = "/sign-in";
+
+/// Routes of other crates that are served next to the gateway's own.
+#[derive(Default)]
+pub struct Extra {
+    /// For callers that were let in: each request carries its [`Caller`], and its body is read before.
+    pub private: Router,
+    /// For anyone.
+    pub public: Router,
+}
+
+/// Everything that is served.
+pub fn router(app: &Arc<App>, extra: Extra) -> Router {
+    let messages = larder_mcp::router(guest::options(app), guest::read(app))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guest::admit));
+    let looked_at = extra.private.layer(middleware::from_fn_with_state(Arc::clone(app), with_room));
+    let behind_keys = Router::new()
+        .merge(request::router().with_state(Arc::clone(app)))
+        .merge(looked_at)
+        .merge(messages)
+        .layer(middleware::from_fn_with_state(Arc::clone(app), authenticate));
+    let alive = || get(|| async { "ok" });
+    Router::new()
+        .route("/healthz", alive())
+        .route("/health", alive())
+        .route("/livez", alive())
+        .route("/readyz", get(ready))
+        .with_state(Arc::clone(app))
+        .merge(extra.public)
+        .merge(behind_keys)
+        .fallback(nowhere)
+}
+
+/// Most who come here have left out the beginning of the path that their client does not add.
+async fn nowhere(request: Request) -> Response {
+    let words = format!(
+        "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
+        cut_name(request.uri().path())
+    );
+    request::error(Format::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
+}
+
+/// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
+/// words quote the files.
+async fn ready(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
+    let status = if app.stop.is_cancelled() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let mut refused = app.refused();
+    if refused.is_some()
+        && !matches!(known(&app, &Method::GET, &headers, peer).await, Ok(Ok(caller)) if caller.operator)
+    {
+        refused = Some("a change was refused; an operator's key shows why".to_owned());
+    }
+    let body = json!({"ready": status.is_success(), "refused_change": refused});
+    (status, Json(body)).into_response()
+}
+
+/// Puts the caller into the request, or refuses it.
+async fn authenticate(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match known(&app, request.method(), request.headers(), peer).await {
+        Ok(Ok(caller)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Ok(Err(error)) => refused(&app, &request, &error),
+        Err(error) => request::error(Format::Chat, &Fault::bug(&error.to_string())),
+    }
+}
+
+/// Who calls. Looks into the store, and computes for some 20 ms when it sees a key for the first time.
+async fn known(
+    app: &Arc<App>,
+    method: &Method,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> Result<Result<Caller, AuthError>, JoinError> {
+    if app.auth.answers_at_once(headers) {
+        return Ok(app.caller(method, headers, peer));
+    }
+    let (door, method, headers) = (Arc::clone(app), method.clone(), headers.clone());
+    tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await
+}
+
+/// Reads the body of a request as far as there is room for it, which is held until the head of the answer is ready.
+async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let (current, mut room) = (app.current(), app.places.room());
+    let (parts, body) = request.into_parts();
+    let gateway = &current.gateway;
+    match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
+        Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(fault) => {
+            let fault = Fault::from(fault);
+            Problem::new(fault.status, fault.message).into_response()
+        }
+    }
+}
+
+impl App {
+    fn caller(&self, method: &Method, headers: &HeaderMap, peer: SocketAddr) -> Result<Caller, AuthError> {
+        self.auth.caller(method, headers, peer, self.keys_required())
+    }
+}
+
+/// A browser is sent to the page where it signs in; programs get an error in the format they speak.
+fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
+    let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if error.status() == StatusCode::UNAUTHORIZED
+        && request.method() == Method::GET
+        && accepts.contains("text/html")
+    {
+        return (StatusCode::SEE_OTHER, [(LOCATION, SIGN_IN)]).into_response();
+    }
+    let anthropic = request.headers().contains_key("anthropic-version")
+        || request.uri().path().starts_with("/v1/messages");
+    let format = if anthropic { Format::Messages } else { Format::Chat };
+    request::error(format, &Fault::of_auth(error, app.store.now()))
+}

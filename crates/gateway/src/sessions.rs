@@ -1,0 +1,45 @@
+//! Which conversation a request belongs to: by header, or by how its history begins. Knows no store.
+
+use axum::http::HeaderMap;
+use larder_proxy::exchange::{MAX_NAME_BYTES, cut_name};
+use larder_proxy::wire::Request;
+use larder_text::hash::ContentHash;
+use larder_text::message::Role;
+
+use crate::request::Fault;
+
+/// The header in which a client may name its conversation.
+pub const HEADER: &str = "x-larder-session";
+/// Hexadecimal digits of a name that is made here.
+const DIGITS: usize = 20;
+
+/// The name of a request's conversation. Without the header, requests belong together whose history begins with the
+/// same instructions and the same first message of the user: agents send the whole history again each time.
+///
+/// # Errors
+/// When the header holds what no name may.
+pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Fault> {
+    let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        // The store takes no such names, and would refuse it when the work is done.
+        if name.chars().any(char::is_control) {
+            return Err(Fault::invalid(format!(
+                "{HEADER}: the name of a conversation holds no control characters, such as tabs; send printable \
+                 characters and spaces, of which the first {MAX_NAME_BYTES} bytes count"
+            )));
+        }
+        return Ok(cut_name(name));
+    }
+    let first = |role: Role| request.items.iter().find(|item| item.role() == role);
+    let mut begin = Vec::new();
+    for item in [first(Role::System), first(Role::User)].into_iter().flatten() {
+        let identity = match item.message {
+            Some(message) => request.identity(message),
+            None => item.identity(),
+        };
+        begin.extend_from_slice(identity.as_bytes());
+    }
+    let mut name = ContentHash::of(&begin).to_hex();
+    name.truncate(DIGITS);
+    Ok(format!("s-{name}"))
+}

@@ -1,0 +1,42 @@
+//! The one table from failures of the store to HTTP statuses. Knows no wire format, and nothing of what was asked for:
+//! what is merely not there is for whoever was asked to say.
+
+use axum::http::StatusCode;
+use larder_store::StoreError;
+
+/// The status of a request for which the store failed.
+pub const fn of_store(error: &StoreError) -> StatusCode {
+    match error {
+        StoreError::DiskFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
+        StoreError::ReadOnly { .. } | StoreError::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_store::Timestamp;
+
+    use super::*;
+    use crate::auth::AuthError;
+    use crate::problem::Problem;
+    use crate::request::Fault;
+
+    #[test]
+    fn whoever_tells_it_a_failure_of_the_store_has_one_status() {
+        let (path, action) = (std::path::PathBuf::from("home/index"), "writing");
+        for (error, status) in [
+            (StoreError::DiskFull { path: path.clone(), action }, 507),
+            (StoreError::ReadOnly { path: path.clone(), action }, 503),
+            (StoreError::Locked { path: path.clone() }, 503),
+            (StoreError::IndexCorrupt { path, detail: String::new() }, 500),
+        ] {
+            let kept = Fault::not_kept(&error).status;
+            let caller = AuthError::Store(error);
+            let charged = Fault::of_auth(&caller, Timestamp::from_millis(0)).status;
+            assert_eq!([kept, charged, caller.status()].map(|found| found.as_u16()), [status; 3], "{caller}");
+            let AuthError::Store(error) = caller else { continue };
+            assert_eq!(Problem::from(error).status, status);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Turns that this gateway runs: one at a time each, on a thread of its own, watched by whoever asked and by pages. Knows
+//! no wire format, no phase, and no document.
+//!
+//! A client that leaves stops its turn where it is: nothing is paid for an answer that nobody waits for, and the turn
+//! stays a draft that `resume` goes on with from its last checkpoint. Only the summary of a committed turn goes on
+//! behind the reply (C5); it is lost without harm when the gateway stops.
+
+mod course;
+mod open;
+mod run;
+
+pub use course::{Course, Courses, Under, Watch};
+pub use open::Tools;
+pub use run::{Job, Started, start};

@@ -1,0 +1,179 @@
+//! Recipes as models, in each format, streamed and not.
+
+use larder_proxy::exchange::Outcome;
+use larder_testkit::stub::StubServer;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, said, write};
+
+const RECIPE: &str = "\
+name: brief
+description: Answer briefly.
+model_layer: VOICE
+token_budget: {total: 2000, prompt: 300, input: 1200, output: 300, response_reserve: 200}
+prompt_files: [prompts/talk/brief.md]
+variables: {length: one sentence}
+output_format: text
+";
+
+/// Regions of a prompt that holds what was said before.
+const SLOTS: &str = "\
+slots:
+  - {name: system, from: prompt, cap: 300}
+  - {name: said, from: messages, cap: flexible, overflow: [condense]}
+output_format";
+
+/// A model that runs in this process, so that requests cannot pass to it.
+const INSIDE: &str = "\
+[models.inside]
+provider = \"embedded\"
+id = \"inside\"
+tokenizer = \"cl100k_base\"
+window = 8000
+max_output = 1000
+";
+
+async fn gateway(answers: usize) -> Gateway {
+    let gateway = Gateway::with(StubServer::start((0..answers).map(|_| said("Forty-two."))).await, "").await;
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), RECIPE);
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    gateway.restart().await
+}
+
+#[tokio::test]
+async fn a_recipe_answers_in_the_format_that_asks() {
+    let gateway = gateway(6).await;
+    let ask = |path: &'static str, stream: bool| {
+        let say = json!([{"role": "user", "content": "What is the answer?"}]);
+        let body = match path {
+            "/v1/responses" => json!({"model": "recipe/talk/brief", "input": say, "stream": stream}),
+            _ => json!({"model": "recipe/talk/brief", "max_tokens": 99, "messages": say, "stream": stream}),
+        };
+        gateway.post(path, body.to_string()).send()
+    };
+    let whole = |response: reqwest::Response| async move {
+        assert_eq!(response.status(), 200);
+        response.json::<Value>().await.unwrap()
+    };
+    let chat = whole(ask("/v1/chat/completions", false).await.unwrap()).await;
+    assert_eq!(chat["choices"][0]["message"]["content"], "Forty-two.");
+    assert_eq!(
+        (chat["model"].as_str(), chat["usage"]["total_tokens"].as_u64()),
+        (Some("recipe/talk/brief"), Some(110))
+    );
+    let responses = whole(ask("/v1/responses", false).await.unwrap()).await;
+    assert_eq!(responses["output"][0]["content"][0]["text"], "Forty-two.");
+    let messages = whole(ask("/v1/messages", false).await.unwrap()).await;
+    assert_eq!(
+        (messages["content"][0]["text"].as_str(), messages["stop_reason"].as_str()),
+        (Some("Forty-two."), Some("end_turn"))
+    );
+    for (path, last) in [
+        ("/v1/chat/completions", "data: [DONE]\n\n"),
+        ("/v1/responses", "response.completed"),
+        ("/v1/messages", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+    ] {
+        let response = ask(path, true).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let text = response.text().await.unwrap();
+        assert!(text.contains("Forty-two.") && text.contains(last), "{path}: {text}");
+    }
+    for seen in gateway.seen() {
+        assert!(seen.json()["messages"].to_string().contains("What is the answer?"));
+    }
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records.len(), 6);
+    let head = &records[0].head;
+    assert_eq!((head.recipe.as_deref(), head.run.is_some()), (Some("talk/brief"), true));
+    assert_eq!(head.bill.unwrap().cost.to_string(), "0.00012");
+}
+
+#[tokio::test]
+async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
+    let gateway = Gateway::with(StubServer::start([]).await, INSIDE).await;
+    let path = gateway.dir.path().join("larder.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    write(path, &settings.replace("MIND = \"mini\"", "MIND = \"inside\""));
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), &RECIPE.replace("VOICE", "MIND"));
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    let gateway = gateway.restart().await;
+    let body = json!({"model": "recipe/talk/brief", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    let (status, words) = (response.status(), response.text().await.unwrap());
+    assert!(status == 500 && words.contains("a bug in larder"), "{words}");
+    let (records, _) = gateway.stop().await;
+    let head = &records[0].head;
+    let told = (head.outcome, head.status, head.error.as_deref());
+    assert_eq!(told, (Outcome::Failed, 500, Some("internal_error")));
+}
+
+#[tokio::test]
+async fn what_a_recipe_saves_and_what_it_refuses_is_counted_once() {
+    let gateway = gateway(1).await;
+    let recipe = RECIPE.replace("name: brief", "name: recall").replace("output_format", SLOTS);
+    write(gateway.dir.path().join("recipes/talk/recall.yaml"), &recipe);
+    let gateway = gateway.restart().await;
+    let ask = |said: String, query: String| {
+        json!({"model": "recipe/talk/recall", "messages": [
+            {"role": "user", "content": said}, {"role": "assistant", "content": "I see."},
+            {"role": "user", "content": query}]})
+    };
+    assert_eq!(gateway.chat(&ask(crate::support::long_log(), "Which?".into())).await.status(), 200);
+    let count = |series: &str| -> f64 {
+        let text = gateway.app.telemetry.metrics.text().unwrap();
+        let line =
+            text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(count("tokens_saved_sum") > 1_000.0);
+    assert_eq!(count("tokens_saved_count"), 1.0, "what was said before is left out");
+    assert_eq!(count("compression_latency_ms_count"), 1.0);
+    let decided = "context_budget_decision_total{status=\"needs_summary\",dry_run=\"false\"}";
+    assert_eq!((count(decided), count("overflow_warnings_total")), (1.0, 0.0));
+    assert_eq!(gateway.chat(&ask("hi".into(), "too many words ".repeat(4_000))).await.status(), 400);
+    let refused = "context_budget_decision_total{status=\"reject\",dry_run=\"false\"}";
+    assert_eq!((count(refused), count("overflow_warnings_total")), (1.0, 1.0));
+    assert_eq!(count("tokens_saved_count"), 1.0, "nothing left that was smaller");
+}
+
+#[tokio::test]
+async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
+    let gateway = gateway(0).await;
+    let body = json!({"model": "recipe/talk/long", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    assert_eq!(response.status(), 404);
+    assert!(response.text().await.unwrap().contains("Recipe not found"));
+    assert_eq!(gateway.store().interventions(false).unwrap().len(), 1);
+    let silent = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": []})).await;
+    assert_eq!(silent.status(), 400);
+}
+
+#[tokio::test]
+async fn what_a_request_cannot_ask_for_is_not_listed() {
+    let provider = StubServer::start([]).await;
+    let gateway = Gateway::with(provider, INSIDE).await;
+    let recipe = |name: &str, from: &str, to: &str| {
+        let text = RECIPE.replace("name: brief", &format!("name: {name}")).replace(from, to);
+        write(gateway.dir.path().join(format!("recipes/talk/{name}.yaml")), &text);
+    };
+    recipe("brief", "", "");
+    recipe("may_read", "output_format", "input_docs: [{name: notes, required: false}]\noutput_format");
+    recipe("reads", "output_format", "input_docs: [notes]\noutput_format");
+    recipe("recalls", "output_format", "input_sections: [\"§0\"]\noutput_format");
+    recipe("wants_words", "one sentence", "\"{{ words }}\"");
+    recipe("nobody_answers", "VOICE", "REFLEX");
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    let gateway = gateway.restart().await;
+    let list: Value = gateway.get("/v1/models").send().await.unwrap().json().await.unwrap();
+    let mut ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["mini", "recipe/talk/brief", "recipe/talk/may_read", "vectors"]);
+    for name in ["recipe/talk/reads", "inside"] {
+        let one = gateway.get(&format!("/v1/models/{name}")).send().await.unwrap();
+        assert_eq!(one.status(), 404, "{name}");
+        let body = json!({"model": name, "messages": [{"role": "user", "content": "hi"}]});
+        assert!(gateway.chat(&body).await.status().is_client_error(), "{name}");
+    }
+    assert!(gateway.seen().is_empty());
+}

@@ -1,0 +1,275 @@
+//! One reply: the prompt is read, then token after token written, freely or under a grammar. Blocking; knows nothing
+//! of threads, time or who listens.
+
+use std::sync::Arc;
+
+use larder_text::hash::ContentHash;
+use serde_json::Value;
+
+use super::grammar::{Constraint, Grammars, Next};
+use super::llama::Llama;
+use super::sample::Sampler;
+use super::text::TextStream;
+use super::tokenizer::Tokenizer;
+use super::{WINDOW, broken, refused, template, tools};
+use larder_models::chat::{ChatEvent, ChatReply, ChatRequest, ModelError, StopReason, Usage};
+
+/// Prompt tokens read in one pass. Passes start at multiples of it, so that a prompt whose beginning is already known
+/// is computed in the same pieces as a prompt that is new, and gives the same reply to the last bit.
+const PASS: usize = 128;
+
+/// The model with its memory of the last prompt.
+pub(super) struct Generator {
+    model: Llama,
+    tokenizer: Arc<Tokenizer>,
+    grammars: Option<Grammars>,
+    /// The prompt tokens whose keys and values are in the cache, whole passes only.
+    known: Vec<u32>,
+}
+
+/// Who takes the events of a reply.
+pub(super) trait Listener {
+    /// Takes an event.
+    fn tell(&self, event: ChatEvent);
+
+    /// Whether nobody waits for the reply any more.
+    fn is_gone(&self) -> bool;
+}
+
+/// What a reply is made of before it is told.
+struct Written {
+    tokens: usize,
+    text: String,
+    stop: StopReason,
+}
+
+/// How one request is to be answered.
+struct Plan<'a> {
+    prompt: Vec<u32>,
+    /// Tokens that the reply may have.
+    budget: usize,
+    schema: Option<std::borrow::Cow<'a, Value>>,
+    is_call: bool,
+    seed: u64,
+}
+
+impl Generator {
+    pub(super) fn new(model: Llama, tokenizer: Arc<Tokenizer>) -> Self {
+        Self { model, tokenizer, grammars: None, known: Vec::new() }
+    }
+
+    /// Answers a request. Gives nothing if the listener left before the end.
+    pub(super) fn answer(
+        &mut self,
+        request: &ChatRequest,
+        listener: &dyn Listener,
+    ) -> Result<Option<ChatReply>, ModelError> {
+        let plan = self.plan(request)?;
+        let constraint = match &plan.schema {
+            Some(schema) => Some(self.constrain(schema, plan.budget)?),
+            None => None,
+        };
+        let cached = self.known_prefix(&plan.prompt);
+        let Some(logits) = self.read(&plan.prompt, cached, listener).map_err(broken)? else {
+            return Ok(None);
+        };
+        let writing = Writing {
+            generator: self,
+            sampler: Sampler::new(request.temperature, plan.seed),
+            position: plan.prompt.len(),
+            budget: plan.budget,
+            logits,
+            listener,
+            // The text of a call is not the reply's text.
+            stream: TextStream::new(!plan.is_call),
+        };
+        let written = match constraint {
+            Some(constraint) => writing.bound(constraint),
+            None => writing.free(),
+        };
+        let Some(written) = written.map_err(broken)? else { return Ok(None) };
+        let usage = Usage {
+            input: plan.prompt.len() as u64,
+            cached_input: cached as u64,
+            output: written.tokens as u64,
+            ..Usage::default()
+        };
+        finish(written, usage, plan.is_call.then_some(plan.seed)).map(Some)
+    }
+
+    fn plan<'a>(&self, request: &'a ChatRequest) -> Result<Plan<'a>, ModelError> {
+        let prompt = template::render(&request.messages, &request.tools, &self.tokenizer).map_err(refused)?;
+        let left = WINDOW.saturating_sub(prompt.len());
+        if left == 0 {
+            return Err(ModelError::WindowExceeded {
+                provider: super::PROVIDER.to_owned(),
+                detail: format!("the prompt has {} tokens, the window {WINDOW}", prompt.len()),
+            });
+        }
+        let is_call = tools::must_call(&request.messages, &request.tools);
+        let schema = match &request.schema {
+            _ if is_call => Some(std::borrow::Cow::Owned(tools::schema(&request.tools))),
+            schema => schema.as_ref().map(std::borrow::Cow::Borrowed),
+        };
+        let seed = seed(&prompt, schema.as_deref(), request.temperature);
+        let budget = usize::try_from(request.max_output).unwrap_or(usize::MAX).min(left);
+        Ok(Plan { prompt, budget, schema, is_call, seed })
+    }
+
+    fn constrain(&mut self, schema: &Value, budget: usize) -> Result<Constraint, ModelError> {
+        let grammars = match self.grammars.take() {
+            Some(grammars) => grammars,
+            None => Grammars::new(&self.tokenizer).map_err(broken)?,
+        };
+        self.grammars.insert(grammars).constrain(schema, budget).map_err(refused)
+    }
+
+    /// How much of `prompt` need not be read again. At least its last token is, for what comes after it.
+    fn known_prefix(&self, prompt: &[u32]) -> usize {
+        let shared = self.known.iter().zip(prompt).take_while(|(known, new)| known == new).count();
+        shared.min(prompt.len().saturating_sub(1)) / PASS * PASS
+    }
+
+    fn read(
+        &mut self,
+        prompt: &[u32],
+        known: usize,
+        listener: &dyn Listener,
+    ) -> Result<Option<Vec<f32>>, candle_core::Error> {
+        self.known.truncate(known);
+        let mut logits = Vec::new();
+        for pass in prompt.get(known..).unwrap_or_default().chunks(PASS) {
+            let position = self.known.len();
+            let Some(after) = self.model.forward(pass, position, &|| !listener.is_gone())? else {
+                return Ok(None);
+            };
+            logits = after;
+            if pass.len() == PASS {
+                self.known.extend_from_slice(pass);
+            }
+        }
+        Ok(Some(logits))
+    }
+}
+
+/// The same request draws the same numbers.
+fn seed(prompt: &[u32], schema: Option<&Value>, temperature: Option<f32>) -> u64 {
+    let mut bytes: Vec<u8> = prompt.iter().flat_map(|token| token.to_le_bytes()).collect();
+    bytes.extend(schema.map(Value::to_string).unwrap_or_default().bytes());
+    bytes.extend(temperature.unwrap_or(0.0).to_le_bytes());
+    let digest = ContentHash::of(&bytes);
+    digest.as_bytes().first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
+}
+
+fn finish(written: Written, usage: Usage, call: Option<u64>) -> Result<ChatReply, ModelError> {
+    let Written { text, stop, .. } = written;
+    match call {
+        None => Ok(ChatReply { text, tool_calls: Vec::new(), stop, usage }),
+        Some(seed) => {
+            let call = tools::call(&text, seed).ok_or_else(|| broken(format!("`{text}` is no tool call")))?;
+            Ok(ChatReply { text: String::new(), tool_calls: vec![call], stop: StopReason::ToolCalls, usage })
+        }
+    }
+}
+
+/// A reply being written.
+struct Writing<'a> {
+    generator: &'a mut Generator,
+    sampler: Sampler,
+    position: usize,
+    budget: usize,
+    logits: Vec<f32>,
+    listener: &'a dyn Listener,
+    stream: TextStream,
+}
+
+type Outcome = Result<Option<Written>, candle_core::Error>;
+
+impl Writing<'_> {
+    /// Writes until the model ends its turn or the budget is used up.
+    fn free(mut self) -> Outcome {
+        let mut tokens = Vec::new();
+        loop {
+            if tokens.len() == self.budget {
+                return Ok(Some(self.done(tokens.len(), StopReason::Length)));
+            }
+            for &marker in self.generator.tokenizer.silent() {
+                if let Some(logit) = self.logits.get_mut(marker as usize) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+            let token = self.sampler.pick(&mut self.logits, &tokens);
+            if self.generator.tokenizer.ends_turn(token) {
+                return Ok(Some(self.done(tokens.len(), StopReason::Stop)));
+            }
+            tokens.push(token);
+            self.tell(&[token]);
+            if tokens.len() < self.budget && !self.advance(&[token])? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Writes what the grammar allows until it is whole.
+    fn bound(mut self, mut constraint: Constraint) -> Outcome {
+        let mut told = 0;
+        let mut open = true;
+        while open {
+            let tokens = match constraint.next() {
+                Next::End => break,
+                Next::Forced(tokens) => tokens,
+                Next::Choice { allowed, free } => {
+                    let logits = &mut self.logits;
+                    allowed.iter_unset_entries(|token| {
+                        if let Some(logit) = logits.get_mut(token) {
+                            *logit = f32::NEG_INFINITY;
+                        }
+                    });
+                    let repeats = if free { constraint.written() } else { &[] };
+                    let token = self.sampler.pick(&mut self.logits, repeats);
+                    if self.generator.tokenizer.ends_turn(token) {
+                        constraint.end();
+                        break;
+                    }
+                    vec![token]
+                }
+            };
+            open = constraint.push(&tokens);
+            self.tell(constraint.settled().get(told..).unwrap_or_default());
+            told = constraint.settled().len();
+            if open && !self.advance(&tokens)? {
+                return Ok(None);
+            }
+        }
+        self.tell(constraint.settled().get(told..).unwrap_or_default());
+        let tokens = constraint.settled().len();
+        Ok(Some(self.done(tokens, StopReason::Stop)))
+    }
+
+    /// Reads the tokens just written; `false` if the listener left.
+    fn advance(&mut self, tokens: &[u32]) -> Result<bool, candle_core::Error> {
+        if self.position + tokens.len() > WINDOW {
+            // Only a reply that will be closed from an earlier point gets here; what it would say next is moot.
+            return Ok(true);
+        }
+        let listener = self.listener;
+        match self.generator.model.forward(tokens, self.position, &|| !listener.is_gone())? {
+            Some(logits) => self.logits = logits,
+            None => return Ok(false),
+        }
+        self.position += tokens.len();
+        Ok(true)
+    }
+
+    fn tell(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            if let Some(text) = self.stream.push(self.generator.tokenizer.bytes(token)) {
+                self.listener.tell(ChatEvent::Text(text));
+            }
+        }
+    }
+
+    fn done(self, tokens: usize, stop: StopReason) -> Written {
+        Written { tokens, text: self.stream.finish(), stop }
+    }
+}

@@ -1,0 +1,198 @@
+//! Larder over the Model Context Protocol: tools, recipes as prompts, pointers as resources; on standard input and
+//! output, or at `/mcp` of the gateway. Knows the protocol and the engine; whose request it is, it is told.
+//!
+//! What a caller can mend is the result of a call, marked as an error, so that a model reads it. Protocol errors are
+//! left for requests that name no tool, prompt or resource that there is.
+//!
+//! Tools read files only within [`Roots`], and pointers only of the caller's own store. What they show in part is
+//! stored first, so every pointer they give holds; beyond that store they change nothing.
+
+mod given;
+mod http;
+mod progress;
+mod prompts;
+mod resources;
+mod roots;
+mod schema;
+mod tools;
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use larder_engine::Engine;
+use larder_engine::executor::Reach;
+use larder_engine::settings::Asking;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError, ServiceExt};
+use rmcp::{ServerHandler, transport};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use self::http::{GuestOf, HttpOptions, router};
+use self::progress::Course;
+pub use self::roots::{RootError, Roots};
+
+/// What a client's model is told about the server as a whole.
+const INSTRUCTIONS: &str = "Larder keeps large texts out of the window without losing them. A pointer such \
+    as lp1-… stands for a text that is stored whole: `rehydrate` gives it back, or the lines, bytes, \
+    matches or JSON value you need of it (where a text says larder_rehydrate, that is this tool). Do not \
+    read a large file or log into the window: `search` finds the passages or lines that matter, `ask` \
+    answers a question over files and folders with citations, `condense` makes a text as small as you say. \
+    A source is a pointer, or the path of a file or folder.";
+
+/// Characters of what a caller wrote that an error repeats.
+const BRIEF_CHARS: usize = 200;
+
+/// On whose behalf a request is answered, and with what. Cheap to clone.
+#[derive(Clone)]
+pub struct Guest {
+    /// The project and its models over the caller's own store.
+    pub engine: Arc<Engine>,
+    /// How `ask` answers, and how far one question may go.
+    pub asking: Asking,
+    /// Files and folders that tools may read.
+    pub roots: Arc<Roots>,
+    /// Who pays for the calls of `ask`; without one nobody counts.
+    pub purse: Option<Arc<dyn Purse>>,
+}
+
+/// A budget that `ask` draws on.
+pub trait Purse: Send + Sync {
+    /// Sets `tokens`, and what they may cost at one of the models of `reach`, aside before a model is asked. Dropped
+    /// without being settled, all of it counts as used: the outcome is unknown then. May block.
+    ///
+    /// # Errors
+    /// When the budget does not hold so many, or is in money and a model has no price, in words that say how to go on.
+    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String>;
+}
+
+/// Tokens and money set aside.
+pub trait Reserved: Send {
+    /// Counts what was used instead. May block.
+    fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>);
+}
+
+/// A connection that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The client did not begin as the protocol has it.
+    #[error("the client did not begin as the Model Context Protocol has it: {0}")]
+    Begin(Box<ServerInitializeError>),
+    /// The task that served it broke off.
+    #[error("serving broke off: {0}")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// Serves one client on standard input and output, until it closes them. Nothing else may write to standard output.
+///
+/// # Errors
+/// When the client does not speak the protocol.
+pub async fn stdio(guest: Guest) -> Result<(), ServeError> {
+    let (input, output) = transport::stdio_pipes();
+    serve(guest, input, output).await
+}
+
+/// Serves one client on any pair of streams, one JSON message a line, until `input` ends.
+///
+/// # Errors
+/// As [`stdio`].
+pub async fn serve(
+    guest: Guest,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), ServeError> {
+    match (Server { guest: Some(guest) }).serve((input, output)).await {
+        Ok(running) => Ok(running.waiting().await.map(drop)?),
+        // Gone before it said anything: nothing was asked for.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(ServeError::Begin(Box::new(error))),
+    }
+}
+
+/// Enough of what a caller wrote to recognise it by.
+fn brief(text: &str) -> String {
+    text.chars().take(BRIEF_CHARS).collect()
+}
+
+/// Answers requests of one connection.
+struct Server {
+    /// Whose they all are; none where each request brings its own.
+    guest: Option<Guest>,
+}
+
+impl Server {
+    fn guest(&self, context: &RequestContext<RoleServer>) -> Result<Guest, ErrorData> {
+        let brought = || context.extensions.get::<Parts>()?.extensions.get::<Guest>();
+        let guest = self.guest.as_ref().or_else(brought);
+        guest.cloned().ok_or_else(|| ErrorData::internal_error("a bug in larder: a request of nobody", None))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_prompts().enable_resources().enable_tools().build();
+        let larder = Implementation::new("larder", env!("CARGO_PKG_VERSION")).with_title("Larder");
+        ServerConfig::new(capabilities).with_server_info(larder).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::list()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let guest = self.guest(&context)?;
+        let call = tools::find(&request.name)?;
+        let arguments = request.arguments.unwrap_or_default();
+        progress::run(&context, move |course: &Course| call(arguments, &guest, course).into()).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.guest(&context)?)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let guest = self.guest(&context)?;
+        let get =
+            move |_: &Course| prompts::get(&guest, &request.name, request.arguments.unwrap_or_default());
+        Ok(progress::run(&context, get).await??.into())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let guest = self.guest(&context)?;
+        Ok(progress::run(&context, move |_: &Course| resources::read(&guest, &request.uri)).await??.into())
+    }
+}

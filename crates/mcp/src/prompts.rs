@@ -1,0 +1,107 @@
+//! Recipes as prompts: what each takes, and the messages its pack comes to.
+
+use larder_core::recipe::Recipe;
+use larder_engine::executor::RunError;
+use larder_text::message::Role as Speaker;
+use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::Value;
+
+use super::given::{Failure, Inputs};
+use super::{Guest, brief};
+
+const QUERY: &str = "query";
+const VARIANT: &str = "variant";
+/// What recipes with sections read.
+const CONTEXT: &str = "context.md";
+/// How a document is given.
+const SOURCE: &str = "a pointer or a path; or the text itself, with a line break in it";
+
+/// Every recipe of the project.
+pub(super) fn list(guest: &Guest) -> Vec<Prompt> {
+    guest.engine.project.check().recipes.iter().map(prompt).collect()
+}
+
+fn prompt(recipe: &Recipe) -> Prompt {
+    Prompt::new(recipe.id(), Some(recipe.description.clone()), Some(arguments(recipe)))
+}
+
+/// What a recipe takes. Arguments of a prompt are texts, so a document is given by its source.
+fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
+    let argument = |name: &str, what: String, required| {
+        PromptArgument::new(name).with_description(what).with_required(required)
+    };
+    // A context.md holds the query too.
+    let has_context = !recipe.input_sections.is_empty();
+    let mut found = Vec::new();
+    if recipe.needs_query {
+        found.push(argument(QUERY, "What the user asks, verbatim".to_owned(), !has_context));
+    }
+    for doc in &recipe.input_docs {
+        found.push(argument(&doc.name, format!("A document: {SOURCE}"), doc.required));
+    }
+    if has_context && !recipe.input_docs.iter().any(|doc| doc.name == CONTEXT) {
+        found.push(argument(CONTEXT, format!("The document of the turn: {SOURCE}"), false));
+    }
+    for name in &recipe.inputs {
+        found.push(argument(name, "A value of the recipe's prompts".to_owned(), true));
+    }
+    if !recipe.variants.is_empty() {
+        let stages: Vec<&str> = recipe.variants.keys().map(String::as_str).collect();
+        found.push(argument(VARIANT, format!("The stage: {}", stages.join(", ")), false));
+    }
+    found
+}
+
+/// The messages of a recipe's pack: within its budget, with every pointer in them stored.
+pub(super) fn get(guest: &Guest, name: &str, arguments: JsonObject) -> Result<GetPromptResult, ErrorData> {
+    let unfit = |words: String| ErrorData::invalid_params(words, None);
+    let recipe = guest.engine.own_or_shipped(name).map_err(|error| {
+        unfit(format!("{}; prompts/list names those there are. {}", brief(&error.to_string()), error.help()))
+    })?;
+    let inputs = inputs(recipe, arguments).map_err(|Failure(words)| unfit(words))?;
+    let input = inputs.read(guest).map_err(|Failure(words)| unfit(words))?;
+    let receipt = match guest.engine.lay_out(&recipe.id(), &input) {
+        Ok(receipt) => receipt,
+        Err(error @ RunError::Store(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
+        Err(error) => return Err(unfit(error.to_string())),
+    };
+    if let Some(refusal) = &receipt.receipt.refused {
+        return Err(unfit(refusal.to_string()));
+    }
+    let messages = receipt.messages.iter().map(|message| {
+        // The protocol has no other roles: what the application says stands first, in the user's name.
+        let role = if message.role == Speaker::Assistant { Role::Assistant } else { Role::User };
+        PromptMessage::new_text(role, message.joined_text())
+    });
+    Ok(GetPromptResult::new(messages.collect()).with_description(recipe.description.clone()))
+}
+
+fn inputs(recipe: &Recipe, arguments: JsonObject) -> Result<Inputs, Failure> {
+    let known = self::arguments(recipe);
+    let mut inputs = Inputs::default();
+    for (name, value) in arguments {
+        let Value::String(value) = value else {
+            return Err(Failure(format!("argument {:?} is not a text", brief(&name))));
+        };
+        if !known.iter().any(|argument| argument.name == name) {
+            let names: Vec<&str> = known.iter().map(|argument| argument.name.as_str()).collect();
+            return Err(Failure(format!(
+                "{} takes no {:?}; it takes {}",
+                recipe.id(),
+                brief(&name),
+                names.join(", ")
+            )));
+        }
+        let is_document = name == CONTEXT || recipe.input_docs.iter().any(|doc| doc.name == name);
+        if is_document {
+            inputs.documents.push((name, value));
+        } else if recipe.inputs.contains(&name) {
+            inputs.values.insert(name, value);
+        } else if name == VARIANT {
+            inputs.variant = Some(value);
+        } else {
+            inputs.query = Some(value);
+        }
+    }
+    Ok(inputs)
+}

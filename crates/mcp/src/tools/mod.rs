@@ -1,0 +1,173 @@
+//! The tools: what each is called, takes and gives, and how one is called. One file per tool.
+
+mod ask;
+mod condense;
+mod count;
+mod explain;
+mod rehydrate;
+mod search;
+
+use larder_agent::ask::{Quote, Search};
+use larder_core::recipe::RecipeError;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::given::Failure;
+use super::progress::Course;
+use super::{Guest, brief, schema};
+
+/// A tool: its type is what it takes.
+trait Tool: DeserializeOwned + JsonSchema {
+    /// What it gives, for programs.
+    type Output: Serialize + JsonSchema;
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    /// When to use it, for a model.
+    const DESCRIPTION: &'static str;
+    /// Whether it asks a model, at a price, instead of only reading. What is stored so that pointers hold is no change.
+    const ASKS: bool = false;
+
+    /// May block. Gives data, and the same for readers.
+    fn call(self, guest: &Guest, course: &Course) -> Result<(Self::Output, String), Failure>;
+}
+
+/// Calls a tool with arguments as they came.
+pub(super) type Call = fn(JsonObject, &Guest, &Course) -> CallToolResult;
+
+struct Entry {
+    name: &'static str,
+    describe: fn() -> rmcp::model::Tool,
+    call: Call,
+}
+
+impl Entry {
+    const fn of<T: Tool>() -> Self {
+        Self { name: T::NAME, describe: describe::<T>, call: call::<T> }
+    }
+}
+
+const TOOLS: [Entry; 6] = [
+    Entry::of::<rehydrate::Rehydrate>(),
+    Entry::of::<search::SearchFor>(),
+    Entry::of::<ask::Ask>(),
+    Entry::of::<condense::Condense>(),
+    Entry::of::<count::Count>(),
+    Entry::of::<explain::Explain>(),
+];
+
+/// Every tool, as clients list them.
+pub(super) fn list() -> Vec<rmcp::model::Tool> {
+    TOOLS.iter().map(|entry| (entry.describe)()).collect()
+}
+
+/// The tool of this name.
+pub(super) fn find(name: &str) -> Result<Call, ErrorData> {
+    let found = TOOLS.iter().find(|entry| entry.name == name);
+    found.map(|entry| entry.call).ok_or_else(|| {
+        let names: Vec<&str> = TOOLS.iter().map(|entry| entry.name).collect();
+        ErrorData::invalid_params(
+            format!("no tool is called {:?}; there are {}", brief(name), names.join(", ")),
+            None,
+        )
+    })
+}
+
+fn describe<T: Tool>() -> rmcp::model::Tool {
+    let hints = ToolAnnotations::with_title(T::TITLE)
+        .read_only(!T::ASKS)
+        .destructive(false)
+        .idempotent(!T::ASKS)
+        .open_world(T::ASKS);
+    rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema::input::<T>())
+        .with_title(T::TITLE)
+        .with_raw_output_schema(schema::output::<T::Output>())
+        .with_annotations(hints)
+}
+
+fn call<T: Tool>(arguments: JsonObject, guest: &Guest, course: &Course) -> CallToolResult {
+    let read = serde_json::from_value::<T>(Value::Object(arguments));
+    let read = read.map_err(|error| {
+        Failure(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
+    });
+    let given = read.and_then(|tool| tool.call(guest, course)).and_then(|(output, text)| {
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(serde_json::to_value(output)?);
+        Ok(result)
+    });
+    given.unwrap_or_else(|Failure(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
+}
+
+/// A stretch of a text, with the way back.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Passage {
+    /// The document: a path or a pointer.
+    source: String,
+    /// First and last line, from 1.
+    lines: [usize; 2],
+    /// First byte, and one past the last.
+    bytes: [usize; 2],
+    /// Gives exactly these bytes back.
+    pointer: String,
+    /// The text; cut off where it ends in `…` and `cut` is true.
+    text: String,
+    /// Whether `text` is only the beginning.
+    cut: bool,
+}
+
+/// Characters of a passage that are shown; longer ones are lines without breaks in them.
+const SHOWN_CHARS: usize = 2_000;
+
+impl Passage {
+    fn of(quote: Quote, guest: &Guest) -> Self {
+        let end = quote.text.char_indices().nth(SHOWN_CHARS).map(|(at, _)| at);
+        Self {
+            source: guest.roots.shown(&quote.source),
+            lines: quote.lines.into(),
+            bytes: quote.bytes.into(),
+            pointer: quote.pointer.to_string(),
+            cut: end.is_some(),
+            text: end.map_or(quote.text.clone(), |end| format!("{}…", &quote.text[..end])),
+        }
+    }
+
+    /// Where it stands, then what it says.
+    fn print(&self) -> String {
+        let [first, last] = self.lines;
+        format!("{}:{first}-{last} {}\n{}\n", self.source, self.pointer, self.text.trim_end())
+    }
+}
+
+/// How much was read for an answer.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reading {
+    /// Files read.
+    files: usize,
+    /// Bytes read.
+    bytes: u64,
+    /// Files that were passed over, and why; the first few.
+    skipped: Vec<String>,
+}
+
+/// Passed-over files that are named.
+const SKIPPED_NAMED: usize = 10;
+
+impl Reading {
+    fn of(search: &Search, guest: &Guest) -> Self {
+        let failed = search.skipped.iter().filter(|skipped| !skipped.is_expected).take(SKIPPED_NAMED);
+        let skipped = failed.map(|skipped| guest.roots.shown(&skipped.to_string())).collect();
+        Self { files: search.files, bytes: search.bytes, skipped }
+    }
+}
+
+/// A recipe that is not there, which is the caller's to mend; a run of it would ask for a human.
+fn missing(error: &RecipeError) -> Failure {
+    Failure(format!("{}. {}", brief(&error.to_string()), error.help()))
+}
+
+/// As in JSON: the word for a variant.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,80 @@
+//! `search`: lines that match a pattern, or the passages that speak to a query, in files, folders and stored texts.
+
+use larder_agent::ask::{Asker, Question};
+use larder_store::Selection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::Guest;
+use super::super::given::Failure;
+use super::super::progress::Course;
+use super::{Passage, Reading, Tool};
+
+/// Passages given unless the call says otherwise.
+const MOST: usize = 10;
+/// Passages given at all.
+const LIMIT: usize = 100;
+
+/// What it takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchFor {
+    /// A regular expression: the lines that match are found, in order.
+    pattern: Option<String>,
+    /// Words or a question: the passages that share most with it are found, best first.
+    query: Option<String>,
+    /// Where: pointers, and paths of files and folders. Everything that is open unless given.
+    #[serde(default)]
+    sources: Vec<String>,
+    /// How many are given: 10 unless said, at most 100.
+    most: Option<usize>,
+}
+
+/// What it gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Findings {
+    /// What was found.
+    found: Vec<Passage>,
+    /// Whether there is more than was asked for.
+    more: bool,
+    /// What was read.
+    read: Reading,
+}
+
+impl Tool for SearchFor {
+    type Output = Findings;
+    const NAME: &'static str = "search";
+    const TITLE: &'static str = "Find lines or passages";
+    const DESCRIPTION: &'static str = "Finds, in files, folders and the texts behind pointers, the \
+        lines that match a regular expression (pattern) or the passages that answer a query best \
+        (query, ranked by shared words; no model is asked). Each comes with its place and a pointer to \
+        read it again; `rehydrate` of the pointer's id with other lines reads around it.";
+
+    fn call(self, guest: &Guest, course: &Course) -> Result<(Findings, String), Failure> {
+        let paths = guest.sources(&self.sources)?;
+        let most = self.most.unwrap_or(MOST).clamp(1, LIMIT);
+        // One more than is shown tells whether there is more.
+        let (mut quotes, search) = match (&self.pattern, &self.query) {
+            (Some(pattern), None) => {
+                Asker::new(&guest.engine, course).select(&paths, &Selection::grep(pattern)?, most + 1)?
+            }
+            (None, Some(query)) => {
+                let question = Question { text: query, paths: &paths, recipe: "", asking: guest.asking };
+                Asker::new(&guest.engine, course).quote(&question, most + 1)?
+            }
+            _ => return Err(Failure("give either `pattern` or `query`, and not both".to_owned())),
+        };
+        let more = quotes.len() > most;
+        quotes.truncate(most);
+        let found: Vec<Passage> = quotes.into_iter().map(|quote| Passage::of(quote, guest)).collect();
+        let read = Reading::of(&search, guest);
+        let mut text: String = found.iter().map(|passage| passage.print() + "\n").collect();
+        text.push_str(&format!(
+            "{} found{} in {} files",
+            found.len(),
+            if more { ", there are more" } else { "" },
+            read.files
+        ));
+        Ok((Findings { found, more, read }, text))
+    }
+}

@@ -1,0 +1,7 @@
+//! What the gateway knows of conversations without any IO: the wire formats of clients and providers, the windows that
+//! the policy decides over requests, and the records of both. Knows no HTTP, no store, no model and no clock.
+#![deny(missing_docs)]
+
+pub mod exchange;
+pub mod window;
+pub mod wire;

@@ -1,0 +1,72 @@
+//! A request as it would leave, with nothing known from before: for measures, and whoever has no server and no store.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use larder_core::policy::{ContextBudgetPolicy, Memo, SessionUsage};
+use larder_text::pointer::PointerKey;
+use larder_text::time::Timestamp;
+use larder_text::tokens::Counter;
+
+use super::{Bench, Forms, Refusal};
+use crate::exchange::{Exchange, Outcome, Wire};
+use crate::wire::{self, Format};
+
+/// A request as it would leave.
+#[derive(Debug)]
+pub struct Leaving {
+    /// Its body.
+    pub body: String,
+    /// Whether our tool is offered in it.
+    pub offered: bool,
+    /// What must be stored before it leaves: the originals of the pointers in it.
+    pub originals: Vec<String>,
+    /// What would be recorded of it.
+    pub exchange: Exchange,
+}
+
+/// Makes of a body what would be sent under a policy.
+///
+/// # Errors
+/// Why nothing would be sent.
+pub fn leaving(
+    format: Format,
+    body: &str,
+    policy: &ContextBudgetPolicy,
+    counter: &Counter,
+    key: &PointerKey,
+) -> Result<Leaving, Refusal> {
+    let request = wire::read(format, body)?;
+    let wire = match format {
+        Format::Chat => Wire::Chat,
+        Format::Responses => Wire::Responses,
+        Format::Messages => Wire::Messages,
+    };
+    let mut exchange = Exchange::blank("", Timestamp::from_millis(0), "", wire);
+    let counted = RefCell::new(HashMap::new());
+    let bench = Bench {
+        memo: &Memo::default(),
+        counts: &|key, count| *counted.borrow_mut().entry(key).or_insert_with(count),
+        policy,
+        counter,
+        key,
+        last: &Forms::default(),
+        rehydrates: true,
+        body: &Bytes::copy_from_slice(body.as_bytes()),
+        counts_only: false,
+        transcribes: true,
+        is_stored: &|_| false,
+    };
+    let prepared = bench.prepare(&request, None, &mut exchange)?;
+    exchange.head.outcome = Outcome::Ok;
+    let prompt = exchange.head.tokens.after;
+    exchange.head.record_round(policy, &mut SessionUsage::default(), prompt);
+    Ok(Leaving {
+        // A body that was read as text, with texts put into it.
+        body: String::from_utf8_lossy(&prepared.body).into_owned(),
+        offered: prepared.offered,
+        originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),
+        exchange: exchange.sealed(),
+    })
+}

@@ -1,0 +1,181 @@
+//! Changes of a request as edits of its bytes. Decides nothing: what to change comes from the policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use larder_text::json::{self, Edit, Id, Kind, encoded};
+
+use super::request::{Item, OWN_FIELD, Request};
+use super::tool::{reference, rehydrate_tool_json};
+
+/// What becomes of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Its text becomes this one. Parts that are not text stay, and so does a cache breakpoint.
+    Replace(&'a str),
+    /// It goes, with its calls.
+    Drop,
+    /// It goes, and a message of the assistant with this text stands there.
+    DropFor(&'a str),
+}
+
+/// What is to be taken out and what it is replaced by.
+#[derive(Default)]
+struct Plan {
+    edits: Vec<Edit>,
+    /// Elements of arrays that go.
+    gone: BTreeSet<Id>,
+    /// The arrays they stand in.
+    arrays: BTreeSet<Id>,
+    /// Bytes in which nothing else is to be edited.
+    closed: Vec<Range<usize>>,
+}
+
+impl<'b> Request<'b> {
+    /// Why our tool cannot be offered, so that nothing may be replaced by a pointer; none if it can.
+    pub const fn unofferable(&self) -> Option<&'static str> {
+        self.unofferable
+    }
+
+    /// Asks for another model; none if the request names none.
+    pub fn set_model(&self, name: &str) -> Option<Edit> {
+        let at = self.doc.value(self.model?.at).span();
+        Some(Edit::replace(at, encoded(name)))
+    }
+
+    /// Offers our tool behind the client's own, and adds it to a list of allowed tools. `tool_choice` stays as it is: a
+    /// client that forbids tools or forces one gets what it asks for.
+    pub fn offer(&self) -> Vec<Edit> {
+        if self.unofferable.is_some() {
+            return Vec::new();
+        }
+        let tool = rehydrate_tool_json(self.format);
+        let root = self.doc.root();
+        let tools = self.tools_at.map(|at| self.doc.value(at)).or_else(|| root.get("tools"));
+        let offer = match tools {
+            Some(tools) if tools.kind() == Kind::Array => json::append_to(tools, tool),
+            Some(tools) if tools.kind() == Kind::Null => Edit::replace(tools.span(), format!("[{tool}]")),
+            Some(_) => return Vec::new(),
+            None => json::add_members(root, &format!(r#""tools":[{tool}]"#)),
+        };
+        let allowed = self.allowed_at.map(|at| self.doc.value(at));
+        let allowed = allowed.map(|allowed| json::append_to(allowed, &reference(self.format)));
+        std::iter::once(offer).chain(allowed).collect()
+    }
+
+    /// Changes items, each named by its index and at most once, and takes out the fields that are ours alone, since
+    /// providers refuse what they do not know. To be called even if nothing changes.
+    pub fn rewrite(&self, changes: &[(usize, Change<'_>)]) -> Vec<Edit> {
+        let changes: BTreeMap<usize, Change<'_>> = changes.iter().copied().collect();
+        let mut plan = Plan::default();
+        self.drop_items(&changes, &mut plan);
+        for (&at, change) in &changes {
+            if let (Some(item), Change::Replace(text)) = (self.items.get(at), change) {
+                self.replace_text(item, text, &mut plan);
+            }
+        }
+        plan.closed.sort_by_key(|span| span.start);
+        let own: BTreeSet<Id> = self.own.iter().copied().collect();
+        for object in own.into_iter().map(|id| self.doc.value(id)) {
+            if !plan.is_closed(object.span().start) {
+                plan.edits.extend(json::without(object, &[OWN_FIELD]));
+            }
+        }
+        for &array in &plan.arrays {
+            let items: Vec<_> = self.doc.value(array).items().collect();
+            let spans: Vec<_> = items.iter().map(|item| item.span()).collect();
+            let gone = |at: usize| items.get(at).is_some_and(|item| plan.gone.contains(&item.id()));
+            plan.edits.extend(json::remove_from(&spans, gone));
+        }
+        plan.edits
+    }
+
+    /// Takes out messages of which nothing stays, and blocks of the others.
+    fn drop_items(&self, changes: &BTreeMap<usize, Change<'_>>, plan: &mut Plan) {
+        let dropped = |at: usize| changes.get(&at) == Some(&Change::Drop);
+        let mut at = 0;
+        while let Some(first) = self.items.get(at) {
+            // The items of one message.
+            let message = first.message;
+            let count = if message.is_none() {
+                1
+            } else {
+                self.items[at..].iter().take_while(|item| item.message == message).count()
+            };
+            let all = at..at + count;
+            let element = message.and_then(|message| self.elements.get(message).copied());
+            match (element, self.list) {
+                (Some(element), Some(list)) if all.clone().all(dropped) => {
+                    plan.take(self, list, element);
+                }
+                (Some(element), _) => {
+                    for (&item, &change) in changes.range(all) {
+                        self.drop_item(&self.items[item], change, element, plan);
+                    }
+                }
+                _ => {}
+            }
+            at += count;
+        }
+    }
+
+    fn drop_item(&self, item: &Item<'_>, change: Change<'_>, element: Id, plan: &mut Plan) {
+        let text = match change {
+            Change::Replace(_) => return,
+            Change::Drop => None,
+            Change::DropFor(text) => Some(encoded(text)),
+        };
+        let Some((blocks, content)) = item.blocks.as_ref().zip(self.doc.value(element).get("content")) else {
+            if let Some(text) = text {
+                let message = format!(r#"{{"role":"assistant","content":{text}}}"#);
+                plan.replace(self, element, message);
+            }
+            return;
+        };
+        let mut blocks = blocks.iter();
+        if let (Some(text), Some(&first)) = (text, blocks.as_slice().first()) {
+            plan.replace(self, first, format!(r#"{{"type":"text","text":{text}}}"#));
+            blocks.next();
+        }
+        for &block in blocks {
+            plan.take(self, content.id(), block);
+        }
+    }
+
+    fn replace_text(&self, item: &Item<'_>, text: &str, plan: &mut Plan) {
+        // The part with a breakpoint keeps its place, so that the provider's cache ends where the client wants it to.
+        let marked = item.texts.iter().rfind(|text| text.part.is_some_and(|(_, marked)| marked));
+        let Some(kept) = marked.or_else(|| item.texts.first()) else { return };
+        plan.edits.push(Edit::replace(self.doc.value(kept.at).span(), encoded(text)));
+        let Some(content) = item.content else { return };
+        for other in item.texts.iter().filter(|text| text.at != kept.at) {
+            if let Some((part, _)) = other.part {
+                plan.take(self, content, part);
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn take(&mut self, request: &Request<'_>, array: Id, element: Id) {
+        self.gone.insert(element);
+        self.arrays.insert(array);
+        self.closed.push(request.doc.value(element).span());
+    }
+
+    /// Whether byte `at` lies in what goes; `closed` is in order.
+    fn is_closed(&self, at: usize) -> bool {
+        let before = self.closed.partition_point(|span| span.start <= at);
+        self.closed[..before].last().is_some_and(|span| span.contains(&at))
+    }
+
+    fn replace(&mut self, request: &Request<'_>, value: Id, with: String) {
+        let span = request.doc.value(value).span();
+        self.closed.push(span.clone());
+        self.edits.push(Edit::replace(span, with));
+    }
+}
+
+#[cfg(test)]
+#[path = "edit_tests.rs"]
+mod tests;

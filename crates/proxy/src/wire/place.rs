@@ -1,0 +1,130 @@
+//! Where the model's texts stand in a history. Providers give texts no ids, so a text is known by itself and by its
+//! place: what others said before it, as the client has it. Knows nothing of what is hidden there.
+
+use larder_text::hash::ContentHash;
+use larder_text::json::{Id, Value};
+use larder_text::message::Role;
+
+use super::Format;
+use super::request::{Item, Request};
+
+/// A place at which the model speaks.
+///
+/// Only others' words count for it: clients leave out thoughts of the model, and cut what it said into messages of their
+/// own. Their number tells equal texts of one conversation apart; the first and the last of them tell apart the
+/// conversations of several agents that share a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Elements of the history that are not the model's.
+    others: usize,
+    /// What the first of them says that is no instruction.
+    first: String,
+    /// What the last of them says.
+    last: String,
+    /// What the model has said since.
+    said: Vec<ContentHash>,
+    /// The provider holds a part of the history, so that nothing can be counted.
+    elsewhere: bool,
+}
+
+impl Place {
+    /// The key of what the model says next here.
+    pub(super) fn key(&mut self, text: &str) -> Option<String> {
+        if self.elsewhere || text.is_empty() {
+            return None;
+        }
+        let text = ContentHash::of(text.as_bytes());
+        let times = self.said.iter().filter(|said| **said == text).count();
+        self.said.push(text);
+        let Self { others, first, last, .. } = self;
+        let whole = format!("said\0{others}\0{first}\0{last}\0{times}\0{text}");
+        Some(ContentHash::of(whole.as_bytes()).to_hex())
+    }
+
+    /// Takes in what others say; `ends`: the model speaks next.
+    fn hear(&mut self, items: &[&Item<'_>], ends: bool) {
+        self.others += 1;
+        self.said.clear();
+        let opens = self.first.is_empty() && items.iter().any(|item| item.role() != Role::System);
+        // Most of a history is neither, and need not be hashed once more.
+        if !ends && !opens {
+            return;
+        }
+        let texts: String = items.iter().map(|item| item.identity().to_hex()).collect();
+        self.last = ContentHash::of(texts.as_bytes()).to_hex();
+        if opens {
+            self.first = self.last.clone();
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Where the reply to this request will stand. To be asked of the request as its client sent it.
+    pub fn place(&self) -> Place {
+        self.walk(|_, _, _, _| ())
+    }
+
+    /// Walks through the history. `meets` is told of each thing that may bear a key: its element, it, how many elements
+    /// of others stand before, and the key of its text.
+    pub(super) fn walk(&self, mut meets: impl FnMut(usize, Id, usize, Option<String>)) -> Place {
+        let mut place = Place { elsewhere: self.history_elsewhere, ..Place::default() };
+        let mut elements: Vec<Vec<&Item<'_>>> = vec![Vec::new(); self.elements.len()];
+        for item in &self.items {
+            match item.message.and_then(|at| elements.get_mut(at)) {
+                Some(items) => items.push(item),
+                // One text in place of a list; instructions have a field of their own.
+                None if item.role() == Role::User => place.hear(&[item], true),
+                None => {}
+            }
+        }
+        let is_models = |items: &Vec<&Item<'_>>| items.iter().all(|item| item.role() == Role::Assistant);
+        for (at, items) in elements.iter().enumerate() {
+            if !is_models(items) {
+                place.hear(items, elements.get(at + 1).is_none_or(is_models));
+            }
+            for unit in self.anchors(self.elements[at]) {
+                let text = said(self.format, self.doc.value(unit));
+                let key = text.and_then(|text| place.key(&text));
+                meets(at, unit, place.others, key);
+            }
+        }
+        place
+    }
+
+    /// The things in an element of the history that may bear an id or a text of the model's.
+    fn anchors(&self, element: Id) -> Vec<Id> {
+        let value = self.doc.value(element);
+        let list = match self.format {
+            Format::Responses => return vec![element],
+            Format::Chat => "tool_calls",
+            Format::Messages => "content",
+        };
+        if !value.get("role").is_some_and(|role| role.is("assistant")) {
+            return Vec::new();
+        }
+        let inside: Vec<Id> = value.given(list).into_iter().flat_map(Value::items).map(Value::id).collect();
+        // A message that says something and asks for nothing.
+        if inside.is_empty() { vec![element] } else { inside }
+    }
+}
+
+/// What the model says in a thing of a reply or of a history; none where that thing is no text, or bears a call.
+pub(super) fn said(format: Format, unit: Value<'_, '_>) -> Option<String> {
+    if format == Format::Messages && is_text(unit) {
+        return Some(unit.given("text")?.text()?.into_owned());
+    }
+    let speaks = unit.given("role").is_some_and(|role| role.is("assistant"));
+    let calls = unit.given("tool_calls").is_some_and(|calls| calls.items().next().is_some());
+    let content = unit.given("content").filter(|_| speaks && !calls)?;
+    if let Some(text) = content.text() {
+        return Some(text.into_owned());
+    }
+    let parts = content.items().filter(|part| is_text(*part));
+    Some(parts.filter_map(|part| part.given("text")?.text()).collect())
+}
+
+/// Whether a block or a part is text.
+fn is_text(part: Value<'_, '_>) -> bool {
+    let kinds = ["text", "output_text", "input_text"];
+    part.given("type").is_some_and(|kind| kinds.iter().any(|name| kind.is(name)))
+}

@@ -1,0 +1,72 @@
+//! Reading members of objects, each once, with errors that name the place. Knows no format.
+
+use larder_text::json::{JsonError, Kind, Value};
+
+/// A body that is no request or reply of its format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It is no JSON at all.
+    #[error("the body is {0}")]
+    Json(#[from] JsonError),
+    /// A field has another type than its format gives it.
+    #[error("{path}: expected {expected} (byte {at} of the body)")]
+    Shape {
+        /// Where, as `messages[3].content`.
+        path: String,
+        /// What belongs there.
+        expected: &'static str,
+        /// The byte at which the value stands, from 0.
+        at: usize,
+    },
+    /// A field stands twice in one object. Readers differ in which one they take, so what was counted might not be what
+    /// is answered.
+    #[error("{path}: this field stands twice in one object; send it once (byte {at} of the body)")]
+    Twice {
+        /// Where.
+        path: String,
+        /// The byte at which the second value stands, from 0.
+        at: usize,
+    },
+    /// More messages than are taken.
+    #[error("{count} messages; at most {most} are taken (max_messages under [gateway] in larder.toml)")]
+    Messages {
+        /// How many there are.
+        count: usize,
+        /// How many are taken.
+        most: usize,
+    },
+    /// An edit of ours went wrong.
+    #[error("the body could not be changed: {0}")]
+    Edit(#[from] larder_text::json::EditError),
+}
+
+impl ReadError {
+    pub(super) fn shape(path: impl Into<String>, value: Value<'_, '_>, expected: &'static str) -> Self {
+        Self::Shape { path: path.into(), expected, at: value.span().start }
+    }
+}
+
+/// The members of these names, `null` ones as if they were not there.
+pub(super) fn fields<'d, 't, const N: usize>(
+    object: Value<'d, 't>,
+    path: &dyn Fn() -> String,
+    names: [&str; N],
+) -> Result<[Option<Value<'d, 't>>; N], ReadError> {
+    let mut found: [Option<Value<'d, 't>>; N] = [None; N];
+    if object.kind() != Kind::Object {
+        return Err(ReadError::shape(path(), object, "an object"));
+    }
+    for (key, value) in object.members() {
+        let Some(at) = names.iter().position(|name| key.is(name)) else { continue };
+        if found[at].replace(value).is_some() {
+            let path = join(&path(), names[at]);
+            return Err(ReadError::Twice { path, at: value.span().start });
+        }
+    }
+    Ok(found.map(|value| value.filter(|value| value.kind() != Kind::Null)))
+}
+
+/// The path of a member.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}

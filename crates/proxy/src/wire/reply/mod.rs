@@ -1,0 +1,370 @@
+//! Replies over one or more rounds: a round is one answer of the provider's, and all but the last end in calls of our
+//! tool. Owns what rounds have in common, whole or streamed: what was said, what is asked of us, how the next request
+//! is made, what is to be remembered.
+
+mod note;
+mod usage;
+mod whole;
+
+use std::borrow::Cow;
+
+use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
+use larder_text::usage::Usage;
+
+pub(super) use self::note::Note;
+pub use self::usage::Known;
+pub(super) use self::usage::Tally;
+pub use self::whole::Whole;
+pub(super) use self::whole::stop_edit;
+use super::hidden::{Answered, Hidden, Step, keys};
+use super::place::{Place, said};
+use super::read::ReadError;
+use super::{Format, REHYDRATE, tool};
+
+/// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
+/// where the model called our tool.
+pub(super) const MAX_KEPT: usize = 16 << 20;
+
+/// A call of our tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OurCall {
+    /// The provider's id of it.
+    pub id: String,
+    /// The arguments as the model wrote them: JSON text if it kept to the schema.
+    pub arguments: String,
+}
+
+/// What the provider said so far, round by round.
+#[derive(Debug)]
+pub struct Rounds {
+    pub(super) format: Format,
+    pub(super) done: Vec<Round>,
+    /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
+    limit: Option<&'static str>,
+}
+
+/// One answer of the provider's.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Blocks, items, or entries of `tool_calls`, in order.
+    pub units: Vec<Unit>,
+    /// The message's text (chat completions).
+    pub text: String,
+    /// Thoughts that some providers want back, each as a member with a comma before it (chat completions).
+    pub members: String,
+    pub tally: Tally,
+    pub stop: Option<String>,
+    /// It ended as its format has it.
+    pub complete: bool,
+    /// The provider said that it ended, however that was.
+    pub ended: bool,
+    /// The provider told of an error in it.
+    pub failed: bool,
+    /// Bytes of text that it said.
+    pub said: usize,
+    /// The provider keeps nothing of it (`store: false`).
+    pub unstored: bool,
+    /// It was too long to be kept.
+    pub lost: bool,
+    /// It holds a call of ours.
+    pub has_ours: bool,
+    /// It asks the client for something.
+    pub asks: bool,
+    pub answers: Vec<String>,
+}
+
+/// One thing that was said.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub raw: String,
+    pub ours: Option<OurCall>,
+    /// The client is to answer it.
+    pub asks: bool,
+}
+
+impl Unit {
+    /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
+    pub(super) fn of(format: Format, value: Value<'_, '_>, hide: bool) -> Self {
+        let kind = text(value, "type");
+        let inner = value.given("function").unwrap_or(value);
+        let (asks, id, arguments) = match format {
+            Format::Chat => (true, "id", "arguments"),
+            Format::Messages => (kind == "tool_use", "id", "input"),
+            Format::Responses => {
+                let call = kind.ends_with("_call") && value.given("call_id").is_some();
+                (call || kind == "mcp_approval_request", "call_id", "arguments")
+            }
+        };
+        let ours = (hide && asks && text(inner, "name") == REHYDRATE).then(|| {
+            let arguments = inner.given(arguments);
+            let arguments = arguments.map(|a| a.text().unwrap_or(a.raw().into()).into_owned());
+            OurCall { id: text(value, id).into_owned(), arguments: arguments.unwrap_or_default() }
+        });
+        Self { raw: value.raw().to_owned(), asks: asks && ours.is_none(), ours }
+    }
+}
+
+impl Round {
+    fn ours(&self) -> impl Iterator<Item = &OurCall> {
+        self.units.iter().filter_map(|unit| unit.ours.as_ref())
+    }
+
+    /// Takes note of whom a unit asks.
+    pub(super) fn see(&mut self, unit: &Unit) {
+        self.has_ours |= unit.ours.is_some();
+        self.asks |= unit.asks;
+    }
+
+    /// What is known of it by now.
+    pub(super) fn known(&self, format: Format) -> Known {
+        Known { usage: self.tally.usage(format), said: self.said, ended: self.ended }
+    }
+
+    /// It came to its end, so what it asks for is whole.
+    fn answerable(&self) -> bool {
+        let cut = ["length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"];
+        self.complete && !self.lost && !self.stop.as_deref().is_some_and(|stop| cut.contains(&stop))
+    }
+
+    /// Only we were asked.
+    const fn asks_us_alone(&self) -> bool {
+        self.has_ours && !self.asks
+    }
+
+    /// Our calls with their results, if all are answered.
+    fn answered(&self, format: Format) -> Vec<Answered> {
+        let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
+        let answered = units.zip(&self.answers).map(|((call, raw), answer)| Answered {
+            call: raw.clone(),
+            result: tool::result(format, &call.id, answer),
+        });
+        if self.answers.len() == self.ours().count() { answered.collect() } else { Vec::new() }
+    }
+}
+
+impl Rounds {
+    pub(super) const fn new(format: Format) -> Self {
+        Self { format, done: Vec::new(), limit: None }
+    }
+
+    /// Calls of our tool in the last round, to be answered. None if that reply was cut short.
+    pub fn calls(&self) -> Vec<OurCall> {
+        let last = self.done.last().filter(|round| round.answerable());
+        last.map(|round| round.ours().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Takes the answers to [`calls`](Self::calls), in their order.
+    pub fn answer(&mut self, answers: Vec<String>) {
+        if let Some(last) = self.done.last_mut() {
+            last.answers = answers;
+        }
+    }
+
+    /// The model waits for us, and is asked no further because of `limit`.
+    pub const fn give_up(&mut self, limit: &'static str) {
+        self.limit = Some(limit);
+    }
+
+    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is where
+    /// the reply stands. To be stored before the end of the reply reaches the client, which may come back at once.
+    pub fn hidden(&self, place: &Place) -> Vec<Hidden> {
+        let mut place = place.clone();
+        let mut found: Vec<Hidden> = Vec::new();
+        let mut before: Vec<Step> = Vec::new();
+        for (at, round) in self.done.iter().enumerate() {
+            let anchors = self.anchors(round, &mut place);
+            let steps = if anchors.is_empty() { Vec::new() } else { std::mem::take(&mut before) };
+            let calls = round.answered(self.format);
+            let asks = round.units.iter().any(|unit| unit.asks);
+            let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
+            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<Answered>| Hidden {
+                keys: anchors.into_iter().flat_map(|(_, keys)| keys).collect(),
+                before: steps.clone(),
+                beside,
+                round: at,
+                last: round.text.clone(),
+            };
+            let (call, others): (Vec<_>, Vec<_>) = anchors.into_iter().partition(|(asks, _)| *asks);
+            found.push(hidden(others, Vec::new()));
+            found.push(hidden(call, beside));
+            if !calls.is_empty() {
+                before.push(Step { members: round.members.clone(), text: round.text.clone(), calls });
+            }
+        }
+        // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
+        if self.format == Format::Chat && !self.done.iter().any(|round| round.lost) {
+            let keys = place.key(&self.text_before()).into_iter().collect();
+            let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
+            found.push(Hidden { keys, before, beside: Vec::new(), round: self.done.len(), last });
+        }
+        let is_empty = |hidden: &Hidden| hidden.before.is_empty() && hidden.beside.is_empty();
+        found.retain(|hidden| !hidden.keys.is_empty() && !is_empty(hidden));
+        found
+    }
+
+    /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
+    /// whether it is that call. Thoughts and texts may be gone from what a client sends.
+    fn anchors(&self, round: &Round, place: &mut Place) -> Vec<(bool, Vec<String>)> {
+        let shown = round.units.iter().filter(|unit| unit.ours.is_none());
+        let mut all: Vec<(bool, Vec<String>)> = shown
+            .filter_map(|unit| {
+                let doc = Document::parse(&unit.raw).ok()?;
+                let mut own = keys(self.format, doc.root(), false);
+                own.extend(said(self.format, doc.root()).and_then(|text| place.key(&text)));
+                (!own.is_empty()).then_some((unit.asks, own))
+            })
+            .collect();
+        if let Some(call) = all.iter().position(|(asks, _)| *asks) {
+            all.truncate(call + 1);
+        }
+        all
+    }
+
+    /// What the provider reported, summed over the rounds; nothing if it reported nothing.
+    pub fn usage(&self) -> Option<Usage> {
+        self.spent().usage(self.format)
+    }
+
+    /// What is known of the last round alone.
+    pub fn last(&self) -> Known {
+        self.done.last().map(|round| round.known(self.format)).unwrap_or_default()
+    }
+
+    /// Rounds so far.
+    pub const fn count(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Why the last round ended, in the format's words.
+    pub fn stop(&self) -> Option<&str> {
+        self.done.last()?.stop.as_deref()
+    }
+
+    /// Whether the provider told of an error in the last reply.
+    pub fn failed(&self) -> bool {
+        self.done.last().is_some_and(|round| round.failed)
+    }
+
+    pub(super) fn spent(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.done.iter().for_each(|round| sum.add(&round.tally));
+        sum
+    }
+
+    /// The last round asks us alone, yet the reply is to end with it.
+    pub(super) fn gave_up(&self) -> bool {
+        self.done.last().is_some_and(Round::asks_us_alone)
+    }
+
+    /// Text of rounds before this one, and what sets it apart from the text that follows.
+    pub(super) fn text_before(&self) -> String {
+        let mut all = String::new();
+        for round in &self.done {
+            push_text(&mut all, &round.text);
+        }
+        all
+    }
+
+    /// What earlier rounds showed the client, with commas between.
+    pub(super) fn shown(&self) -> String {
+        let units = self.done.iter().flat_map(|round| &round.units).filter(|unit| unit.ours.is_none());
+        units.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    /// The next request, if the model waits for us alone and has its answers: the last one with what the model said and
+    /// our results behind it.
+    pub(super) fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
+        let waits = |round: &&Round| round.answerable() && round.asks_us_alone();
+        let Some(round) = self.done.last().filter(waits) else { return Ok(None) };
+        let calls = round.answered(self.format);
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        let step = Step { members: round.members.clone(), text: round.text.clone(), calls };
+        let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
+        let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
+        let (list, more) = match self.format {
+            Format::Chat => ("messages", step.chat(&step.text)),
+            Format::Messages => {
+                ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
+            }
+            Format::Responses => ("input", format!("{said},{}", step.outputs())),
+        };
+        let doc = Document::parse(request)?;
+        let root = doc.root();
+        let edit = match root.given(list) {
+            Some(array) if array.kind() == Kind::Array => json::append_to(array, &more),
+            Some(text) if text.kind() == Kind::String => {
+                Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))
+            }
+            _ if self.format == Format::Responses => json::add_members(root, &format!(r#""input":[{more}]"#)),
+            other => return Err(ReadError::shape(list, other.unwrap_or(root), "an array")),
+        };
+        Ok(Some(json::apply(request, vec![edit])?))
+    }
+
+    /// Providers refuse text without letters, and thoughts that they can neither look up nor unseal.
+    fn may_be_said_again(&self, round: &Round, unit: &Unit) -> bool {
+        let Ok(doc) = Document::parse(&unit.raw) else { return false };
+        let is = |kind: &str| doc.root().given("type").is_some_and(|value| value.is(kind));
+        match self.format {
+            Format::Chat => true,
+            Format::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
+            Format::Responses => {
+                !(is("reasoning") && round.unstored && doc.root().given("encrypted_content").is_none())
+            }
+        }
+    }
+
+    /// The edits by which the whole last reply becomes the client's: earlier rounds before it, our calls out of it, the
+    /// sums of usage. `earlier` are the rounds before.
+    pub(super) fn list_edits(
+        &self,
+        list: Value<'_, '_>,
+        usage: Option<Value<'_, '_>>,
+        hide: bool,
+    ) -> Vec<Edit> {
+        let items: Vec<_> = list.items().collect();
+        let ours =
+            |at: usize| items.get(at).is_some_and(|item| Unit::of(self.format, *item, hide).ours.is_some());
+        let mut edits = json::splice(list, &self.shown(), ours);
+        edits.extend(usage.into_iter().flat_map(|usage| self.spent().edits(usage)));
+        edits
+    }
+}
+
+/// The text of a member; none is empty.
+pub(super) fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
+    object.given(name).and_then(Value::text).unwrap_or_default()
+}
+
+/// Bytes of a text in a reply.
+pub(super) fn length(text: Option<Value<'_, '_>>) -> usize {
+    text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
+}
+
+/// Appends text of a later round, set apart from what stands before it.
+pub(super) fn push_text(all: &mut String, text: &str) {
+    if !all.is_empty() && !text.is_empty() && !all.ends_with(char::is_whitespace) {
+        all.push_str(GAP);
+    }
+    all.push_str(text);
+}
+
+/// Between the text of two rounds, which were two messages.
+pub(super) const GAP: &str = "\n\n";
+
+/// The inside of a string literal.
+pub(super) fn inner(text: &str) -> String {
+    let literal = encoded(text);
+    literal[1..literal.len() - 1].to_owned()
+}
+
+/// Where a member of a chat message belongs among [`Round::members`].
+pub(super) fn is_thought(name: &str) -> bool {
+    name.starts_with("reasoning") || name.starts_with("thinking")
+}
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,107 @@
+//! What stands in a reply that would otherwise be empty: the model asked nothing but originals, and was given no more.
+//! Clients show nothing of such a reply, and providers refuse a history that holds one.
+
+use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document, Edit, Value, encoded};
+
+use super::super::Format;
+use super::super::place::said;
+use super::{Round, Rounds, text};
+
+/// Hexadecimal digits of the id of an item.
+const DIGITS: usize = 48;
+
+/// A sentence in place of an answer.
+#[derive(Debug)]
+pub struct Note {
+    text: String,
+    /// Something else stands before it.
+    follows: bool,
+}
+
+impl Rounds {
+    /// The note for a reply that ends although the model waits for us, where nothing else in it says anything.
+    pub(in super::super) fn note(&self) -> Option<Note> {
+        let waits = self.done.last().is_some_and(|round| round.asks_us_alone() && !round.failed);
+        if !waits || self.done.iter().any(|round| round.says_something(self.format)) {
+            return None;
+        }
+        let limit = self.limit.unwrap_or("the provider cut the reply off");
+        let text =
+            format!("[larder: the answer ends here, since originals could be read back no further: {limit}]");
+        Some(Note { text, follows: !self.shown().is_empty() })
+    }
+}
+
+impl Round {
+    /// Whether anything of it would do as an answer: thoughts alone are none, and nobody takes an empty text.
+    fn says_something(&self, format: Format) -> bool {
+        let says = |raw: &str| {
+            let Ok(doc) = Document::parse(raw) else { return true };
+            let kind = text(doc.root(), "type");
+            let thinks = kind.ends_with("thinking") || kind == "reasoning";
+            !thinks && said(format, doc.root()).is_none_or(|text| !text.trim().is_empty())
+        };
+        match format {
+            // What is too long to be kept says something.
+            _ if self.lost => true,
+            Format::Chat => !self.text.trim().is_empty(),
+            Format::Messages | Format::Responses => {
+                self.units.iter().any(|unit| unit.ours.is_none() && says(&unit.raw))
+            }
+        }
+    }
+}
+
+impl Note {
+    /// The words, as a string literal.
+    pub fn literal(&self) -> String {
+        encoded(&self.text)
+    }
+
+    /// A block of Anthropic's.
+    pub fn block(&self) -> String {
+        format!(r#"{{"type":"text","text":{}}}"#, self.literal())
+    }
+
+    /// The content of an item of OpenAI's responses.
+    pub fn part(&self) -> String {
+        format!(r#"{{"type":"output_text","text":{},"annotations":[]}}"#, self.literal())
+    }
+
+    /// An item of OpenAI's responses. `response` is the id of its response: a history holds each id once.
+    pub fn item(&self, response: &str) -> String {
+        let (id, part) = (Self::id(response), self.part());
+        format!(
+            r#"{{"id":{id},"type":"message","status":"completed","role":"assistant","content":[{part}]}}"#
+        )
+    }
+
+    /// The id of that item, as a string literal.
+    pub fn id(response: &str) -> String {
+        let mut id = ContentHash::of(format!("note\0{response}").as_bytes()).to_hex();
+        id.truncate(DIGITS);
+        encoded(&format!("msg_{id}"))
+    }
+
+    /// Puts a block or an item behind what stays of a list.
+    pub fn behind(&self, list: Value<'_, '_>, unit: &str) -> Edit {
+        let comma = if self.follows { "," } else { "" };
+        Edit::insert(list.span().end - 1, format!("{comma}{unit}"))
+    }
+
+    /// Makes it the content of a message of chat completions whose calls are all ours.
+    pub fn in_place_of_calls(&self, message: Value<'_, '_>) -> Vec<Edit> {
+        let content = self.literal();
+        let mut edits = json::without(message, &["tool_calls"]);
+        edits.push(match message.get("content") {
+            Some(given) => Edit::replace(given.span(), content),
+            None => {
+                let stays = message.members().any(|(key, _)| !key.is("tool_calls"));
+                let comma = if stays { "," } else { "" };
+                Edit::insert(message.span().start + 1, format!(r#""content":{content}{comma}"#))
+            }
+        });
+        edits
+    }
+}

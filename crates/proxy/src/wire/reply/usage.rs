@@ -1,0 +1,137 @@
+//! What providers report as used: every number of a report by its path, so that sums leave nothing out. Knows the names
+//! of the formats only where our own record needs them.
+
+use std::collections::BTreeMap;
+
+use larder_text::json::{Edit, Kind, Value};
+use larder_text::usage::Usage;
+
+use super::super::Format;
+
+/// Numbers one report may have; more are left as they are.
+const MAX_NUMBERS: usize = 64;
+/// Levels of a report that are read.
+const MAX_LEVELS: usize = 4;
+
+/// Numbers by path, such as `prompt_tokens_details.cached_tokens`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally(BTreeMap<String, f64>);
+
+/// What is known of a round of a reply while it comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What the provider has reported of it.
+    pub usage: Option<Usage>,
+    /// Bytes of text that it has said.
+    pub said: usize,
+    /// It has come to its end, so what is reported is all of it.
+    pub ended: bool,
+}
+
+impl Known {
+    /// All of a reply for which the provider reported `usage`.
+    pub const fn of(usage: Usage) -> Self {
+        Self { usage: Some(usage), said: 0, ended: true }
+    }
+}
+
+impl Tally {
+    /// Takes the numbers of a report. Counts are cumulative: the last one that is given holds.
+    pub fn take(&mut self, report: Value<'_, '_>) {
+        for (path, value) in numbers(report) {
+            if let Some(number) =
+                parse(value).filter(|_| self.0.len() < MAX_NUMBERS || self.0.contains_key(&path))
+            {
+                self.0.insert(path, number);
+            }
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (path, number) in &other.0 {
+            *self.0.entry(path.clone()).or_default() += number;
+        }
+    }
+
+    pub fn get(&self, path: &str) -> Option<u64> {
+        // Saturates; a provider may report anything.
+        self.0.get(path).filter(|number| **number >= 0.0).map(|number| *number as u64)
+    }
+
+    /// Adds what this holds to the numbers of a report.
+    pub fn edits(&self, report: Value<'_, '_>) -> Vec<Edit> {
+        let sum = |(path, value): (String, Value<'_, '_>)| {
+            let sum = parse(value)? + self.0.get(&path).filter(|number| **number != 0.0)?;
+            let sum = if sum.fract() == 0.0 && sum.abs() < 9e15 {
+                (sum as i64).to_string()
+            } else {
+                Some(sum.to_string()).filter(|_| sum.is_finite())?
+            };
+            Some(Edit::replace(value.span(), sum))
+        };
+        numbers(report).into_iter().filter_map(sum).collect()
+    }
+
+    /// In our own terms; none if nothing was reported.
+    pub fn usage(&self, format: Format) -> Option<Usage> {
+        let first = |paths: &[&str]| paths.iter().find_map(|path| self.get(path)).unwrap_or_default();
+        if self.0.is_empty() {
+            return None;
+        }
+        Some(match format {
+            Format::Chat => Usage {
+                input: first(&["prompt_tokens"]),
+                // OpenAI and vLLM, then Kimi, then DeepSeek.
+                cached_input: first(&[
+                    "prompt_tokens_details.cached_tokens",
+                    "cached_tokens",
+                    "prompt_cache_hit_tokens",
+                ]),
+                cache_write: first(&["prompt_tokens_details.cache_write_tokens"]),
+                output: first(&["completion_tokens"]),
+                reasoning: first(&["completion_tokens_details.reasoning_tokens"]),
+            },
+            Format::Responses => Usage {
+                input: first(&["input_tokens"]),
+                cached_input: first(&["input_tokens_details.cached_tokens"]),
+                cache_write: first(&["input_tokens_details.cache_write_tokens"]),
+                output: first(&["output_tokens"]),
+                reasoning: first(&["output_tokens_details.reasoning_tokens"]),
+            },
+            Format::Messages => {
+                let (cached_input, cache_write) =
+                    (first(&["cache_read_input_tokens"]), first(&["cache_creation_input_tokens"]));
+                Usage {
+                    input: first(&["input_tokens"]).saturating_add(cached_input).saturating_add(cache_write),
+                    cached_input,
+                    cache_write,
+                    output: first(&["output_tokens"]),
+                    reasoning: first(&["output_tokens_details.thinking_tokens"]),
+                }
+            }
+        })
+    }
+}
+
+fn parse(value: Value<'_, '_>) -> Option<f64> {
+    value.raw().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+fn numbers<'d, 't>(report: Value<'d, 't>) -> Vec<(String, Value<'d, 't>)> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), report)];
+    for _ in 0..MAX_LEVELS {
+        for (path, value) in std::mem::take(&mut open) {
+            for (key, value) in value.members() {
+                let name = key.text();
+                let path = if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") };
+                match value.kind() {
+                    Kind::Number => found.push((path, value)),
+                    Kind::Object => open.push((path, value)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,463 @@
+//! A request as a view: who says what, in order, with the bytes at which it stands. Knows what the formats have in
+//! common; each format's own reader fills it in.
+//!
+//! Reading is lenient: what has an unknown shape is opaque, counted and left alone, and the provider judges it. Only what
+//! would make the count wrong is refused.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use larder_core::policy::Call;
+use larder_text::hash::ContentHash;
+use larder_text::json::{self, Document, Id, Value};
+use larder_text::message::Role;
+
+use super::read::{ReadError, fields};
+use super::{Format, REHYDRATE, chat, messages, responses};
+
+/// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
+/// in every request.
+const BILLING: &str = "x-anthropic-billing-header:";
+/// Our extension to messages, results and definitions of tools: `false` keeps a result whole (R3-4.28).
+pub(super) const OWN_FIELD: &str = "summarizable";
+
+/// A request body.
+#[derive(Debug)]
+pub struct Request<'b> {
+    /// What it is written in.
+    pub format: Format,
+    /// All of it.
+    pub body: &'b str,
+    /// The model asked for.
+    pub model: Option<Text<'b>>,
+    /// Whether the reply is to be streamed.
+    pub stream: bool,
+    /// Whether a streamed reply of chat completions is to end in a chunk with the usage.
+    pub include_usage: bool,
+    /// The most tokens that the reply may have, under whichever name.
+    pub max_output: Option<u64>,
+    /// Replies that it asks for at once (chat completions), each of which may be as long.
+    pub choices: u64,
+    /// What is said, in order; instructions first.
+    pub items: Vec<Item<'b>>,
+    /// Tools the client offers.
+    pub tools: Vec<Tool<'b>>,
+    /// What else the model is shown: schemas for the reply, legacy functions.
+    pub fixed: Vec<Fixed<'b>>,
+    /// A part of the history is held by the provider (`previous_response_id`, `conversation`, `prompt`, item references),
+    /// so the window is not all here.
+    pub history_elsewhere: bool,
+    pub(super) doc: Document<'b>,
+    /// `messages` or `input`.
+    pub(super) list: Option<Id>,
+    /// The elements of `list`.
+    pub(super) elements: Vec<Id>,
+    pub(super) tools_at: Option<Id>,
+    /// The list of tools that may be called, where the client gives one.
+    pub(super) allowed_at: Option<Id>,
+    /// Objects that have a field of ours.
+    pub(super) own: Vec<Id>,
+    pub(super) unofferable: Option<&'static str>,
+    most_messages: usize,
+}
+
+/// One message, or one result out of a message of several things: what can be replaced or left out by itself.
+#[derive(Debug, Default)]
+pub struct Item<'b> {
+    who: Option<Role>,
+    /// Which element of `messages` or `input` it stands in; none for instructions outside of it.
+    pub message: Option<usize>,
+    /// Its text, in order.
+    pub texts: Vec<Text<'b>>,
+    /// Calls that it asks for.
+    pub calls: Vec<Call<'b>>,
+    /// What it is the result of; there exactly when its role is [`Role::Tool`].
+    pub result: Option<ResultOf<'b>>,
+    /// What is never touched but counts.
+    pub opaque: Vec<Opaque<'b>>,
+    /// A breakpoint of the provider's cache stands on it.
+    pub cache_control: bool,
+    /// The value that holds its texts.
+    pub(super) content: Option<Id>,
+    /// The blocks of the message that are this item; none: the message is.
+    pub(super) blocks: Option<Vec<Id>>,
+    said: OnceCell<Cow<'b, str>>,
+    hash: OnceCell<ContentHash>,
+}
+
+/// One string literal.
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'b> {
+    /// As it stands, with its quotes: good as a key of counts, without decoding.
+    pub raw: &'b str,
+    pub(super) at: Id,
+    /// The part of an array of content that it is the text of, and whether a cache breakpoint stands on that.
+    pub(super) part: Option<(Id, bool)>,
+}
+
+/// What a result answers.
+#[derive(Debug, Clone)]
+pub struct ResultOf<'b> {
+    /// The call's id.
+    pub id: Cow<'b, str>,
+    /// The tool, if the call stands in the history or the result names it.
+    pub name: Option<Cow<'b, str>>,
+    /// The tool failed.
+    pub error: bool,
+    /// `false` if the result or the definition of its tool says that it must stay whole (R3-4.28).
+    pub summarizable: bool,
+}
+
+/// Something that is not text.
+#[derive(Debug, Clone, Copy)]
+pub struct Opaque<'b> {
+    /// What.
+    pub kind: Kind,
+    /// As it stands.
+    pub raw: &'b str,
+}
+
+/// What an opaque part is, as far as counting goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A picture: its cost does not depend on its bytes.
+    Image,
+    /// A document or video, in base64 or elsewhere.
+    File,
+    /// Sound.
+    Audio,
+    /// Thoughts, open or sealed: at most as many tokens as their text.
+    Reasoning,
+    /// Anything else: at most as many tokens as its text.
+    Other,
+}
+
+/// A tool that the client offers.
+#[derive(Debug, Clone)]
+pub struct Tool<'b> {
+    /// Its name; for the provider's own tools their type.
+    pub name: Cow<'b, str>,
+    /// The definition.
+    pub raw: &'b str,
+    /// `false` if the definition says that its results must stay whole (R3-4.28).
+    pub summarizable: bool,
+}
+
+/// Something of the request's settings that the model is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixed<'b> {
+    /// The field.
+    pub name: &'static str,
+    /// Its value.
+    pub raw: &'b str,
+}
+
+/// Reads a request body.
+///
+/// # Errors
+/// When it is no JSON, has no messages, or names twice in one object what is counted.
+pub fn read(format: Format, body: &str) -> Result<Request<'_>, ReadError> {
+    read_up_to(format, body, usize::MAX)
+}
+
+/// Reads a request body of at most so many messages; of more, none is read.
+///
+/// # Errors
+/// As [`read`], and when there are more.
+pub fn read_up_to(format: Format, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+    let doc = Document::parse_request(body)?;
+    let mut request = Request {
+        format,
+        body,
+        model: None,
+        stream: false,
+        include_usage: false,
+        max_output: None,
+        choices: 1,
+        items: Vec::new(),
+        tools: Vec::new(),
+        fixed: Vec::new(),
+        history_elsewhere: false,
+        doc: Document::default(),
+        list: None,
+        elements: Vec::new(),
+        tools_at: None,
+        allowed_at: None,
+        own: Vec::new(),
+        unofferable: None,
+        most_messages,
+    };
+    match format {
+        Format::Chat => chat::read(doc.root(), &mut request)?,
+        Format::Responses => responses::read(doc.root(), &mut request)?,
+        Format::Messages => messages::read(doc.root(), &mut request)?,
+    }
+    request.doc = doc;
+    request.match_results();
+    Ok(request)
+}
+
+impl<'b> Request<'b> {
+    /// Elements of `messages` or `input`.
+    pub fn messages(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// The bytes of one element of `messages` or `input`.
+    pub fn message(&self, message: usize) -> &'b str {
+        self.elements.get(message).map_or("", |&id| self.doc.value(id).raw())
+    }
+
+    /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
+    /// clients move on, and without what they say of its billing.
+    pub fn identity(&self, message: usize) -> ContentHash {
+        let Some(&id) = self.elements.get(message) else { return ContentHash::of(b"") };
+        let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
+        if let Some(item) = billed {
+            return item.identity();
+        }
+        let whole = self.doc.value(id);
+        let mut objects = vec![id];
+        objects.extend(parts(whole));
+        let nested: Vec<Id> = objects[1..].iter().flat_map(|&part| parts(self.doc.value(part))).collect();
+        objects.extend(nested);
+        let mut kept = String::with_capacity(whole.raw().len());
+        let mut from = whole.span().start;
+        let marks = objects.iter().flat_map(|&at| json::without(self.doc.value(at), &["cache_control"]));
+        let mut marks: Vec<_> = marks.map(|edit| edit.range).collect();
+        marks.sort_by_key(|range| range.start);
+        for mark in marks {
+            kept.push_str(&self.body[from..mark.start]);
+            from = mark.end;
+        }
+        kept.push_str(&self.body[from..whole.span().end]);
+        ContentHash::of(kept.as_bytes())
+    }
+
+    /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
+    /// holds of the history is not here.
+    pub fn is_countable(&self) -> bool {
+        let guessed = |part: &Opaque<'_>| matches!(part.kind, Kind::Image | Kind::File | Kind::Audio);
+        !self.history_elsewhere && !self.items.iter().flat_map(|item| &item.opaque).any(guessed)
+    }
+
+    /// Names the tools of results, and marks those whose tools do not want them condensed.
+    fn match_results(&mut self) {
+        let mut names: HashMap<Cow<'b, str>, Cow<'b, str>> = HashMap::new();
+        let whole: Vec<&str> =
+            self.tools.iter().filter(|tool| !tool.summarizable).map(|tool| &*tool.name).collect();
+        for item in &mut self.items {
+            for call in &item.calls {
+                names.insert(call.id.clone(), call.name.clone());
+            }
+            let Some(result) = &mut item.result else { continue };
+            if result.name.is_none() {
+                result.name = names.get(&result.id).cloned();
+            }
+            let kept_whole = |name: &Cow<'_, str>| whole.contains(&&**name);
+            result.summarizable &= !result.name.as_ref().is_some_and(kept_whole);
+        }
+    }
+
+    /// Reads the definitions of tools.
+    pub(super) fn read_tools(&mut self, tools: Option<Value<'_, 'b>>) -> Result<(), ReadError> {
+        let Some(tools) = tools else { return Ok(()) };
+        self.tools_at = Some(tools.id());
+        for tool in tools.items() {
+            // Chat completions wrap a definition once more.
+            let inner = tool.given("function").or_else(|| tool.given("custom")).unwrap_or(tool);
+            let name = inner.given("name").or_else(|| tool.given("type")).and_then(Value::text);
+            let name = name.unwrap_or_default();
+            let mut summarizable = self.take_own(tool);
+            if inner.id() != tool.id() {
+                summarizable &= self.take_own(inner);
+            }
+            if name == REHYDRATE {
+                self.unofferable = Some("the client offers a tool of the same name");
+            }
+            self.tools.push(Tool { name, raw: tool.raw(), summarizable });
+        }
+        Ok(())
+    }
+
+    /// Whether the object's extension field lets it be condensed; the field is noted, to be taken out.
+    pub(super) fn take_own(&mut self, object: Value<'_, 'b>) -> bool {
+        let mut summarizable = true;
+        for (_, value) in object.members().filter(|(key, _)| key.is(OWN_FIELD)) {
+            self.own.push(object.id());
+            summarizable &= value.raw() != "false";
+        }
+        summarizable
+    }
+
+    /// Notes the elements of `messages` or `input`, each of which must be an object.
+    pub(super) fn take_list(&mut self, name: &str, list: Value<'_, 'b>) -> Result<(), ReadError> {
+        let (count, most) = (list.items().count(), self.most_messages);
+        if count > most {
+            return Err(ReadError::Messages { count, most });
+        }
+        self.list = Some(list.id());
+        for (at, element) in list.items().enumerate() {
+            if element.kind() != json::Kind::Object {
+                return Err(ReadError::shape(format!("{name}[{at}]"), element, "an object"));
+            }
+            self.elements.push(element.id());
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_model(&mut self, model: Option<Value<'_, 'b>>) -> Result<(), ReadError> {
+        let Some(model) = model else { return Ok(()) };
+        let text = Text::of(model).ok_or_else(|| ReadError::shape("model", model, "a string"))?;
+        self.model = Some(text);
+        Ok(())
+    }
+
+    pub(super) fn take_fixed(&mut self, name: &'static str, value: Option<Value<'_, 'b>>) {
+        self.fixed.extend(value.map(|value| Fixed { name, raw: value.raw() }));
+    }
+}
+
+impl<'b> Item<'b> {
+    pub(super) fn new(role: Role, message: Option<usize>) -> Self {
+        Self { who: Some(role), message, ..Self::default() }
+    }
+
+    /// Who speaks; results of tools are [`Role::Tool`] in every format.
+    pub fn role(&self) -> Role {
+        self.who.unwrap_or(Role::User)
+    }
+
+    /// All its text, decoded once; several texts are joined by line feeds.
+    pub fn text(&self) -> &str {
+        self.said.get_or_init(|| match self.texts.as_slice() {
+            [] => Cow::Borrowed(""),
+            [text] => text.text(),
+            texts => Cow::Owned(texts.iter().map(Text::text).collect::<Vec<_>>().join("\n")),
+        })
+    }
+
+    /// The hash of its text.
+    pub fn hash(&self) -> ContentHash {
+        *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
+    }
+
+    /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
+    /// the request's billing.
+    pub fn identity(&self) -> ContentHash {
+        if !self.is_billed() {
+            return self.hash();
+        }
+        let texts: Vec<Cow<'_, str>> = self.texts.iter().map(Text::text).collect();
+        let kept: Vec<&str> = texts
+            .iter()
+            .filter_map(|text| match text.starts_with(BILLING) {
+                true => text.split_once('\n').map(|(_, rest)| rest),
+                false => Some(text.as_ref()),
+            })
+            .collect();
+        ContentHash::of(kept.join("\n").as_bytes())
+    }
+
+    /// Whether it holds instructions that name the request's billing.
+    fn is_billed(&self) -> bool {
+        let is_billed = |text: &Text<'_>| text.raw.get(1..).is_some_and(|text| text.starts_with(BILLING));
+        self.role() == Role::System && self.texts.iter().any(is_billed)
+    }
+
+    /// Reads content: a string, or parts.
+    pub(super) fn read_content(
+        &mut self,
+        content: Option<Value<'_, 'b>>,
+        path: &str,
+    ) -> Result<(), ReadError> {
+        let Some(content) = content else { return Ok(()) };
+        self.content = Some(content.id());
+        if let Some(text) = Text::of(content) {
+            self.texts.push(text);
+        } else if content.kind() == json::Kind::Array {
+            for (at, part) in content.items().enumerate() {
+                self.read_part(part, &|| format!("{path}[{at}]"))?;
+            }
+        } else {
+            self.push_opaque(content);
+        }
+        Ok(())
+    }
+
+    /// Reads a part of content: text, or something opaque.
+    pub(super) fn read_part(
+        &mut self,
+        part: Value<'_, 'b>,
+        path: &dyn Fn() -> String,
+    ) -> Result<(), ReadError> {
+        if part.kind() != json::Kind::Object {
+            self.push_opaque(part);
+            return Ok(());
+        }
+        let [kind, text, cache] = fields(part, path, ["type", "text", "cache_control"])?;
+        self.cache_control |= cache.is_some();
+        let is_text =
+            kind.is_some_and(|kind| ["text", "input_text", "output_text"].iter().any(|k| kind.is(k)));
+        match text.and_then(Text::of).filter(|_| is_text) {
+            Some(text) => self.texts.push(Text { part: Some((part.id(), cache.is_some())), ..text }),
+            None => self.push_opaque(part),
+        }
+        Ok(())
+    }
+
+    pub(super) fn push_opaque(&mut self, value: Value<'_, 'b>) {
+        self.opaque.push(Opaque { kind: Kind::of(value), raw: value.raw() });
+    }
+}
+
+impl<'b> Text<'b> {
+    pub(super) fn of(value: Value<'_, 'b>) -> Option<Self> {
+        let string = value.kind() == json::Kind::String;
+        string.then(|| Self { raw: value.raw(), at: value.id(), part: None })
+    }
+
+    /// The text, decoded; see [`json::decode`].
+    pub fn text(&self) -> Cow<'b, str> {
+        json::decode(self.raw)
+    }
+}
+
+impl Kind {
+    fn of(value: Value<'_, '_>) -> Self {
+        let name = value.given("type").and_then(Value::text);
+        match name.as_deref().unwrap_or_default() {
+            "image" | "image_url" | "input_image" | "computer_screenshot" => Self::Image,
+            "audio" | "input_audio" => Self::Audio,
+            // A document may be plain text.
+            "document"
+                if value.given("source").and_then(|s| s.given("type")).is_some_and(|t| t.is("text")) =>
+            {
+                Self::Other
+            }
+            "document" | "file" | "input_file" | "video_url" | "container_upload" => Self::File,
+            "thinking" | "redacted_thinking" | "reasoning" => Self::Reasoning,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The parts of a message's or a result's content.
+fn parts(value: Value<'_, '_>) -> Vec<Id> {
+    value.given("content").into_iter().flat_map(Value::items).map(Value::id).collect()
+}
+
+/// The role by its name. A role that is not known is left alone like a user's.
+pub(super) fn role(name: Option<Value<'_, '_>>) -> Role {
+    match name.and_then(Value::text).as_deref() {
+        Some("system" | "developer") => Role::System,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        _ => Role::User,
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

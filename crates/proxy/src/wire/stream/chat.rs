@@ -1,0 +1,353 @@
+//! Events of OpenAI's chat completions. Knows no bytes.
+//!
+//! A call's name may come in pieces, and several calls in one chunk, so chunks are looked at twice: first to learn whose
+//! each call is, then, when that is known, to take ours out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use larder_text::json::{self, Document, Edit, Kind, Value};
+use serde_json::{Map, Value as Json};
+
+use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
+use super::super::{Format, REHYDRATE};
+use super::{Action, Context};
+
+/// Calls one reply may ask for; further ones are passed on as they are.
+const MAX_CALLS: usize = 1_024;
+/// Choices of one reply whose ends are looked for.
+const MAX_CHOICES: usize = 1_024;
+
+/// What is known of a reply.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    calls: Vec<Call>,
+    /// For each fragment of a call that is not passed on yet, in order: the call.
+    fragments: VecDeque<Option<usize>>,
+    /// The first chunk's `id` and `created`, which later rounds take over, and its `model`.
+    identity: Vec<(&'static str, String)>,
+    /// Calls the client has.
+    shown: u64,
+    role_shown: bool,
+    text_shown: bool,
+    text_in_round: bool,
+    /// The text so far ends in white space.
+    text_apart: bool,
+    thoughts: Map<String, Json>,
+    /// Whether each choice that has begun has ended, by its index.
+    choices: BTreeMap<u64, bool>,
+    /// Choices that the request asks for. Some servers send them one after the other.
+    asked: usize,
+}
+
+/// A call under way.
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    ours: Option<bool>,
+    /// Its index for the client.
+    shown: Option<u64>,
+    whole: Map<String, Json>,
+}
+
+impl State {
+    /// Awaits so many choices.
+    pub fn expect(&mut self, choices: u64) {
+        self.asked = usize::try_from(choices).unwrap_or(MAX_CHOICES).min(MAX_CHOICES);
+    }
+
+    pub fn is_undecided(&self) -> bool {
+        self.calls.iter().any(|call| call.ours.is_none())
+    }
+
+    /// Whatever is undecided is none of ours.
+    pub fn decide(&mut self, round: &mut Round) {
+        for call in self.calls.iter_mut().filter(|call| call.ours.is_none()) {
+            call.ours = Some(false);
+            round.asks = true;
+        }
+    }
+
+    /// Learns from a chunk whose its calls are. A call has its whole name once its arguments, another call or the end of
+    /// the reply follow.
+    pub fn classify(&mut self, chunk: Value<'_, '_>, round: &mut Round) {
+        let undecided: Vec<usize> =
+            (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
+        let mut touched = Vec::new();
+        for entry in delta(chunk).into_iter().flat_map(entries) {
+            let at = self.call_of(entry);
+            self.fragments.push_back(at);
+            let Some(call) = at.and_then(|at| self.calls.get_mut(at)) else { continue };
+            let function = entry.given("function");
+            let text = |name: &str| function.and_then(|f| f.given(name)).and_then(Value::text);
+            call.name.push_str(&text("name").unwrap_or_default());
+            if call.ours.is_none() {
+                let begun = text("arguments").is_some_and(|arguments| !arguments.is_empty());
+                let may_become_ours = REHYDRATE.starts_with(&call.name) && !begun;
+                call.ours = match call.name == REHYDRATE {
+                    false if may_become_ours => None,
+                    ours => Some(ours),
+                };
+            }
+            touched.extend(at);
+            merge(&mut call.whole, entry);
+            round.has_ours |= call.ours == Some(true);
+            round.asks |= call.ours == Some(false);
+        }
+        let ends = choice(chunk).is_some_and(|choice| choice.given("finish_reason").is_some());
+        for at in undecided.into_iter().filter(|at| ends || touched.iter().any(|other| other != at)) {
+            let call = &mut self.calls[at];
+            call.ours = call.ours.or(Some(false));
+            round.asks |= call.ours == Some(false);
+        }
+    }
+
+    /// The call that a fragment belongs to. Some servers give no index, or the same one to every call: then an id that
+    /// differs begins a new call.
+    fn call_of(&mut self, entry: Value<'_, '_>) -> Option<usize> {
+        let index = entry.given("index").and_then(Value::as_u64);
+        let id = entry.given("id").and_then(Value::text).unwrap_or_default();
+        let same = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id;
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let at = match known.filter(|&at| same(&self.calls[at])) {
+            Some(at) => at,
+            None if self.calls.len() < MAX_CALLS => {
+                self.calls.push(Call { index, ..Call::default() });
+                self.calls.len() - 1
+            }
+            None => return None,
+        };
+        if !id.is_empty() {
+            self.calls[at].id = id.into_owned();
+        }
+        Some(at)
+    }
+
+    /// `[DONE]`
+    pub const fn done(cx: &Context<'_>) -> Action {
+        if cx.is_spliced() { Action::End(Vec::new()) } else { Action::Pass(Vec::new()) }
+    }
+
+    /// A chunk of our own with the text of the reply.
+    pub fn say(&self, note: &Note) -> String {
+        let identity: String =
+            self.identity.iter().map(|(name, value)| format!(r#""{name}":{value},"#)).collect();
+        let role = if self.role_shown { "" } else { r#""role":"assistant","# };
+        let delta = format!(r#"{{{role}"content":{}}}"#, note.literal());
+        let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":null}}"#);
+        format!("data: {{{identity}\"object\":\"chat.completion.chunk\",\"choices\":[{choice}]}}\n\n")
+    }
+
+    pub fn event(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+        let mut edits = self.identify(chunk, cx);
+        if let Some(usage) = chunk.given("usage") {
+            cx.round.tally.take(usage);
+            edits.extend(cx.earlier.spent().edits(usage));
+        }
+        cx.round.failed |= chunk.given("error").is_some();
+        let Some(choice) = choice(chunk) else {
+            return Action::Pass(edits);
+        };
+        let all_ended = self.choices_end(chunk, cx);
+        let finish = choice.given("finish_reason").and_then(Value::text);
+        let shows = match choice.given("delta") {
+            Some(delta) => self.delta(delta, cx, &mut edits),
+            None => true,
+        };
+        if let Some(finish) = finish.filter(|_| all_ended) {
+            cx.round.stop = Some(finish.into_owned());
+            (cx.round.complete, cx.round.ended) = (true, true);
+            return if cx.is_spliced() { Action::End(edits) } else { Action::Pass(edits) };
+        }
+        if shows || chunk.given("usage").is_some() { Action::Pass(edits) } else { Action::Drop }
+    }
+
+    /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether as many as were
+    /// asked for have ended, and none that has begun goes on.
+    fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> bool {
+        for (at, choice) in chunk.given("choices").into_iter().flat_map(Value::items).enumerate() {
+            let index = choice.given("index").and_then(Value::as_u64).unwrap_or_default();
+            if self.choices.len() < MAX_CHOICES || self.choices.contains_key(&index) {
+                *self.choices.entry(index).or_default() |= choice.given("finish_reason").is_some();
+            }
+            if at > 0 {
+                cx.round.said += choice.given("delta").map_or(0, |delta| delta.raw().len());
+            }
+        }
+        self.choices.len() >= self.asked && self.choices.values().all(|ended| *ended)
+    }
+
+    /// All chunks of a message have the same id and time.
+    fn identify(&mut self, chunk: Value<'_, '_>, cx: &Context<'_>) -> Vec<Edit> {
+        let names = ["id", "created", "model"];
+        if cx.is_first() {
+            if self.identity.is_empty() {
+                let known =
+                    names.into_iter().filter_map(|name| Some((name, chunk.given(name)?.raw().to_owned())));
+                self.identity.extend(known);
+            }
+            return Vec::new();
+        }
+        let edit = |(name, first): &(&'static str, String)| {
+            let own = chunk.given(name).filter(|own| own.raw() != first)?;
+            Some(Edit::replace(own.span(), first.clone()))
+        };
+        self.identity.iter().filter(|(name, _)| *name != "model").filter_map(edit).collect()
+    }
+
+    /// Takes in what is new, and edits it for the client. Gives whether anything is left for it.
+    fn delta(&mut self, delta: Value<'_, '_>, cx: &mut Context<'_>, edits: &mut Vec<Edit>) -> bool {
+        let mut gone = Vec::new();
+        let mut shows = false;
+        let calls = delta.given("tool_calls").map(Value::id);
+        for (key, value) in delta.members() {
+            let name = key.text();
+            match (&*name, value.kind()) {
+                ("tool_calls", Kind::Array) if calls == Some(value.id()) => {
+                    let functions = value.items().filter_map(|call| call.given("function"));
+                    cx.round.said += functions.map(|call| length(call.given("arguments"))).sum::<usize>();
+                    if self.calls_of(value, cx.round.has_ours, edits) {
+                        shows = true;
+                    } else {
+                        gone.push("tool_calls");
+                    }
+                }
+                ("role", _) => {
+                    // Clients join the strings they get.
+                    if self.role_shown && !cx.is_first() {
+                        gone.push("role");
+                    }
+                    shows |= !self.role_shown;
+                    self.role_shown = true;
+                }
+                ("content", Kind::String) => {
+                    let text = value.text().unwrap_or_default();
+                    cx.round.said += text.len();
+                    shows |= !text.is_empty();
+                    edits.extend(self.content(&text, value, cx));
+                }
+                (_, Kind::Null) => {}
+                _ => {
+                    shows = true;
+                    cx.round.said += length(Some(value));
+                    if cx.keep && is_thought(&name) {
+                        grow(&mut self.thoughts, &name, value);
+                    }
+                }
+            }
+        }
+        edits.extend(json::without(delta, &gone));
+        // A delta that was empty from the start is passed on.
+        shows || !gone.contains(&"tool_calls")
+    }
+
+    fn content(&mut self, text: &str, value: Value<'_, '_>, cx: &mut Context<'_>) -> Option<Edit> {
+        if text.is_empty() {
+            return None;
+        }
+        let begins = !cx.is_first() && self.text_shown && !self.text_apart && !self.text_in_round;
+        if cx.keep {
+            cx.round.text.push_str(text);
+        }
+        (self.text_shown, self.text_in_round) = (true, true);
+        self.text_apart = text.ends_with(char::is_whitespace);
+        begins.then(|| Edit::insert(value.span().start + 1, inner(GAP)))
+    }
+
+    /// Takes our calls out of `tool_calls`, and numbers the others for the client. Gives whether any are left.
+    fn calls_of(&mut self, list: Value<'_, '_>, has_ours: bool, edits: &mut Vec<Edit>) -> bool {
+        let mut ours = Vec::new();
+        for entry in list.items() {
+            let at = self.fragments.pop_front().flatten();
+            let Some(call) = at.and_then(|at| self.calls.get_mut(at)) else {
+                ours.push(false);
+                continue;
+            };
+            ours.push(call.ours == Some(true));
+            if call.ours == Some(true) {
+                continue;
+            }
+            let shown = *call.shown.get_or_insert_with(|| {
+                self.shown += 1;
+                self.shown - 1
+            });
+            let moved = |index: &Value<'_, '_>| has_ours && index.as_u64() != Some(shown);
+            if let Some(index) = entry.given("index").filter(moved) {
+                edits.push(Edit::replace(index.span(), shown.to_string()));
+            }
+        }
+        let left = ours.is_empty() || ours.contains(&false);
+        if left && ours.contains(&true) {
+            edits.extend(json::splice(list, "", |at| ours.get(at) == Some(&true)));
+        }
+        left
+    }
+
+    /// The round is over: what was said becomes whole.
+    pub fn finish(&mut self, round: &mut Round) {
+        for call in std::mem::take(&mut self.calls) {
+            let raw = Json::Object(call.whole).to_string();
+            if let Ok(doc) = Document::parse(&raw) {
+                round.units.push(Unit::of(Format::Chat, doc.root(), call.ours == Some(true)));
+            }
+        }
+        for (name, value) in std::mem::take(&mut self.thoughts) {
+            round.members += &format!(",{}:{value}", json::encoded(&name));
+        }
+        self.fragments.clear();
+        self.choices.clear();
+        self.shown = 0;
+        self.text_in_round = false;
+    }
+}
+
+fn choice<'d, 't>(chunk: Value<'d, 't>) -> Option<Value<'d, 't>> {
+    chunk.given("choices")?.items().next()
+}
+
+fn delta<'d, 't>(chunk: Value<'d, 't>) -> Option<Value<'d, 't>> {
+    choice(chunk)?.given("delta")
+}
+
+fn entries<'d, 't>(delta: Value<'d, 't>) -> impl Iterator<Item = Value<'d, 't>> {
+    delta.given("tool_calls").into_iter().flat_map(Value::items)
+}
+
+/// Adds a fragment to a call: arguments and names grow, what else there is holds as it came last.
+fn merge(call: &mut Map<String, Json>, fragment: Value<'_, '_>) {
+    for (key, value) in fragment.members().filter(|(_, value)| value.kind() != Kind::Null) {
+        let name = key.text();
+        match &*name {
+            "index" => {}
+            "function" => {
+                let function = call.entry("function").or_insert_with(|| Json::Object(Map::new()));
+                let Json::Object(function) = function else { continue };
+                for (key, value) in value.members().filter(|(_, value)| value.kind() != Kind::Null) {
+                    grow(function, &key.text(), value);
+                }
+            }
+            _ => {
+                call.insert(name.into_owned(), serde_json::from_str(value.raw()).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Adds to a member: text to text, items to a list, anything else in place of what was there.
+fn grow(object: &mut Map<String, Json>, name: &str, value: Value<'_, '_>) {
+    match (object.get_mut(name), value.text(), serde_json::from_str(value.raw())) {
+        (Some(Json::String(text)), Some(more), _) => text.push_str(&more),
+        (Some(Json::Array(list)), _, Ok(Json::Array(more))) => list.extend(more),
+        (_, Some(text), _) => {
+            object.insert(name.to_owned(), Json::String(text.into_owned()));
+        }
+        (_, None, Ok(value)) => {
+            object.insert(name.to_owned(), value);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,325 @@
+//! Replies that come as streams of events: passed on as the bytes they are, except that calls of our tool are taken out
+//! and a continued reply is joined to the one before.
+//!
+//! Only events that belong to a call of ours, and the end of a reply in which something was hidden, are held back. An
+//! event that cannot be read is passed on untouched. Owns the state of one reply; each format knows its own events.
+
+mod chat;
+mod messages;
+mod responses;
+mod sse;
+
+use larder_text::json::{Document, Edit};
+
+use self::sse::{MAX_EVENT, Piece, Splitter};
+use super::read::ReadError;
+use super::reply::{Note, Round, Rounds};
+use super::{Format, Known, Problem};
+
+/// The replies of one request, each a stream of events, as one stream.
+#[derive(Debug)]
+pub struct Stream {
+    splitter: Splitter,
+    rounds: Rounds,
+    round: Round,
+    /// Bytes of the reply that are kept.
+    kept: usize,
+    hide: bool,
+    state: State,
+    /// Events of which it is not known yet whether they belong to a call of ours.
+    waiting: Vec<Vec<u8>>,
+    waiting_bytes: usize,
+    /// The end of the round, while it may yet go on.
+    held: Vec<Vec<u8>>,
+    held_bytes: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Chat(chat::State),
+    Responses(responses::State),
+    Messages(messages::State),
+}
+
+/// What becomes of an event.
+enum Action {
+    /// It goes on, edited.
+    Pass(Vec<Edit>),
+    /// It belongs to what is hidden.
+    Drop,
+    /// It belongs to the end of the round, and goes on, edited, if the reply ends with it.
+    End(Vec<Edit>),
+}
+
+/// What an event may look at and add to.
+struct Context<'a> {
+    /// Our tool was offered: its calls are hidden.
+    hide: bool,
+    /// What is said is kept.
+    keep: bool,
+    /// Rounds before this one.
+    earlier: &'a Rounds,
+    round: &'a mut Round,
+}
+
+impl Context<'_> {
+    const fn is_first(&self) -> bool {
+        self.earlier.done.is_empty()
+    }
+
+    /// What is passed on is no longer what the provider sent.
+    const fn is_spliced(&self) -> bool {
+        !self.is_first() || self.round.has_ours
+    }
+}
+
+impl Stream {
+    /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
+    pub fn new(format: Format, hide: bool) -> Self {
+        let state = match format {
+            Format::Chat => State::Chat(chat::State::default()),
+            Format::Responses => State::Responses(responses::State::default()),
+            Format::Messages => State::Messages(messages::State::default()),
+        };
+        Self {
+            splitter: Splitter::new(),
+            rounds: Rounds::new(format),
+            round: Round::default(),
+            kept: 0,
+            hide,
+            state,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            held: Vec::new(),
+            held_bytes: 0,
+        }
+    }
+
+    /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
+    pub fn of_choices(mut self, choices: u64) -> Self {
+        if let State::Chat(state) = &mut self.state {
+            state.expect(choices);
+        }
+        self
+    }
+
+    /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.splitter.push(bytes);
+        while let Some(piece) = self.splitter.next() {
+            self.take(piece, out);
+        }
+    }
+
+    /// The provider's stream has ended. Next are [`Rounds::calls`], [`next`](Self::next), [`close`](Self::close).
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        match self.splitter.rest() {
+            // The stream broke off within an event that may be one of ours; clients drop such an event anyway.
+            Some(Piece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
+            Some(piece) => self.take(piece, out),
+            None => {}
+        }
+        self.settle(out);
+        match &mut self.state {
+            State::Chat(state) => state.finish(&mut self.round),
+            State::Messages(state) => state.finish(),
+            State::Responses(state) => state.finish(),
+        }
+        self.rounds.done.push(std::mem::take(&mut self.round));
+        (self.splitter, self.kept) = (Splitter::new(), 0);
+    }
+
+    /// What is known of the round under way.
+    pub fn known(&self) -> Known {
+        self.round.known(self.rounds.format)
+    }
+
+    /// Whether the client has all of the reply: its provider said that it ended, and nothing of it is hidden.
+    pub const fn is_told(&self) -> bool {
+        self.round.ended && !self.round.failed && !self.round.has_ours
+    }
+
+    /// What was said so far, as of the last [`end`](Self::end).
+    pub const fn rounds(&mut self) -> &mut Rounds {
+        &mut self.rounds
+    }
+
+    /// The next request, if the model waits for us alone and has its answers; its reply is to be pushed as well. None if
+    /// the reply can be closed.
+    ///
+    /// # Errors
+    /// When `request`, the body sent last, is none of its format.
+    pub fn next(&mut self, request: &str) -> Result<Option<String>, ReadError> {
+        let next = self.rounds.next(request)?;
+        if next.is_some() {
+            self.forget_end();
+        }
+        Ok(next)
+    }
+
+    /// Gives the client the end of the reply, as far as it has not got it.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        let gave_up = self.rounds.gave_up();
+        // A reply that failed has no end to put anything before.
+        let note = self.rounds.note().filter(|_| !self.held.is_empty());
+        if let Some(note) = &note {
+            let said = match &self.state {
+                State::Chat(state) => state.say(note),
+                State::Responses(state) => state.say(note),
+                State::Messages(state) => state.say(note),
+            };
+            out.extend(said.into_bytes());
+        }
+        for event in std::mem::take(&mut self.held) {
+            let edits = if gave_up { end_edits(&event, note.as_ref()) } else { Vec::new() };
+            out.extend(sse::edited(event, edits));
+        }
+        self.held_bytes = 0;
+    }
+
+    /// Ends the reply with an error in place of [`close`](Self::close).
+    pub fn fail(&mut self, problem: &Problem, out: &mut Vec<u8>) {
+        self.forget_end();
+        let sequence = match &self.state {
+            State::Responses(state) => state.next_sequence(),
+            State::Chat(_) | State::Messages(_) => 0,
+        };
+        out.extend(problem.event(self.rounds.format, sequence).into_bytes());
+    }
+
+    fn forget_end(&mut self) {
+        self.held.clear();
+        self.held_bytes = 0;
+        if let State::Responses(state) = &mut self.state {
+            state.forget_end();
+        }
+    }
+
+    const fn is_spliced(&self) -> bool {
+        !self.rounds.done.is_empty() || self.round.has_ours
+    }
+
+    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) {
+        let event = match piece {
+            Piece::Event(event) => event,
+            Piece::Raw(bytes) => {
+                // Not looked at, but it keeps its place, and may be the end. What it says counts as text.
+                self.round.ended = true;
+                self.round.said = self.round.said.saturating_add(bytes.len());
+                self.settle(out);
+                return self.pass(bytes, out);
+            }
+        };
+        if let State::Chat(state) = &mut self.state {
+            let data = sse::data(&event);
+            let doc = data.as_ref().and_then(|(data, _)| Document::parse(data).ok());
+            if let Some(chunk) = doc.as_ref().filter(|_| self.hide) {
+                state.classify(chunk.root(), &mut self.round);
+            }
+            if state.is_undecided() {
+                self.waiting_bytes += event.len();
+                self.waiting.push(event);
+                if self.waiting_bytes > MAX_EVENT {
+                    self.settle(out);
+                }
+                return;
+            }
+        }
+        self.go_on(out);
+        self.emit(event, out);
+    }
+
+    /// Whatever is undecided is none of ours.
+    fn settle(&mut self, out: &mut Vec<u8>) {
+        if let State::Chat(state) = &mut self.state {
+            state.decide(&mut self.round);
+        }
+        self.go_on(out);
+    }
+
+    fn go_on(&mut self, out: &mut Vec<u8>) {
+        self.waiting_bytes = 0;
+        for event in std::mem::take(&mut self.waiting) {
+            self.emit(event, out);
+        }
+    }
+
+    fn emit(&mut self, event: Vec<u8>, out: &mut Vec<u8>) {
+        let action = match sse::data(&event) {
+            Some((data, _)) => {
+                self.kept = self.kept.saturating_add(data.len());
+                self.round.lost |= self.kept > super::reply::MAX_KEPT;
+                self.judge(&data)
+            }
+            // A comment, or nothing that can be read.
+            None => Action::Pass(Vec::new()),
+        };
+        match action {
+            Action::Drop => {}
+            Action::Pass(edits) => self.pass(sse::edited(event, edits), out),
+            Action::End(edits) => {
+                let event = sse::edited(event, edits);
+                self.held_bytes += event.len();
+                self.held.push(event);
+            }
+        }
+    }
+
+    fn judge(&mut self, data: &str) -> Action {
+        let keep = self.hide && !self.round.lost;
+        let mut context = Context { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
+        if data.trim() == "[DONE]" {
+            context.round.ended = true;
+            return match &self.state {
+                State::Chat(_) => chat::State::done(&context),
+                State::Responses(_) | State::Messages(_) => Action::Pass(Vec::new()),
+            };
+        }
+        let Ok(doc) = Document::parse(data) else { return Action::Pass(Vec::new()) };
+        match &mut self.state {
+            State::Chat(state) => state.event(doc.root(), &mut context),
+            State::Responses(state) => state.event(doc.root(), &mut context),
+            State::Messages(state) => state.event(doc.root(), &mut context),
+        }
+    }
+
+    /// Passes bytes on, behind the end of the round if that is held back.
+    fn pass(&mut self, bytes: Vec<u8>, out: &mut Vec<u8>) {
+        if self.held.is_empty() {
+            out.extend(bytes);
+            return;
+        }
+        self.held_bytes += bytes.len();
+        self.held.push(bytes);
+        if self.held_bytes > MAX_EVENT {
+            // Whatever this is, it is no end. The round is over for us.
+            self.round.lost = true;
+            for bytes in std::mem::take(&mut self.held) {
+                out.extend(bytes);
+            }
+            self.held_bytes = 0;
+        }
+    }
+}
+
+/// Whether the data of an event can be read, or there is none.
+fn is_whole(event: &[u8]) -> bool {
+    sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
+}
+
+/// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
+fn end_edits(event: &[u8], note: Option<&Note>) -> Vec<Edit> {
+    let Some((data, _)) = sse::data(event) else { return Vec::new() };
+    let Ok(doc) = Document::parse(&data) else { return Vec::new() };
+    let root = doc.root();
+    let chat = root.given("choices").and_then(|choices| choices.items().next());
+    let chat = super::reply::stop_edit(chat.and_then(|choice| choice.get("finish_reason")), true, "stop");
+    let messages = root.given("delta").and_then(|delta| delta.get("stop_reason"));
+    let messages = super::reply::stop_edit(messages, true, "end_turn");
+    let responses = note.map(|note| responses::end_edits(root, note)).unwrap_or_default();
+    chat.into_iter().chain(messages).chain(responses).collect()
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,225 @@
+//! Gathering: what is already known that may answer a query, found without any model (R1-8.8 to R1-8.12, R1-10, R1-14;
+//! C77, C90, C91, C102, C106).
+//!
+//! One service with a grant for each caller. [`Retrieval::find`] collects candidates from a user's documents: earlier
+//! turns, research, captured pages, preferences, facts, passages. A model chooses among them, and
+//! [`Retrieval::follow`] reads what it chose within a budget. Everything that was considered is recorded with its
+//! score, its tokens, and why it was used or not.
+//!
+//! Knows documents and how they rank; knows no recipe, no prompt and no model: whoever has a vector of the query hands it
+//! over. The same documents, query, vector and moment give the same bytes.
+#![deny(missing_docs)]
+
+mod considered;
+mod extract;
+mod follow;
+mod found;
+mod memory;
+mod page;
+mod passages;
+mod rank;
+pub mod recall;
+pub mod render;
+mod research;
+mod resolve;
+mod turns;
+mod words;
+
+use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
+use larder_text::tokens::Counter;
+use larder_vault::{ContentReference, Timestamp};
+
+pub use considered::Considered;
+pub use follow::{Followed, FollowedDocument, LinkToFollow};
+pub use found::{FactLine, Found, Passage, PreferenceLine, ResearchCandidate, TurnCandidate};
+pub use page::{Choice, FoundCapture, Holds, PageAnswer, PageLevel, choose};
+
+use considered::Log;
+use words::Words;
+
+/// Turns that the turn index offers (R1-10.2).
+pub const TURN_INDEX_LIMIT: usize = 20;
+/// Turns whose summaries phase 0 reads (R1-14.1).
+pub const RECENT_TURNS: u64 = 3;
+/// Preferences that are shown, and facts (C102).
+pub const SHOWN: usize = 5;
+
+/// The cosine from which two texts may mean nearly the same, for models whose unrelated texts stand near 0, such as
+/// MiniLM. With models whose texts are all near each other (ada-002, e5) nothing is kept out by it.
+const NEAR: f64 = 0.35;
+/// Turns, and pieces of research, that are ranked for being nearest.
+const NEAREST: usize = 20;
+
+/// Whether a query names anything that could be searched for.
+pub fn names_anything(query: &str) -> bool {
+    !Words::of(query).searched().is_empty()
+}
+
+/// What a caller may ask for (C90).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// Phase 0: recent turns, and whether a page was captured.
+    QueryAnalyzer,
+    /// Phase 2: everything.
+    Gatherer,
+    /// Phase 5: one document that the gathered context links to, and nothing that it links to in turn (R1-14.4).
+    Synthesis,
+}
+
+/// Why nothing could be gathered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatherError {
+    /// The caller asked for what its grant does not hold.
+    #[error("{grant:?} may not {what}; only {allowed} may (C90)")]
+    NotGranted {
+        /// The caller's grant.
+        grant: Grant,
+        /// What it asked for.
+        what: &'static str,
+        /// Who may.
+        allowed: &'static str,
+    },
+    /// The index could not be read. A single document that cannot be read is recorded as considered instead.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Retrieval from one user's documents at one moment, for one caller.
+#[derive(Clone, Copy)]
+pub struct Retrieval<'a> {
+    documents: &'a UserDocuments,
+    counter: &'a Counter,
+    now: Timestamp,
+    grant: Grant,
+    vector: Option<&'a TextVector>,
+}
+
+impl<'a> Retrieval<'a> {
+    /// Retrieval for a caller with this grant. Ages are told as of `now`; `counter` counts what prompts will hold.
+    pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
+        Self { documents, counter, now, grant, vector: None }
+    }
+
+    /// The same with a vector of the query, so that [`find`](Self::find) looks for what means the same in other words
+    /// too.
+    #[must_use]
+    pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
+        Self { vector, ..self }
+    }
+
+    /// The newest `count` turns before turn `before`, newest first (R1-14.1).
+    ///
+    /// # Errors
+    /// The grant is that of synthesis, or the index cannot be read.
+    pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, GatherError> {
+        self.may(self.grant != Grant::Synthesis, "read the turn index", "phases 0 and 2")?;
+        Ok(self.documents.recent_turns(count, Some(before))?)
+    }
+
+    /// The captured page that a query speaks of (R1-14.6): of the captures of `turn`, or of the newest turns and those
+    /// whose pages hold its words, the one whose title and address `hint` names best. Of several visits to one page,
+    /// the newest.
+    ///
+    /// # Errors
+    /// The grant is that of synthesis, or the index cannot be read.
+    pub async fn capture(&self, turn: Option<u32>, hint: &str) -> Result<Option<FoundCapture>, GatherError> {
+        self.may(self.grant != Grant::Synthesis, "look for captured pages", "phases 0 and 2")?;
+        page::capture(self, turn, hint, u32::MAX)
+    }
+
+    /// Everything that may help to answer `query`, from before turn `before`. Turns of `session` count for more among
+    /// recent ones. With a `reference` the page that it names is looked at first (R1-5.5) and the turn index is not
+    /// searched (R1-5.8), unless the reference leads nowhere.
+    ///
+    /// # Errors
+    /// The grant is not that of the gatherer, or the index cannot be read.
+    pub async fn find(
+        &self,
+        query: &str,
+        before: u32,
+        session: Option<&str>,
+        reference: Option<&ContentReference>,
+    ) -> Result<Found, GatherError> {
+        self.may(self.grant == Grant::Gatherer, "search documents", "phase 2")?;
+        let asked = Asked { query, before, session, reference };
+        let mut log = Log::default();
+        let page = page::find(self, &asked, &mut log).await?;
+        let turns = turns::find(self, &asked, &mut log)?;
+        let memory = memory::find(self, &asked, page.as_ref(), &mut log).await?;
+        let research = research::find(self, &asked, &turns, &memory, &mut log).await?;
+        let passages = passages::find(self, &asked, &turns, &mut log).await?;
+        Ok(Found {
+            turn_index: turns,
+            cached_intel: research.cached,
+            research_hits: research.hits,
+            strategy_patterns: memory.strategies,
+            preferences: memory.preferences,
+            facts: memory.facts,
+            page,
+            passages,
+            considered: log.finish(),
+        })
+    }
+
+    /// Reads the documents that `links` name and then those that they link to, down to two steps, within
+    /// `min(6,400, limit)` tokens and 2,000 a document (R1-8.9 to R1-8.12, C23); of each only the sections asked for
+    /// (R1-10.8). Links that lead nowhere, back, or out of the vault are recorded with the reason. With the grant of
+    /// synthesis one document is read and its links are not followed.
+    ///
+    /// # Errors
+    /// The grant is that of phase 0.
+    pub async fn follow(&self, links: &[LinkToFollow], limit: usize) -> Result<Followed, GatherError> {
+        self.may(self.grant != Grant::QueryAnalyzer, "follow links", "phases 2 and 5")?;
+        Ok(follow::follow(self, links, limit).await)
+    }
+
+    fn may(&self, may: bool, what: &'static str, allowed: &'static str) -> Result<(), GatherError> {
+        if may { Ok(()) } else { Err(GatherError::NotGranted { grant: self.grant, what, allowed }) }
+    }
+
+    /// Documents that hold words of the query, best first; none if it names nothing.
+    fn search(
+        &self,
+        query: &str,
+        kinds: &[DocumentKind],
+        limit: u64,
+    ) -> Result<Vec<DocumentHit>, GatherError> {
+        let words = Words::of(query).searched();
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.documents.search(&words, kinds, limit)?)
+    }
+
+    /// Turns whose meaning is near that of the query, nearest first; none if it names nothing or there is no vector of it.
+    fn near_turns(&self, asked: &Asked<'_>) -> Result<Vec<u32>, GatherError> {
+        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
+        let found = self.documents.near_turns(vector, asked.before, NEAR, NEAREST)?;
+        Ok(found.into_iter().map(|(number, _)| number).collect())
+    }
+
+    /// As `near_turns`, for research.
+    fn near_research(&self, asked: &Asked<'_>) -> Result<Vec<ResearchRow>, GatherError> {
+        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
+        Ok(self.documents.near_research(vector, asked.before, NEAR, NEAREST)?)
+    }
+
+    fn vector_of(&self, query: &str) -> Option<&'a TextVector> {
+        self.vector.filter(|_| names_anything(query))
+    }
+
+    /// Seconds from `earlier` to now.
+    fn age(&self, earlier: Timestamp) -> u64 {
+        self.now.seconds_since(earlier)
+    }
+}
+
+/// What was asked, together.
+#[derive(Clone, Copy)]
+struct Asked<'q> {
+    query: &'q str,
+    before: u32,
+    session: Option<&'q str>,
+    reference: Option<&'q ContentReference>,
+}

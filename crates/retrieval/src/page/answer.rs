@@ -1,0 +1,186 @@
+//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
+//! on a page is data and is given as it stands.
+
+use larder_condense::rank::RankIndex;
+use larder_vault::lifecycle::PER_DOCUMENT_CAP;
+use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
+use serde_json::Value;
+
+use super::rules::{Holds, PageLevel, choose, is_stale};
+use super::{FoundCapture, PageAnswer};
+use crate::Retrieval;
+use crate::extract::{cut, stretches};
+use crate::render::{line, when};
+use crate::words::Words;
+
+/// Passages on either side that are ranked with a passage.
+const NEIGHBOURS: usize = 1;
+
+/// What lies beside a manifest.
+struct Files {
+    data: Option<(VaultPath, ExtractedData)>,
+    content: Option<(VaultPath, PageContent)>,
+}
+
+/// The answer of a capture to `query`.
+pub(super) async fn write(
+    retrieval: &Retrieval<'_>,
+    query: &str,
+    capture: &FoundCapture,
+    manifest: &Manifest,
+) -> PageAnswer {
+    let files = Files::read(retrieval, &capture.manifest).await;
+    let age = retrieval.age(manifest.visited_at);
+    let choice = choose(query, Some(&holds(&manifest.content_summary, &files, age)));
+    let (text, document) = match choice.level {
+        PageLevel::Navigate | PageLevel::Search => elsewhere(retrieval, query, capture, manifest, &files),
+        level => files.say(retrieval, query, level, capture, manifest),
+    };
+    PageAnswer {
+        level: choice.level,
+        text: cut(&text, PER_DOCUMENT_CAP, retrieval.counter, document.as_str()).0,
+        source_url: manifest.url.clone(),
+        captured_at: manifest.visited_at,
+        age_seconds: age,
+        may_be_stale: is_stale(manifest.visited_at, retrieval.now),
+        document,
+        why: choice.why.to_owned(),
+    }
+}
+
+fn holds(summary: &ContentSummary, files: &Files, age: u64) -> Holds {
+    let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
+    Holds {
+        pages: summary.page_info.is_some(),
+        comments: summary.comment_count.is_some(),
+        data: data.collect(),
+        content: files.content.as_ref().is_some_and(|(_, content)| !content.text.trim().is_empty()),
+        age,
+    }
+}
+
+/// What the capture said, for a query that has to go to the page itself: the model sees both, and how old it is.
+fn elsewhere(
+    retrieval: &Retrieval<'_>,
+    query: &str,
+    capture: &FoundCapture,
+    manifest: &Manifest,
+    files: &Files,
+) -> (String, VaultPath) {
+    let words = Words::of(query);
+    let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
+    let level = if named { PageLevel::Data } else { PageLevel::Manifest };
+    let (said, document) = files.say(retrieval, query, level, capture, manifest);
+    let visited = when(manifest.visited_at, retrieval.age(manifest.visited_at));
+    let text = format!(
+        "The page was visited ({visited}) and may have changed since. For how it is now go to {}.\nAt that visit:\n{said}",
+        line(&manifest.url),
+    );
+    (text, document)
+}
+
+impl Files {
+    /// Whatever can be read; a file that is missing or broken is as good as none.
+    async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
+        let data = beside(retrieval, manifest, "extracted_data.json").await;
+        let content = beside(retrieval, manifest, "page_content.md").await;
+        Self {
+            data: data.and_then(|(path, text)| Some((path, read_json::<ExtractedData>(&text).value?))),
+            content: content.and_then(|(path, text)| {
+                let page = Document::<PageContent>::read(&text, &path).value?.value;
+                Some((path, page))
+            }),
+        }
+    }
+
+    /// What a level says, and the file it says it from.
+    fn say(
+        &self,
+        retrieval: &Retrieval<'_>,
+        query: &str,
+        level: PageLevel,
+        capture: &FoundCapture,
+        manifest: &Manifest,
+    ) -> (String, VaultPath) {
+        match (level, &self.data, &self.content) {
+            (PageLevel::Data, Some((path, data)), _) => (from_data(query, data), path.clone()),
+            (PageLevel::Content, _, Some((path, page))) => {
+                (from_text(retrieval, query, &page.text), path.clone())
+            }
+            _ => (from_manifest(manifest), capture.manifest.clone()),
+        }
+    }
+}
+
+async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
+    let path = manifest.join(name)?;
+    let text = retrieval.documents.read_text(&path).await.ok()??;
+    Some((path, text))
+}
+
+/// Simple facts, in sentences (R1-14.5).
+fn from_manifest(manifest: &Manifest) -> String {
+    let summary = &manifest.content_summary;
+    let kind = summary.kind.rsplit('_').next().filter(|kind| !kind.is_empty()).unwrap_or("page");
+    let mut lines = Vec::new();
+    if let Some(info) = &summary.page_info {
+        let pages = info.rsplit_once(" of ").and_then(|(_, count)| count.trim().parse::<u64>().ok());
+        lines.push(match pages {
+            Some(1) => format!("The {kind} has 1 page (from cached visit record)."),
+            Some(pages) => format!("The {kind} has {pages} pages (from cached visit record)."),
+            None => format!("Pages: {} (from cached visit record).", line(info)),
+        });
+    }
+    if let Some(count) = summary.comment_count {
+        let noun = if count == 1 { "comment" } else { "comments" };
+        lines.push(format!("The {kind} has {count} {noun} (from cached visit record)."));
+    }
+    lines.push(format!("Title: {}", line(&manifest.title)));
+    if !summary.site.is_empty() {
+        lines.push(format!("Site: {}", line(&summary.site)));
+    }
+    lines.push(format!("Address: {}", line(&manifest.url)));
+    if !summary.visible_elements.is_empty() {
+        lines.push(format!("To be seen on it: {}", line(&summary.visible_elements.join(", "))));
+    }
+    lines.join("\n")
+}
+
+/// The values that the query names; all, if it names none.
+fn from_data(query: &str, data: &ExtractedData) -> String {
+    let words = Words::of(query);
+    let touched = |name: &str| Words::of(name).telling().any(|word| words.name(word));
+    let named: ExtractedData = data
+        .iter()
+        .filter(|(name, _)| touched(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let shown = if named.is_empty() { data.clone() } else { named };
+    serde_json::to_string_pretty(&Value::Object(shown)).unwrap_or_default()
+}
+
+/// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
+fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
+    let passages: Vec<&str> = stretches(text).into_iter().map(|range| &text[range]).collect();
+    let mut index = RankIndex::of_query(query);
+    passages.iter().for_each(|passage| index.add(passage));
+    let hits = index.search(query, NEIGHBOURS);
+    if hits.is_empty() {
+        return text.to_owned();
+    }
+    let (mut kept, mut left) = (Vec::new(), PER_DOCUMENT_CAP);
+    for hit in hits {
+        let Some(tokens) = retrieval.counter.count_up_to(passages[hit.passage], left) else { break };
+        left -= tokens;
+        kept.push(hit.passage);
+    }
+    kept.sort_unstable();
+    let mut said = String::new();
+    for (place, &at) in kept.iter().enumerate() {
+        if place > 0 && kept[place - 1] + 1 != at {
+            said.push_str("\n[…]\n");
+        }
+        said.push_str(passages[at]);
+    }
+    said
+}

@@ -1,0 +1,135 @@
+//! Which level of a captured page may answer a query, by the rules of a table (R1-6.10 to R1-6.20, R1-14.5 to
+//! R1-14.7).
+//!
+//! Pure: knows the words of a query and what a capture holds. A rule offers a level and says why; the model that reads
+//! the offer decides, so a rule that is wrong costs words and never an answer.
+
+use std::ops::ControlFlow;
+
+use larder_vault::Intent;
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::{Timestamp, Ttl};
+use serde::{Deserialize, Serialize};
+
+use super::table::{Needs, RULES, Rule};
+use crate::words::Words;
+
+/// Where the answer to a question about a page may be had, cheapest first (R1-6.10 to R1-6.14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageLevel {
+    /// The summary in the manifest: simple facts.
+    Manifest,
+    /// The extracted data: structured facts.
+    Data,
+    /// The text of the page.
+    Content,
+    /// The page as it is now, at its own address.
+    Navigate,
+    /// A search: nothing was visited, or the page is not what is asked for.
+    Search,
+}
+
+impl PageLevel {
+    /// The word that prompts and receipts show.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Manifest => "manifest",
+            Self::Data => "data",
+            Self::Content => "content",
+            Self::Navigate => "navigate",
+            Self::Search => "search",
+        }
+    }
+}
+
+/// What a capture holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holds {
+    /// The manifest says how many pages there are.
+    pub pages: bool,
+    /// The manifest says how many comments there are.
+    pub comments: bool,
+    /// The names of what was extracted; empty if nothing was.
+    pub data: Vec<String>,
+    /// The text of the page is there.
+    pub content: bool,
+    /// Seconds since the visit.
+    pub age: u64,
+}
+
+/// A level and the reason for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Where to look.
+    pub level: PageLevel,
+    /// Why, in words for the receipt and the model.
+    pub why: &'static str,
+}
+
+/// Of a query about a page: where its answer may be had. None stands for a page that was never visited. The first
+/// rule of the table that fits and finds what it needs decides; else names in the extracted data; else the text.
+pub fn choose(query: &str, page: Option<&Holds>) -> Choice {
+    let Some(page) = page else {
+        return Choice { level: PageLevel::Search, why: "no visit of the page is on record" };
+    };
+    let words = Words::of(query);
+    match RULES.iter().try_for_each(|rule| rule.apply(&words, page)) {
+        ControlFlow::Break(choice) => choice,
+        ControlFlow::Continue(()) => by_content(&words, page),
+    }
+}
+
+/// Seconds for which a price that was captured may be believed (C106).
+fn price_is_good_for() -> u64 {
+    match ttl(Aging::Page, Intent::CommerceSearch) {
+        Ttl::Seconds(seconds) => seconds,
+        Ttl::Evergreen => u64::MAX,
+    }
+}
+
+/// Whether anything that changes on a page may have changed since.
+pub(super) fn is_stale(captured: Timestamp, now: Timestamp) -> bool {
+    now.seconds_since(captured) >= price_is_good_for()
+}
+
+impl Rule {
+    fn apply(&self, words: &Words, page: &Holds) -> ControlFlow<Choice> {
+        let says = self.says.iter().all(|group| group.iter().any(|phrase| words.say(phrase)));
+        if !says || self.unless.iter().any(|phrase| words.say(phrase)) {
+            return ControlFlow::Continue(());
+        }
+        if self.ages && page.age >= price_is_good_for() {
+            let why = "what was extracted is old; it may have changed";
+            return ControlFlow::Break(Choice { level: PageLevel::Navigate, why });
+        }
+        let found = match self.needs {
+            Needs::Nothing => true,
+            Needs::Pages => page.pages,
+            Needs::Comments => page.comments,
+            Needs::Data => !page.data.is_empty(),
+            Needs::Content => page.content,
+        };
+        if found {
+            ControlFlow::Break(Choice { level: self.level, why: self.why })
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Where no rule decides: extracted data that the query names, then the text, then whatever there is.
+fn by_content(words: &Words, page: &Holds) -> Choice {
+    if page.data.iter().any(|name| words.name(name)) {
+        return Choice { level: PageLevel::Data, why: "the query names what was extracted" };
+    }
+    match (page.content, page.data.is_empty()) {
+        (true, _) => Choice { level: PageLevel::Content, why: "the text has to be searched" },
+        (false, false) => Choice { level: PageLevel::Data, why: "only extracted data was kept" },
+        (false, true) => Choice { level: PageLevel::Navigate, why: "what was kept does not hold it" },
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

@@ -1,0 +1,99 @@
+//! Ranking: the scores of `core::recall` over a few texts, and several rankings made one (C91). Knows texts and keys,
+//! not what they belong to.
+
+use std::collections::BTreeMap;
+
+use crate::recall::{Day, Index, Query, Record};
+use larder_vault::Timestamp;
+
+/// How little the first places of a ranking stand out when rankings are fused; the constant of the method's authors
+/// (reciprocal rank fusion, Cormack et al. 2009).
+const FUSION: f64 = 60.0;
+const MILLIS_PER_DAY: i64 = 86_400_000;
+
+/// A text to rank.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranked<'t> {
+    /// What is searched.
+    pub(super) text: &'t str,
+    /// When it was said.
+    pub(super) day: Option<Day>,
+    /// Whether the text before it is no neighbour of it.
+    pub(super) apart: bool,
+}
+
+impl<'t> Ranked<'t> {
+    /// A text without neighbours.
+    pub(super) fn alone(text: &'t str) -> Self {
+        Self { text, day: None, apart: true }
+    }
+}
+
+/// The day in which a moment lies, for questions that name one.
+pub(super) fn day(moment: Timestamp) -> Option<Day> {
+    i32::try_from(moment.as_millis().div_euclid(MILLIS_PER_DAY)).ok().map(Day)
+}
+
+/// What each text scores for a query asked at `now`, in their order; 0 if it shares nothing with it.
+pub(super) fn scores<'t>(
+    query: &str,
+    now: Timestamp,
+    texts: impl IntoIterator<Item = Ranked<'t>>,
+) -> Vec<f64> {
+    let mut index = Index::default();
+    for Ranked { text, day, apart } in texts {
+        if apart {
+            index.start_section();
+        }
+        index.add(&Record { text, day, ..Record::default() });
+    }
+    let mut scores = vec![0.0; index.len()];
+    for hit in index.search(&Query { text: query, today: day(now), alike: &[] }) {
+        scores[hit.record] = hit.score;
+    }
+    scores
+}
+
+/// The places of what scores anything, best first, equals in order.
+pub(super) fn order(scores: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).filter(|&at| scores[at] > 0.0).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
+    order
+}
+
+/// Several rankings made one: each gives `weight / (60 + rank)` to what it holds. Best first; of equals the greater
+/// key, which is the newer turn or the later place.
+pub(super) fn fuse<K: Ord + Clone>(rankings: &[(f64, Vec<K>)]) -> Vec<(K, f64)> {
+    let mut scores: BTreeMap<&K, f64> = BTreeMap::new();
+    for (weight, ranking) in rankings {
+        for (rank, key) in (1_u32..).zip(ranking) {
+            *scores.entry(key).or_default() += weight / (FUSION + f64::from(rank));
+        }
+    }
+    let mut fused: Vec<(K, f64)> = scores.into_iter().map(|(key, score)| (key.clone(), score)).collect();
+    fused.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| b.0.cmp(&a.0)));
+    fused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_rankings_agree_on_comes_first() {
+        let fused = fuse(&[(1.0, vec![1, 2, 3]), (1.0, vec![3, 4]), (0.5, vec![9])]);
+        assert_eq!(fused.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [3, 1, 4, 2, 9]);
+        assert_eq!(fuse::<u32>(&[]), []);
+    }
+
+    #[test]
+    fn neighbours_lend_their_words_unless_they_stand_apart() {
+        let now = "2026-01-05T10:00:00Z".parse().unwrap();
+        let texts = ["Which hamster is friendliest?", "The golden one, by far.", "Nothing of the kind."];
+        let together = texts.map(|text| Ranked { text, day: None, apart: false });
+        let apart = texts.map(Ranked::alone);
+        let scores_of = |texts| scores("friendliest hamster", now, texts);
+        assert!(scores_of(together)[1] > 0.0);
+        assert_eq!(order(&scores_of(apart)), [0]);
+    }
+}

@@ -1,0 +1,202 @@
+//! String literals: where they end, decoding and encoding. Knows no other values.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::beside;
+
+/// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
+/// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
+pub fn decode(literal: &str) -> Cow<'_, str> {
+    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Cow::Borrowed(inner);
+    }
+    // No escape is shorter than what it stands for, so what is written never overtakes what is read.
+    let mut text = vec![0; inner.len()];
+    let middle = apart(inner.as_bytes());
+    let (first, second) = text.split_at_mut(middle);
+    let second = || unescaped(&inner[middle..], second);
+    let (second, first) = beside::both(middle > 0, second, || unescaped(&inner[..middle], first));
+    if first < middle {
+        text.copy_within(middle..middle + second, first);
+    }
+    text.truncate(first + second);
+    // Whole characters were copied, and whole ones written: nothing is replaced.
+    Cow::Owned(
+        String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()),
+    )
+}
+
+/// Literals from this size on are read in halves, at the same time.
+const LARGE: usize = 1 << 18;
+/// The bytes of two escapes that stand for one character.
+const LONGEST_ESCAPE: usize = 12;
+
+/// The place near the middle of a large literal at which it can be cut: the first that no escape, and no character,
+/// reaches across. 0 for others.
+fn apart(bytes: &[u8]) -> usize {
+    if bytes.len() < LARGE {
+        return 0;
+    }
+    let plain = |before: &[u8]| before.iter().all(|&byte| byte != b'\\' && byte.is_ascii());
+    let from = bytes.len() / 2;
+    let found = bytes[from..].windows(LONGEST_ESCAPE).position(plain);
+    found.map_or(0, |at| from + at + LONGEST_ESCAPE)
+}
+
+/// Writes what the inside of a literal stands for; gives how many bytes that is.
+fn unescaped(inner: &str, text: &mut [u8]) -> usize {
+    let bytes = inner.as_bytes();
+    let (mut at, mut to) = (0, 0);
+    while at < bytes.len() {
+        // Text in text has an escape every few bytes, so eight are copied at a time.
+        if let Some(eight) = bytes[at..].first_chunk() {
+            text[to..to + eight.len()].copy_from_slice(eight);
+            let plain = before(equal(*eight, b'\\'));
+            (at, to) = (at + plain, to + plain);
+            if plain == eight.len() {
+                continue;
+            }
+        }
+        if bytes[at] != b'\\' {
+            text[to] = bytes[at];
+            (at, to) = (at + 1, to + 1);
+            continue;
+        }
+        // By far the most frequent.
+        if bytes.get(at + 1) == Some(&b'"') {
+            text[to] = b'"';
+            (at, to) = (at + 2, to + 1);
+            continue;
+        }
+        let (length, char) = unescape(&inner[at..]);
+        let written = match char {
+            Some(char) => char.encode_utf8(&mut text[to..]).len(),
+            None => {
+                text[to..to + length].copy_from_slice(&bytes[at..at + length]);
+                length
+            }
+        };
+        (at, to) = (at + length, to + written);
+    }
+    to
+}
+
+const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHEST_BITS: u64 = LOWEST_BITS << 7;
+
+/// Not 0 where one of eight bytes is this one.
+const fn equal(eight: [u8; 8], byte: u8) -> u64 {
+    let zeros = u64::from_le_bytes(eight) ^ (LOWEST_BITS * byte as u64);
+    zeros.wrapping_sub(LOWEST_BITS) & !zeros & HIGHEST_BITS
+}
+
+/// The byte after the quote that closes a string, if any does; escapes are passed over unchecked. Most strings are
+/// short, so eight bytes are looked at together.
+pub(super) fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let signs = equal(*eight, b'"') | equal(*eight, b'\\');
+        if signs == 0 {
+            at += eight.len();
+            continue;
+        }
+        at += before(signs) + 1;
+        if bytes[at - 1] == b'"' {
+            return Some(at);
+        }
+        at += 1;
+    }
+    while let Some(&byte) = bytes.get(at) {
+        at += if byte == b'\\' { 2 } else { 1 };
+        if byte == b'"' {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// How many of eight bytes are before the first that was found; of those found after it not all may be right.
+pub(super) const fn before(found: u64) -> usize {
+    found.trailing_zeros() as usize / 8
+}
+
+/// Not 0 where one of eight bytes ends a string literal, begins an escape, or is a control character.
+pub(super) const fn special(eight: [u8; 8]) -> u64 {
+    let bytes = u64::from_le_bytes(eight);
+    let control = bytes.wrapping_sub(LOWEST_BITS * b' ' as u64) & !bytes & HIGHEST_BITS;
+    equal(eight, b'"') | equal(eight, b'\\') | control
+}
+
+/// The length of the escape at the start of `text` and what it stands for; none for half a pair.
+fn unescape(text: &str) -> (usize, Option<char>) {
+    let plain = match text.as_bytes().get(1) {
+        Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'u') => {
+            return match (unit(text), text.get(6..).and_then(unit)) {
+                (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
+                    (12, char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)))
+                }
+                (Some(unit), _) => (6, char::from_u32(unit)),
+                (None, _) => (1, None),
+            };
+        }
+        _ => return (1, None),
+    };
+    (2, Some(plain))
+}
+
+/// The UTF-16 unit that `\uXXXX` at the start of `text` stands for.
+fn unit(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
+/// Whether a literal, quotes included, is this text.
+pub(super) fn literal_is(literal: &str, text: &str) -> bool {
+    let inner = literal.as_bytes().get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    inner == text.as_bytes() || memchr::memchr(b'\\', inner).is_some() && decode(literal) == text
+}
+
+/// `raw` without the quotes around it, if it has both.
+pub fn unquoted(raw: &str) -> &str {
+    raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)
+}
+
+/// Appends `text` as a string literal, quotes included.
+pub fn encode(text: &str, out: &mut String) {
+    out.push('"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..b' ' => "",
+            _ => continue,
+        };
+        out.push_str(&text[from..at]);
+        out.push_str(escape);
+        if escape.is_empty() {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "\\u{byte:04x}");
+        }
+        from = at + 1;
+    }
+    out.push_str(&text[from..]);
+    out.push('"');
+}
+
+/// `text` as a string literal.
+pub fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    encode(text, &mut out);
+    out
+}

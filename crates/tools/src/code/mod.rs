@@ -1,0 +1,21 @@
+//! Tools of code mode: files of one workspace and programs that the settings allow. Nothing outside of the workspace is
+//! read or written, wherever links lead.
+
+mod command;
+mod edit;
+mod read;
+mod search;
+mod workspace;
+
+use super::spec::Tool;
+use larder_engine::settings::ToolSettings;
+
+/// The tools of code mode.
+pub(super) fn tools(settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
+    vec![
+        Box::new(read::Read::new()),
+        Box::new(search::Search::new()),
+        Box::new(edit::Edit::new()),
+        Box::new(command::Run::new(settings)),
+    ]
+}

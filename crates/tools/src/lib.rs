@@ -1,0 +1,31 @@
+//! Tools: what a turn can do besides thinking. One interface, one box that guards it, and the tools that are built in.
+//!
+//! | | |
+//! |---|---|
+//! | the interface | [`Tool`], [`ToolSpec`], [`ToolOutput`], [`ToolContext`] |
+//! | the guard | [`ToolBox`]: arguments against their schema, modes, confirmation, time, size |
+//! | memory and documents | `memory.query`, `memory.create`, `doc.search`, `doc.read` |
+//! | the web | `web.visit`, `web.search`, `internet.research` |
+//! | code mode | `file.read`, `file.search`, `file.edit`, `command.run` |
+//! | others' | `mcp.<server>.<tool>` of every server that the settings name |
+//!
+//! What a tool gives is data: it goes into a prompt as a part like any other and is never interpreted. Nothing here
+//! knows phases, sections or recipes of a turn, except `internet.research`, which is a run of its own.
+#![deny(missing_docs)]
+
+mod arguments;
+mod code;
+mod context;
+mod doc;
+mod mcp;
+mod memory;
+mod process;
+mod research;
+mod spec;
+mod toolbox;
+mod web;
+
+pub use self::context::{Allowance, Confirm, NoOne, ToolContext};
+pub use self::research::site_of;
+pub use self::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec, call_text, describe};
+pub use self::toolbox::ToolBox;

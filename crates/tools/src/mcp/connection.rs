@@ -1,0 +1,132 @@
+//! One connection to an MCP server: a program of this machine over its standard input and output, or a server over
+//! streamable HTTP. Made when it is needed; dropped when it broke, so that the next call makes a new one.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, CallToolResult, Tool as Listed};
+use rmcp::service::RunningService;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{RoleClient, ServiceError, ServiceExt};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use crate::process;
+use crate::spec::ToolError;
+use larder_engine::settings::{McpPlace, McpSettings};
+
+/// Time for a server to say who it is.
+const GREETING: Duration = Duration::from_secs(20);
+
+type Service = RunningService<RoleClient, ()>;
+
+pub(super) struct Connection {
+    name: String,
+    settings: McpSettings,
+    service: Mutex<Option<Arc<Service>>>,
+}
+
+impl Connection {
+    pub(super) fn new(name: &str, settings: &McpSettings) -> Self {
+        Self { name: name.to_owned(), settings: settings.clone(), service: Mutex::default() }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    /// What the server offers.
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, ToolError> {
+        let service = self.service().await?;
+        let answer = tokio::time::timeout(GREETING, service.list_all_tools()).await;
+        match answer {
+            Ok(Ok(tools)) => Ok(tools),
+            Ok(Err(error)) => Err(self.broken(&error).await),
+            Err(_) => Err(self.late(GREETING)),
+        }
+    }
+
+    /// Calls one of its tools.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        limit: Duration,
+    ) -> Result<CallToolResult, ToolError> {
+        let service = self.service().await?;
+        let mut request = CallToolRequestParams::new(tool.to_owned());
+        request.arguments = arguments.as_object().cloned();
+        match tokio::time::timeout(limit, service.call_tool(request)).await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => Err(self.broken(&error).await),
+            Err(_) => Err(self.late(limit)),
+        }
+    }
+
+    /// The connection, made now or before.
+    async fn service(&self) -> Result<Arc<Service>, ToolError> {
+        let mut slot = self.service.lock().await;
+        if let Some(service) = slot.as_ref().filter(|service| !service.is_closed()) {
+            return Ok(Arc::clone(service));
+        }
+        let made =
+            tokio::time::timeout(GREETING, self.connect()).await.map_err(|_| self.late(GREETING))??;
+        let made = Arc::new(made);
+        *slot = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    async fn connect(&self) -> Result<Service, ToolError> {
+        match &self.settings.place {
+            McpPlace::Program { command, args, env } => {
+                let path = match Path::new(command).is_absolute() {
+                    true => Path::new(command).to_owned(),
+                    false => process::find(command)
+                        .ok_or_else(|| self.failed(format!("there is no program {command:?} in PATH")))?,
+                };
+                let mut program = tokio::process::Command::new(path);
+                program.args(args).env_clear().envs(process::environment(env));
+                let (child, _) = TokioChildProcess::builder(program)
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .map_err(|error| self.failed(format!("{command} cannot be started: {error}")))?;
+                ().serve(child).await.map_err(|error| self.failed(error))
+            }
+            McpPlace::Url { url, key_env } => {
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                if let Some(name) = key_env {
+                    let key = process::variable(name)
+                        .ok_or_else(|| self.failed(format!("the variable {name}, its key, is not set")))?;
+                    config = config.auth_header(key);
+                }
+                let client = larder_models::web::client().map_err(|error| self.failed(error))?;
+                let transport = StreamableHttpClientTransport::with_client(client, config);
+                ().serve(transport).await.map_err(|error| self.failed(error))
+            }
+        }
+    }
+
+    /// An answer that says no leaves the connection; anything else may have broken it.
+    async fn broken(&self, error: &ServiceError) -> ToolError {
+        if !matches!(error, ServiceError::McpError(_)) {
+            *self.service.lock().await = None;
+        }
+        self.failed(error)
+    }
+
+    fn failed(&self, why: impl std::fmt::Display) -> ToolError {
+        let why: String = why.to_string().chars().take(500).collect();
+        ToolError::Failed(format!("MCP server {}: {why}", self.name))
+    }
+
+    fn late(&self, after: Duration) -> ToolError {
+        ToolError::Timeout { what: format!("MCP server {}", self.name), after }
+    }
+}

@@ -1,0 +1,166 @@
+//! Claims of pages: a claim counts only where its quote stands on the page, and then it leads back to these bytes.
+
+use std::ops::Range;
+
+use larder_text::pointer::Pointer;
+use larder_vault::context::{Claim, Origin};
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::links::DualLink;
+use larder_vault::{BlockId, Intent};
+
+use super::answers::ExtractAnswer;
+use crate::context::ToolContext;
+use crate::spec::ToolError;
+use crate::web::Visited;
+
+/// A page that was read, and what it states.
+pub(super) struct Read {
+    pub(super) page: Visited,
+    /// Claims whose quotes stand on it; their blocks are named when all pages are read.
+    pub(super) claims: Vec<Claim>,
+    /// Claims whose quotes do not.
+    pub(super) dropped: usize,
+    /// The page in two sentences.
+    pub(super) summary: String,
+}
+
+impl Read {
+    /// The claims of an answer that the page bears out. The page's text is kept, so that each can be traced back.
+    pub(super) fn of(
+        page: Visited,
+        answer: ExtractAnswer,
+        intent: Intent,
+        context: &ToolContext<'_>,
+    ) -> Result<Self, ToolError> {
+        let stored = context.documents.store().put(page.text.as_bytes(), "web_page", &page.title)?;
+        let mut read = Self { page, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
+        for found in &answer.claims {
+            let Some(bytes) = place_of(&found.quote, &read.page.text) else {
+                read.dropped += 1;
+                continue;
+            };
+            let aging = if found.evergreen { Aging::Evergreen } else { Aging::Claim };
+            let document = DualLink::new(read.page.document.clone(), "page");
+            let origin = Origin {
+                block: BlockId::numbered("claim", 0),
+                bytes: Some(Pointer::bytes(stored.pointer_id.id.clone(), bytes)),
+                document: Some(document),
+            };
+            // How long it may be believed is said by the one table, not by whoever read the page (C106).
+            let ttl = ttl(aging, intent);
+            read.claims.push(Claim { ttl, origin: Some(origin), ..found.claim(&read.page.url) });
+        }
+        Ok(read)
+    }
+
+    /// A page of which nobody said what it states.
+    pub(super) fn unread(page: Visited) -> Self {
+        Self { page, claims: Vec::new(), dropped: 0, summary: String::new() }
+    }
+}
+
+/// The claims of all pages, with blocks numbered through.
+pub(super) struct PageClaims {
+    pub(super) all: Vec<Claim>,
+}
+
+impl PageClaims {
+    pub(super) fn of(reads: &[Read]) -> Self {
+        let mut all: Vec<Claim> = Vec::new();
+        for claim in reads.iter().flat_map(|read| &read.claims) {
+            if !all.iter().any(|known| known.claim == claim.claim && known.source == claim.source) {
+                all.push(claim.clone());
+            }
+        }
+        let mut claims = Self { all };
+        claims.number();
+        claims
+    }
+
+    /// Names the block of each claim by its place.
+    pub(super) fn number(&mut self) {
+        for (place, claim) in self.all.iter_mut().enumerate() {
+            if let Some(origin) = &mut claim.origin {
+                origin.block = BlockId::numbered("claim", place + 1);
+            }
+        }
+    }
+
+    /// The claims as a recipe reads them.
+    pub(super) fn listed(&self) -> String {
+        let line = |claim: &Claim| {
+            format!(
+                "- {} (confidence {}, {}, source {})\n",
+                claim.claim, claim.confidence, claim.ttl, claim.source
+            )
+        };
+        self.all.iter().map(line).collect()
+    }
+}
+
+/// The bytes of `page` that say `quote`, apart from white space; none if it does not say so.
+pub(super) fn place_of(quote: &str, page: &str) -> Option<Range<usize>> {
+    let quote: Vec<&str> = quote.split_whitespace().collect();
+    let first = *quote.first()?;
+    let mut from = 0;
+    while let Some(found) = page[from..].find(first) {
+        let start = from + found;
+        if let Some(end) = end_of(&quote, page, start) {
+            return Some(start..end);
+        }
+        from = start + first.len();
+    }
+    None
+}
+
+/// Where the words end that begin at `start`.
+fn end_of(words: &[&str], page: &str, start: usize) -> Option<usize> {
+    let mut at = start;
+    for (place, word) in words.iter().enumerate() {
+        let rest = &page[at..];
+        let gap = rest.len() - rest.trim_start().len();
+        if place > 0 && gap == 0 {
+            return None;
+        }
+        at += gap;
+        page[at..].starts_with(word).then_some(())?;
+        at += word.len();
+    }
+    Some(at)
+}
+
+/// `shop.example` of `https://www.shop.example/x`.
+pub(super) fn host(url: &str) -> String {
+    site_of(url).unwrap_or_default()
+}
+
+/// `shop.example` of `https://www.shop.example/x`; none if it is no address of the web.
+pub fn site_of(url: &str) -> Option<String> {
+    let url = url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let host = url.host_str()?.to_lowercase();
+    Some(host.strip_prefix("www.").map(str::to_owned).unwrap_or(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_found_apart_from_white_space_and_nothing_else() {
+        let page = "The LOQ 15\ncosts  $697 today. The LOQ 15 costs $697.";
+        let found = place_of("LOQ 15 costs $697", page).unwrap();
+        assert_eq!(&page[found], "LOQ 15\ncosts  $697");
+        for absent in ["LOQ 15 costs $699", "LOQ15 costs", "", "  ", "loq 15", "costs $697 today! The"] {
+            assert_eq!(place_of(absent, page), None, "{absent}");
+        }
+        assert_eq!(place_of("é b", "aé b").map(|range| range.len()), Some(4));
+        // Much that begins alike costs no more than its length.
+        assert_eq!(place_of("a b", &"a ".repeat(100_000)), None);
+    }
+
+    #[test]
+    fn hosts_are_named_without_their_www() {
+        assert_eq!(host("https://www.Shop.example:8080/x?y"), "shop.example");
+        assert_eq!(host("nonsense"), "");
+    }
+}

@@ -1,0 +1,112 @@
+//! The open web: visiting pages and asking a search engine. What comes back is data of strangers and stays that.
+//!
+//! Every address is checked by `larder_models::web` before anything is sent, and every redirect is an address like any
+//! other. Knows robots.txt, encodings and captures; knows no recipe.
+
+mod browser;
+mod capture;
+mod decode;
+mod robots;
+mod search;
+mod visit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_models::web::{self, Get, Got, Guard, WebError};
+
+use self::browser::Browser;
+pub(super) use self::capture::Visited;
+use self::robots::Robots;
+pub(super) use self::search::SearchHit;
+use super::context::ToolContext;
+use super::spec::{Tool, ToolError};
+use larder_engine::settings::ToolSettings;
+
+/// Redirects that are followed from one address.
+const MAX_REDIRECTS: usize = 5;
+/// Media types that can be read.
+const ACCEPT: &str = "text/html, application/xhtml+xml, text/plain;q=0.9, application/json;q=0.8, */*;q=0.1";
+
+/// What reaches the web, shared by the tools that do.
+pub(super) struct Web {
+    guard: Guard,
+    robots: Option<Robots>,
+    page_max_bytes: usize,
+    page_timeout: Duration,
+    search_url: Option<String>,
+    browser: Option<Browser>,
+}
+
+/// The tools of the web.
+pub(super) fn tools(web: &Arc<Web>, settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
+    let visit = visit::Visit::new(Arc::clone(web), settings);
+    vec![Box::new(visit), Box::new(search::Search::new(Arc::clone(web)))]
+}
+
+impl Web {
+    /// # Errors
+    /// [`ToolError::Settings`] when the browser that the settings name is not there.
+    pub(super) fn new(settings: &ToolSettings) -> Result<Self, ToolError> {
+        Ok(Self {
+            guard: Guard { allowed: settings.private_hosts.clone(), trusting: false },
+            robots: settings.robots.then(Robots::default),
+            page_max_bytes: settings.page_max_bytes,
+            page_timeout: settings.page_timeout,
+            search_url: settings.search_url.clone(),
+            browser: Browser::of(settings)?,
+        })
+    }
+
+    /// Visits a page and captures it, all within the time that a page has.
+    pub(super) async fn visit(&self, url: &str, context: &ToolContext<'_>) -> Result<Visited, ToolError> {
+        let limit = context.allowance.time(self.page_timeout);
+        let page = tokio::time::timeout(limit, self.page(url)).await;
+        let late = |_| ToolError::Timeout { what: format!("the page {}", shown(url)), after: limit };
+        let (at, got) = page.map_err(late)??;
+        let picture = match &self.browser {
+            Some(browser) => Some(browser.picture(&at, got.peer).await),
+            None => None,
+        };
+        capture::capture(&at, &got, picture, context)
+    }
+
+    /// Follows redirects to the page; each address on the way is asked for only if its site lets robots ask.
+    async fn page(&self, url: &str) -> Result<(String, Got), ToolError> {
+        let mut at = without_fragment(url.trim());
+        for _ in 0..=MAX_REDIRECTS {
+            if let Some(robots) = &self.robots {
+                robots.check(&at, &self.guard).await?;
+            }
+            let request = Get { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
+            let got = web::get(request, &self.guard).await.map_err(told)?;
+            match redirect(&got) {
+                Some(next) => at = without_fragment(&next),
+                None => return Ok((at, got)),
+            }
+        }
+        Err(ToolError::Failed(format!("{} leads through more than {MAX_REDIRECTS} redirects", shown(url))))
+    }
+}
+
+fn redirect(got: &Got) -> Option<String> {
+    matches!(got.status, 301 | 302 | 303 | 307 | 308).then(|| got.location.clone()).flatten()
+}
+
+/// An address that is refused is a refusal, whatever else fails is a failure.
+fn told(error: WebError) -> ToolError {
+    match error {
+        WebError::Private { .. } => ToolError::Denied(error.to_string()),
+        WebError::Address { .. } => ToolError::Arguments(error.to_string()),
+        other => ToolError::Failed(other.to_string()),
+    }
+}
+
+fn without_fragment(url: &str) -> String {
+    url.split('#').next().unwrap_or_default().to_owned()
+}
+
+/// An address as messages show it.
+fn shown(url: &str) -> String {
+    url.chars().take(200).filter(|char| !char.is_control()).collect()
+}

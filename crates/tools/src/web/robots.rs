@@ -1,0 +1,92 @@
+//! robots.txt (RFC 9309): asked once a day per site; a site whose rules cannot be had because it fails is not visited.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use larder_models::web::{self, Get, Guard};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{MAX_REDIRECTS, redirect, shown, told};
+use crate::spec::ToolError;
+
+/// What robots.txt calls us: the product of our user agent.
+const NAME: &str = "larder";
+/// Bytes of rules that are read (RFC 9309, 2.5).
+const LARGEST: usize = 512_000;
+/// How long rules are believed (RFC 9309, 2.4).
+const FRESH: Duration = Duration::from_secs(24 * 3_600);
+/// Sites whose rules are kept.
+const MOST_SITES: usize = 1_000;
+
+/// The rules of sites, as far as they were asked for.
+#[derive(Default)]
+pub(super) struct Robots {
+    sites: Mutex<BTreeMap<String, (Instant, Arc<robotxt::Robots>)>>,
+}
+
+impl Robots {
+    /// Whether the page may be visited.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`] when its site does not want it.
+    pub(super) async fn check(&self, page: &str, guard: &Guard) -> Result<(), ToolError> {
+        // What is no address is refused, with its reason, by whoever asks for it.
+        let Ok(url) = Url::parse(page) else { return Ok(()) };
+        let site = url.origin().ascii_serialization();
+        let rules = match self.known(&site) {
+            Some(rules) => rules,
+            None => self.learn(&url, site.clone(), guard).await?,
+        };
+        if rules.is_url_allowed(&url) {
+            return Ok(());
+        }
+        Err(ToolError::Denied(format!(
+            "{} may not be visited: the robots.txt of {site} asks robots to stay away; use another source",
+            shown(page)
+        )))
+    }
+
+    fn known(&self, site: &str) -> Option<Arc<robotxt::Robots>> {
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, rules) = sites.get(site)?;
+        (at.elapsed() < FRESH).then(|| Arc::clone(rules))
+    }
+
+    async fn learn(
+        &self,
+        page: &Url,
+        site: String,
+        guard: &Guard,
+    ) -> Result<Arc<robotxt::Robots>, ToolError> {
+        let rules = Arc::new(rules_of(page, guard).await?);
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        if sites.len() >= MOST_SITES {
+            sites.clear();
+        }
+        sites.insert(site, (Instant::now(), Arc::clone(&rules)));
+        Ok(rules)
+    }
+}
+
+/// The rules: everything is allowed where there are none, nothing where the site fails to say (RFC 9309, 2.3.1).
+async fn rules_of(page: &Url, guard: &Guard) -> Result<robotxt::Robots, ToolError> {
+    let Ok(mut at) = page.join("/robots.txt").map(String::from) else {
+        return Ok(robotxt::Robots::disallow_all());
+    };
+    for _ in 0..=MAX_REDIRECTS {
+        let request = Get { url: &at, accept: "text/plain, */*;q=0.1", limit: LARGEST };
+        let got = web::get(request, guard).await.map_err(told)?;
+        if let Some(next) = redirect(&got) {
+            at = next;
+            continue;
+        }
+        return Ok(match got.status {
+            200..=299 => robotxt::Robots::parse(&got.body, NAME),
+            500.. => robotxt::Robots::disallow_all(),
+            _ => robotxt::Robots::allow_all(),
+        });
+    }
+    Ok(robotxt::Robots::allow_all())
+}
