@@ -174,7 +174,7 @@ fn choose(
         bytes += candidate.unit.text.len();
         held = most(&held, &candidate.held, 1.0);
         chosen.push(at);
-        quotation.sentences.push(whole(candidates, at, &text));
+        quotation.sentences.push(whole(wanted, candidates, at, &text));
     }
     quotation.is_answer = wanted.share(&held) >= HELD;
     quotation
@@ -194,8 +194,8 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
 }
 
 /// A sentence with the one before it where it points back to that (`It …`), and with what follows where it announces
-/// it (`…:`).
-fn whole(candidates: &[Candidate], at: usize, text: &str) -> Quoted {
+/// it (`…:`), or where that gives the reason that is wanted.
+fn whole(wanted: &Wanted, candidates: &[Candidate], at: usize, text: &str) -> Quoted {
     const BACK: [&str; 14] = [
         "it", "this", "that", "these", "those", "they", "he", "she", "es", "sie", "er", "dies", "diese",
         "dieser",
@@ -216,11 +216,19 @@ fn whole(candidates: &[Candidate], at: usize, text: &str) -> Quoted {
     {
         said = format!("{} {said}", before.text);
         bytes.start = before.bytes.start;
-    } else if said.ends_with(':')
-        && let Some(after) = near(at + 1)
+    } else if let Some(after) = near(at + 1)
+        && (said.ends_with(':') || explains(wanted, &candidates[at], &candidates[at + 1]))
     {
         said = format!("{said} {}", after.text);
         bytes.end = after.bytes.end;
     }
     Quoted { file: *file, text: said, bytes }
+}
+
+/// Whether the reason that is wanted is not in a sentence but in the next of its paragraph.
+fn explains(wanted: &Wanted, one: &Candidate, next: &Candidate) -> bool {
+    wanted.kind == Kind::Reason
+        && one.unit.paragraph == next.unit.paragraph
+        && !wanted.is_satisfied(&one.unit.text, &one.words)
+        && wanted.is_satisfied(&next.unit.text, &next.words)
 }
