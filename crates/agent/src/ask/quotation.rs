@@ -125,7 +125,9 @@ fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
         UnitKind::Code if wanted.names_code => 0.9,
         UnitKind::Code => 0.6,
     };
-    if !wanted.is_satisfied(&unit.text, words) {
+    // A field of this name does not say what it is.
+    let is_field = wanted.kind == Kind::Meaning && unit.kind == UnitKind::Code;
+    if is_field || !wanted.is_satisfied(&unit.text, words) {
         fitness *= OTHER_KIND;
     }
     // Documents about questions do not answer them.
@@ -167,7 +169,13 @@ fn choose(
             break;
         }
         let is_said = |&other: &usize| says_the_same(&candidates[other], candidate);
-        if chosen.iter().any(is_said) || bytes > 0 && bytes + candidate.unit.text.len() > MOST_BYTES {
+        let is_quoted = |quoted: &Quoted| {
+            quoted.file == candidate.file && quoted.bytes.contains(&candidate.unit.bytes.start)
+        };
+        if chosen.iter().any(is_said)
+            || quotation.sentences.iter().any(is_quoted)
+            || bytes > 0 && bytes + candidate.unit.text.len() > MOST_BYTES
+        {
             continue;
         }
         let Some(text) = text(candidate) else { continue };

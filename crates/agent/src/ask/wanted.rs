@@ -184,7 +184,7 @@ pub(super) fn definition(question: &str) -> Option<String> {
     let articles = if is_definite { "an?|ein|eine|the|der|die|das" } else { "an?|ein|eine" };
     let (subject, verbs) = (subject.join("\\W+"), IS.replace(", ", "|"));
     Some(format!(
-        "(?i)(^|[.!?]\\s)\\W*((({articles})\\s+)?{subject}s?\\W?\\s+({verbs})\\s|{subject}\\W?\\s*[:|–—]\\s)"
+        "(?i)(^|[.!?]\\s)\\W*((({articles})\\s+)?{subject}s?\\W?\\s+({verbs})\\s|{subject}\\W?\\s*[|–—]\\s)"
     ))
 }
 
