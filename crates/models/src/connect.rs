@@ -89,7 +89,8 @@ impl Models {
         max_output: usize,
     ) -> Result<Self, Problems> {
         let tokenizer = toml::Value::from(tokenizer);
-        let layers = ["REFLEX", "NERVES", "MIND", "VOICE", "EYES"].map(|layer| format!("{layer} = \"own\"\n"));
+        let layers =
+            ["REFLEX", "NERVES", "MIND", "VOICE", "EYES"].map(|layer| format!("{layer} = \"own\"\n"));
         let table = format!(
             "[models.layers]\n{}[models.own]\nprovider = \"embedded\"\nid = \"own\"\ntokenizer = {tokenizer}\n\
              window = {window}\nmax_output = {max_output}\n",

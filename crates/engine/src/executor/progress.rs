@@ -51,7 +51,11 @@ impl Progress<'_> {
     }
 
     /// Fails if no further call may be made.
-    pub(super) fn require_means(&self, observer: &dyn Observer, failures: &[GateFailure]) -> Result<(), RunError> {
+    pub(super) fn require_means(
+        &self,
+        observer: &dyn Observer,
+        failures: &[GateFailure],
+    ) -> Result<(), RunError> {
         if observer.may_spend() {
             return Ok(());
         }
