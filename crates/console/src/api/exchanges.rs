@@ -119,7 +119,7 @@ pub async fn one(
 }
 
 /// Reads the record of a request with `read`, which blocks. Records are written a moment after the reply: one that is
-/// still to come is waited for, up to [`RECORD_WAIT`].
+/// still to come is waited for, up to `RECORD_WAIT`.
 ///
 /// # Errors
 /// When the store fails.
