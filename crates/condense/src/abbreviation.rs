@@ -7,8 +7,8 @@ const KNOWN: [&str; 63] = [
     "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Sr", "Jr", "vs", "etc", "e.g", "i.e", "cf", "Fig", "No", "Vol",
     "pp", "Inc", "Ltd", "Co", "Capt", "Gen", "Col", "Lt", "Sgt", "Rev", "Gov", "Sen", "Rep", "Sec", "Ch",
     "Eq", "approx", "al", "ca", "Nr", "Abs", "Art", "Bd", "Kap", "Str", "Tel", "Hr", "Fr", "Dipl", "Ing",
-    "Mag", "bzw", "vgl", "inkl", "exkl", "evtl", "ggf", "zzgl", "bspw", "d.h", "z.B", "u.a", "o.ä",
-    "i.d.R", "u.U", "s.o", "s.u",
+    "Mag", "bzw", "vgl", "inkl", "exkl", "evtl", "ggf", "zzgl", "bspw", "d.h", "z.B", "u.a", "o.ä", "i.d.R",
+    "u.U", "s.o", "s.u",
 ];
 /// First letters of German abbreviations that are written with spaces: `z. B.`, `u. U.`, `v. Chr.`
 const SPACED: [&str; 6] = ["z", "u", "v", "n", "d", "o"];
@@ -19,9 +19,29 @@ const BEFORE_ORDINALS: [&str; 26] = [
 ];
 /// Months in English and German; three letters of one are a month too.
 const MONTHS: [&str; 23] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "sept", "october",
-    "november", "december", "januar", "jänner", "februar", "märz", "mai", "juni", "juli", "oktober",
-    "dezember", "feber",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "sept",
+    "october",
+    "november",
+    "december",
+    "januar",
+    "jänner",
+    "februar",
+    "märz",
+    "mai",
+    "juni",
+    "juli",
+    "oktober",
+    "dezember",
+    "feber",
 ];
 /// Digits of an ordinal at most; four are a year, which ends sentences.
 const ORDINAL_DIGITS: usize = 3;
@@ -69,13 +89,24 @@ mod tests {
     #[test]
     fn abbreviations_and_ordinals_go_on_and_numbers_end_sentences() {
         for text in [
-            "auf den 14.| März", "am 3.| Oktober 1990", "im 19.| Jahrhundert", "14.| 3. 2025", "z.| B. Milch",
-            "z. B.| Milch", "Dr.| Smith", "(e.g.| This", "vgl.| Kapitel", "J.| Smith", "  1.| One",
+            "auf den 14.| März",
+            "am 3.| Oktober 1990",
+            "im 19.| Jahrhundert",
+            "14.| 3. 2025",
+            "z.| B. Milch",
+            "z. B.| Milch",
+            "Dr.| Smith",
+            "(e.g.| This",
+            "vgl.| Kapitel",
+            "J.| Smith",
+            "  1.| One",
         ] {
             let (before, after) = text.split_once(".|").unwrap();
             assert!(is_abbreviation(before, after), "{text}");
         }
-        for text in ["It was 2019.| The", "He paid 14.| The", "plan b.| Then", "It was 14.| Marvellous!", "end.| New"] {
+        for text in
+            ["It was 2019.| The", "He paid 14.| The", "plan b.| Then", "It was 14.| Marvellous!", "end.| New"]
+        {
             let (before, after) = text.split_once(".|").unwrap();
             assert!(!is_abbreviation(before, after), "{text}");
         }

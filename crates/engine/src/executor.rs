@@ -10,6 +10,7 @@ mod evidence;
 mod explain;
 mod meter;
 mod outcome;
+mod progress;
 mod quoted;
 mod reach;
 mod record;
@@ -23,9 +24,8 @@ use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::{Overflow, Pack, Receipt};
 use larder_core::recipe::{Layer, Mode, OutputFormat, Recipe, RecipeError};
 use larder_models::chat::{ChatReply, StopReason, Usage};
-use larder_models::price::Usd;
 use larder_models::table::{Capability, ModelSpec, Provider};
-use larder_store::{Intervention, NewIntervention, NewPointer, RunId, StoreError};
+use larder_store::{Intervention, NewIntervention, NewPointer, StoreError};
 use larder_text::tokens::Counter;
 
 pub use self::error::RunError;
@@ -34,6 +34,7 @@ use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
 pub use self::meter::{Meter, Taken};
 pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+use self::progress::Progress;
 pub use self::quoted::QuotedAnswer;
 pub use self::reach::Reach;
 pub use self::reach::call_of;
@@ -81,54 +82,6 @@ impl Purpose {
     /// troubles no human.
     const fn has_substitute(self) -> bool {
         matches!(self, Self::Planning | Self::Condensing { .. })
-    }
-}
-
-/// What a run has come to so far.
-struct Progress<'a> {
-    recipe: &'a Recipe,
-    purpose: Purpose,
-    run_id: RunId,
-    started: Instant,
-    usage: Usage,
-    cost: Option<Usd>,
-    calls: u32,
-    receipt: Option<RunReceipt>,
-    /// How long packing took so far.
-    packing: Duration,
-    originals: Originals,
-    answer: Option<String>,
-    gates: GateResult,
-    layer: Layer,
-    /// What the run may spend on condensing, whatever it repeats.
-    allowance: Allowance<'a>,
-}
-
-impl Progress<'_> {
-    /// Counts a call that was answered.
-    fn charge(&mut self, candidate: &Candidate, usage: Usage, observer: &dyn Observer) {
-        let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
-        self.calls += 1;
-        self.usage += usage;
-        if let Some(cost) = cost {
-            self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
-        }
-        observer.spent(usage, cost);
-    }
-
-    /// Counts a call whose end is not known: it may have taken all that was meant for it.
-    fn leave_open(&self, candidate: &Candidate, observer: &dyn Observer) {
-        let most = call_of(self.recipe);
-        observer.unanswered(most, candidate.spec.prices.as_ref().map(|prices| prices.cost(&most).total));
-    }
-
-    /// Fails if no further call may be made.
-    fn require_means(&self, observer: &dyn Observer, failures: &[GateFailure]) -> Result<(), RunError> {
-        if observer.may_spend() {
-            return Ok(());
-        }
-        let (recipe, failures) = (self.recipe.id(), listed(failures));
-        Err(RunError::Spent { recipe, failures, run_id: self.run_id.clone() })
     }
 }
 

@@ -8,6 +8,7 @@
 //! | read recipes, check answers | [`recipe`], [`output`] | always there |
 //! | run recipes with models and a store | [`engine`], [`models`], [`store`] | `engine` |
 //! | answer questions over folders, run turns | [`agent`], [`retrieval`], [`tools`], [`vault`] | `agent` |
+//! | run a chat and an embedding model inside the process | [`local`] | `local` |
 //!
 //! Without features nothing here does IO.
 #![deny(missing_docs)]
@@ -18,6 +19,8 @@ pub use larder_condense as condense;
 pub use larder_core::{output, pack, policy, recipe};
 #[cfg(feature = "engine")]
 pub use larder_engine as engine;
+#[cfg(feature = "local")]
+pub use larder_local as local;
 #[cfg(feature = "engine")]
 pub use larder_models as models;
 #[cfg(feature = "agent")]
@@ -33,3 +36,7 @@ pub use larder_vault as vault;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embed.md")]
+struct Embedding;

@@ -23,7 +23,7 @@ const MAY_IMPORT: [(&str, Imports); 2] = [
         &[
             ("beside", &[]),
             ("hash", &["beside"]),
-            ("json", &[]),
+            ("json", &["beside"]),
             ("message", &[]),
             ("mode", &[]),
             ("pointer", &["hash"]),

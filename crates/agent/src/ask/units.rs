@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use larder_condense::rank::STOP_WORDS;
+
 use super::sentences::sentences;
 
 /// Bytes before a passage in which its headings are looked for, and after it in which its last sentence may end.
@@ -175,7 +177,10 @@ impl<'t> Reader<'t> {
             return false;
         };
         let starts = line.starts_with(|c: char| !c.is_lowercase());
-        starts && !self.text[before.clone()].ends_with([',', ';', '-'])
+        let before = &self.text[before.clone()];
+        // No sentence ends with `on` or `the`.
+        let last = before.rsplit(' ').next().unwrap_or(before).to_lowercase();
+        starts && !before.ends_with([',', ';', '-']) && !STOP_WORDS.contains(&last.as_str())
     }
 
     fn row(&mut self, range: Range<usize>, line: &'t str) {

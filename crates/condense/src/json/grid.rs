@@ -8,9 +8,9 @@ use hashbrown::HashMap;
 
 use super::columns::{Column, Table};
 use super::facts::{FEW, Sort, rare};
-use larder_text::json::{Document, Kind, is_number};
 use super::view::View;
 use super::write;
+use larder_text::json::{Document, Kind, is_number};
 
 /// In fewer rows nothing is rare.
 const FEWEST_ROWS: usize = 12;

@@ -13,13 +13,13 @@ mod view;
 mod write;
 
 use self::out::Out;
-use larder_text::json::Document;
 use self::view::{Grids, View, Words};
 use super::CondenseError;
 use super::frame::{Condenser, Draft, Extractive, Job};
 use super::plain;
 use super::render::{Header, Renderer};
 use larder_text::beside;
+use larder_text::json::Document;
 
 /// How often the room is corrected by the exact count.
 const MOST_ROUNDS: usize = 8;

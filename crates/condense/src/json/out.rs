@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use larder_text::json::Document;
 use crate::Gap;
 use crate::frame::Draft;
 use crate::render::Renderer;
+use larder_text::json::Document;
 
 pub(crate) struct Out<'a> {
     pub(super) renderer: &'a Renderer<'a>,

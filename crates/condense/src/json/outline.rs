@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::facts::compared;
 use super::out::Out;
 use super::rows;
-use larder_text::json::{Document, Kind};
 use super::view::View;
 use super::write;
+use larder_text::json::{Document, Kind};
 
 /// Values nested deeper than this are left out whole.
 const DEEPEST: usize = 48;

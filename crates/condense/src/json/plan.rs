@@ -7,9 +7,9 @@ use hashbrown::HashSet;
 use super::columns::Column;
 use super::facts::Sort;
 use super::grid::{Grid, push_apart, write_value};
-use larder_text::json::Kind;
 use super::view::View;
 use super::write;
+use larder_text::json::Kind;
 
 /// The share of a table's room that its head may take, as one part in so many.
 const HEAD: usize = 3;

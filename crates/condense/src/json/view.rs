@@ -12,10 +12,10 @@ use hashbrown::HashMap;
 use regex::Regex;
 
 use super::grid::Grid;
-use larder_text::json::{Document, Kind};
 use crate::frame::Job;
 use crate::render::Renderer;
 use crate::wanted::QueryWords;
+use larder_text::json::{Document, Kind};
 
 /// What a word of failure in a value counts for, beside a query's words.
 const FAILURE: f32 = 2.0;

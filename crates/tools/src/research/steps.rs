@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::answers::{ExtractAnswer, ResearchPlanAnswer, SourcesAnswer, WrittenResearch};
-use larder_engine::answer;
 use super::claims::PageClaims;
 use crate::context::ToolContext;
 use crate::web::{SearchHit, Visited};
+use larder_engine::answer;
 use larder_engine::executor::{Meter, Observer as _, Purpose};
 use larder_engine::inputs::{Document, RunInput};
 
