@@ -155,7 +155,7 @@ fn modules_import_in_one_direction() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let core = MAY_IMPORT[1].1;
-    assert_eq!(misdirected("recipe", "use std::fmt;\nuse crate::pack::Part;\n", core), [(2, "pack")]);
+    assert_eq!(misdirected("pack", "use std::fmt;\nuse crate::recipe::Recipe;\n", core), [(2, "recipe")]);
     assert_eq!(misdirected("pack", "fn pack(gate: crate::output::Gate) {}", core), [(1, "output")]);
     assert_eq!(misdirected("output", "// see crate::policy\nuse crate::pack::Part;", core), []);
 }

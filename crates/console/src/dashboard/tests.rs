@@ -402,7 +402,7 @@ async fn a_refused_request_saves_nothing_in_the_chart() {
 
 #[tokio::test]
 async fn settings_and_metrics_are_for_operators() {
-    let (fake, router) = started(Fake::new());
+    let (fake, router) = started(Fake::refusing("main"));
     let whole = page(&fake, &router, "a", "/policy").await;
     let (status, _, part) = read(ask_with_key(&fake, &router, "a", get("/policy")).await).await;
     assert_eq!(status, StatusCode::OK);
