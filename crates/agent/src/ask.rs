@@ -364,7 +364,7 @@ impl<'e> Asker<'e> {
     }
 }
 
-/// The passages that say what the subject of a question is, where it asks for that. A subject that stands in most
+/// The passages that say what the subject of a question is, where it asks for that. A subject that occurs in most
 /// passages ranks them by nothing else.
 fn definitions(question: &str, passages: &mut Passages) -> Vec<Finding> {
     let pattern = wanted::definition(question).and_then(|pattern| Selection::grep(&pattern).ok());

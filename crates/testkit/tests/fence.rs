@@ -10,7 +10,7 @@ use std::process::Command;
 const PURE: [&str; 5] = ["larder-text", "larder-condense", "larder-core", "larder-vault", "larder-proxy"];
 
 /// Crates that would bring an async runtime, HTTP, SQL, files or a command line into a pure crate. A name that ends in
-/// `*` stands for all that begin so.
+/// A trailing `*` matches any ending.
 const IO: [&str; 17] = [
     "async-*",
     "axum",

@@ -65,7 +65,7 @@ impl ToolBox {
     }
 
     /// The tools that turns of this mode are offered, in the order of their names: those that are named, or all if
-    /// none is. A name ending in `.*` stands for all that begin so.
+    /// none is. A name ending in `.*` matches every tool with that prefix.
     pub fn specs(&self, mode: Mode, named: &[String]) -> Vec<&ToolSpec> {
         let wanted = |name: &str| {
             named.is_empty()

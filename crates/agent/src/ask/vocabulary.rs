@@ -11,7 +11,7 @@ pub(super) const ONLY_GERMAN: &str = "der, das, dem, ein, eine, einen, und, nich
 /// Words of questions that name what is wanted and not what it is about.
 pub(super) const ASKING: &str = "much, many, long, old, often, far, kind, sort, please, tell, say, says, get, use, used, date, day, \
      viel, viele, lange, hoch, groß, oft, alt, mean, means, happens, happen, whose, whom, any, heißt";
-/// Words for what is paid, which stand for one another.
+/// Words for what is paid, treated as synonyms.
 pub(super) const PRICE: &str = "price, prices, cost, costs, fee, fees, pay, paid, charge, preis, preise, kosten, kostet, gebühr, usd, \
      eur, euro, euros, dollar, dollars";
 pub(super) const MONTHS: &str = "january, february, march, april, may, june, july, august, september, october, november, december, \

@@ -1,4 +1,4 @@
-//! Quality gates: whether an answer is good enough, what is wrong with it, and who can mend it.
+//! Quality gates: whether an answer is good enough, what is wrong with it, and who can fix it.
 //!
 //! Decides nothing about retries, layers or interventions; it says which failures the model can mend when shown
 //! them, and which need somebody else (C66, C67).

@@ -79,7 +79,7 @@ pub struct Settings {
     pub entry_cap: usize,
     /// Newest messages that compaction spares.
     pub protect_last: usize,
-    /// Tools whose results always stand as they are; `*` at the end of a name stands for anything.
+    /// Tools whose results are never condensed; a trailing `*` matches any ending.
     pub opt_out_tools: BTreeSet<String>,
     /// When the model is offered the tool that gives originals back.
     pub offer_tool: ToolOffer,

@@ -1,4 +1,4 @@
-//! A request as it would leave, with nothing known from before: for measures, and whoever has no server and no store.
+//! A request as it would leave, with nothing known from before: for measurements and for callers without a server or a store.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
