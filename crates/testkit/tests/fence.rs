@@ -9,8 +9,8 @@ use std::process::Command;
 /// Crates that do no IO (invariant 12).
 const PURE: [&str; 5] = ["larder-text", "larder-condense", "larder-core", "larder-vault", "larder-proxy"];
 
-/// Crates that would bring an async runtime, HTTP, SQL, files or a command line into a pure crate. A name that ends in
-/// A trailing `*` matches any ending.
+/// Crates that would bring an async runtime, HTTP, SQL, files or a command line into a pure crate. A
+/// trailing `*` matches any ending.
 const IO: [&str; 17] = [
     "async-*",
     "axum",
