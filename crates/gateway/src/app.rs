@@ -9,7 +9,7 @@ use larder_engine::config::{Config, Gateway, Setting};
 use larder_engine::project::Project;
 use larder_proxy::exchange::{Exchange, Wire};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
-use larder_tools::NoOne;
+use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -275,7 +275,7 @@ impl App {
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.
-            confirm: Arc::new(NoOne),
+            confirm: Arc::new(DenyAll),
         })
     }
 

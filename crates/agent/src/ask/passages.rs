@@ -92,7 +92,7 @@ impl Passages {
         let (mut done, mut reported) = (0_u64, 0_u64);
         for (path, size) in found.paths {
             if !observer.is_wanted() {
-                return Err(AskError::Unwanted);
+                return Err(AskError::Cancelled);
             }
             done = done.saturating_add(size);
             let Some((file, text)) = library.add(path) else { continue };
@@ -105,7 +105,7 @@ impl Passages {
         observer.progress(found.bytes, found.bytes);
         if library.files.is_empty() {
             let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            return Err(AskError::Nothing(names.join(", ")));
+            return Err(AskError::NoText(names.join(", ")));
         }
         let passages = Self { library, places, index };
         let found = passages.best(&passages.index, query);

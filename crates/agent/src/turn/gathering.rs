@@ -7,7 +7,7 @@ use larder_vault::context::{CachedResearch, Gathered, TopResult};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{Hours, Research, VaultPath};
 
-use super::answers::{GatheringAnswer, Known, RetrievalAnswer};
+use super::answers::{GatheringAnswer, RetrievalAnswer, ShownItems};
 use super::error::Stop;
 use super::event::TurnEvent;
 use super::gathered_documents;
@@ -109,8 +109,8 @@ fn direct_info(answer: &RetrievalAnswer, found: &Found) -> Option<Document> {
 }
 
 /// Everything that the model was shown, by the paths under which it was.
-fn known(found: &Found, followed: &Followed) -> Known {
-    let mut known = Known::default();
+fn known(found: &Found, followed: &Followed) -> ShownItems {
+    let mut known = ShownItems::default();
     let mut add = |file: &VaultPath, label: &str, note: &str| {
         let link = DualLink::new(file.clone(), label);
         let entry = known.documents.entry(file.to_string());

@@ -7,7 +7,7 @@ mod explain;
 mod rehydrate;
 mod search;
 
-use larder_agent::ask::{Quote, Search};
+use larder_agent::ask::{Quote, SearchReport};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -155,7 +155,7 @@ struct Reading {
 const SKIPPED_NAMED: usize = 10;
 
 impl Reading {
-    fn of(search: &Search, guest: &Guest) -> Self {
+    fn of(search: &SearchReport, guest: &Guest) -> Self {
         let failed = search.skipped.iter().filter(|skipped| !skipped.is_expected).take(SKIPPED_NAMED);
         let skipped = failed.map(|skipped| guest.roots.shown(&skipped.to_string())).collect();
         Self { files: search.files, bytes: search.bytes, skipped }

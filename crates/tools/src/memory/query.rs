@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::notebook::{FactBook, PreferenceBook};
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Facts that are shown when nobody says how many (R4-6.6).
 const SHOWN: usize = 5;
@@ -44,11 +44,11 @@ impl Query {
             description: "Look up what is remembered of the user: facts and preferences, best match first."
                 .to_owned(),
             parameters: arguments::object(&[], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: Duration::from_secs(30),
             max_bytes: 200_000,
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Self { spec }
     }
