@@ -342,7 +342,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
     world.turns.conclude(&outcome, &Silent).await.unwrap();
     let kept = format!("embedded/vectors/{DIMENSIONS}");
-    assert_eq!(world.turns.documents.without_vector(&kept, 1..=story.turn).unwrap(), []);
+    assert_eq!(world.turns.documents.texts_without_vector(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");
     let ran = finish(world, outcome, &[]).await;
     assert!(ran.text("receipts.json").contains("its meaning is near"));

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use larder_vault::context::{Claim, ToolLog, read_newest};
 use larder_vault::lifecycle::{MAX_LINK_DEPTH, PER_DOCUMENT_CAP, link_budget};
-use larder_vault::links::{Outline, links};
+use larder_vault::links::{NoteOutline, links};
 use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
@@ -235,7 +235,7 @@ impl Walk<'_> {
         if !path.name().ends_with(".md") {
             return;
         }
-        let headings = Outline::of(text).headings.into_iter();
+        let headings = NoteOutline::parse(text).headings.into_iter();
         let backlinks =
             headings.filter(|heading| heading.text.trim() == BACKLINKS).map(|heading| heading.section);
         let left_out: Vec<Range<usize>> = backlinks.collect();

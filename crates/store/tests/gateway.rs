@@ -7,8 +7,8 @@ mod common;
 use common::{Home, exchange, facts, message};
 use larder_store::{
     ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
-    Reservation, Reserved, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError, Timestamp,
-    TranscriptMessage, UserStore,
+    Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError,
+    Timestamp, TranscriptMessage, UserStore,
 };
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerKey};
@@ -94,15 +94,15 @@ fn spend(tokens: u64, picos: u64) -> Spend {
 
 fn hold(store: &Store, key: &KeyId, asked: Spend) -> Reservation {
     match store.reserve(key, asked).unwrap() {
-        Reserved::Held(reservation) => reservation,
-        Reserved::Refused(shortage) => panic!("{shortage:?}"),
+        ReserveOutcome::Held(reservation) => reservation,
+        ReserveOutcome::Refused(shortage) => panic!("{shortage:?}"),
     }
 }
 
 fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
     match store.reserve(key, asked).unwrap() {
-        Reserved::Held(reservation) => panic!("{reservation:?}"),
-        Reserved::Refused(shortage) => *shortage,
+        ReserveOutcome::Held(reservation) => panic!("{reservation:?}"),
+        ReserveOutcome::Refused(shortage) => *shortage,
     }
 }
 
@@ -613,11 +613,11 @@ fn two_processes_together_never_go_over_a_budget() {
             let (store, key) = (home.reopen(), key.clone());
             std::thread::spawn(move || {
                 let taken = (0..60).map(|_| match store.reserve(&key, spend(10, 0)).unwrap() {
-                    Reserved::Held(held) => {
+                    ReserveOutcome::Held(held) => {
                         store.settle(&held, spend(7, 0)).unwrap();
                         7
                     }
-                    Reserved::Refused(short) => {
+                    ReserveOutcome::Refused(short) => {
                         assert!(short.left_tokens().unwrap() < 10);
                         0
                     }

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
-use larder_vault::links::Outline;
+use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -196,7 +196,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
         let found = view.sections.iter().find(|found| found.id == id)?;
         return Some(view.text_of(found).into_owned());
     }
-    let outline = Outline::of(text);
+    let outline = NoteOutline::parse(text);
     let wanted = section.trim_start_matches('#').trim();
     let by_link = outline.find(wanted).or_else(|| outline.find(section));
     let by_words = || {
@@ -208,7 +208,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
 }
 
 fn no_section(path: &VaultPath, text: &str, section: &str) -> ToolError {
-    let headings: Vec<String> = Outline::of(text)
+    let headings: Vec<String> = NoteOutline::parse(text)
         .headings
         .into_iter()
         .take(40)

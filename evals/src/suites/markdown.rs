@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use larder_condense::sections::{SectionId, Sections};
 use larder_vault::links::{
-    Destination, Dialect, Link, LinkKind, Outline, Rename, Vault, is_external, links, scan,
+    Destination, Dialect, Link, LinkKind, NoteOutline, NoteRename, Vault, is_external, links, scan,
 };
 use larder_vault::{
     Document, Note, Response, VaultPath, append_section, original_query, query_body, unescape,
@@ -255,7 +255,7 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
     };
     let body = Sections::of(note).frontmatter.end..note.len();
     let range = match &link.fragment {
-        Some(fragment) => Outline::of(note).find(fragment),
+        Some(fragment) => NoteOutline::parse(note).find(fragment),
         None => Some(body),
     };
     let Some(range) = range else { return false };
@@ -296,7 +296,7 @@ fn renames(files: &VaultFiles, mut found: Found) -> Found {
     for (from, _) in &files.notes {
         let to = format!("renamed (1)/{}-new.md", from.name().trim_end_matches(".md"));
         let Some(to) = VaultPath::new(&to) else { continue };
-        let Ok(rename) = Rename::new(&files.vault, from.clone(), to.clone()) else {
+        let Ok(rename) = NoteRename::new(&files.vault, from.clone(), to.clone()) else {
             found.faults.push(format!("{from} cannot be renamed"));
             continue;
         };

@@ -157,7 +157,7 @@ impl Machine<'_> {
     /// The frontmatter of a document of the turn, made now.
     pub(super) fn meta(&self, kind: &str) -> Meta {
         let user = self.turns.documents.user();
-        Meta::of_turn(self.draft.number, kind, user, self.clock.last()).holding(&[], &[] as &[Tag])
+        Meta::for_turn(self.draft.number, kind, user, self.clock.last()).holding(&[], &[] as &[Tag])
     }
 
     /// Writes a JSON document of the turn.

@@ -8,7 +8,7 @@ use larder_condense::rank::RankIndex;
 use larder_condense::retell;
 use larder_condense::sections::SectionId;
 use larder_text::pointer::Pointer;
-use larder_vault::context::{Claim, Origin};
+use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
 use larder_vault::{BlockId, ToolResult, ToolResults};
 
@@ -72,7 +72,7 @@ impl Machine<'_> {
         }
         self.state.claims += 1;
         let block = BlockId::numbered("claim", self.state.claims);
-        claim.origin = Some(Origin { block, bytes, document });
+        claim.origin = Some(ClaimOrigin { block, bytes, document });
         rounds.claims.push(claim);
     }
 

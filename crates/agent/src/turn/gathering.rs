@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use larder_vault::context::{CachedResearch, Gathered, TopResult};
+use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{Hours, Research, VaultPath};
 
@@ -75,7 +75,11 @@ impl Machine<'_> {
     }
 
     /// Of the research that was found, §2 lists what was read or referred to, with the best of its results.
-    async fn keep_used_research(&self, gathered: &mut Gathered, followed: &Followed) -> Result<(), Stop> {
+    async fn keep_used_research(
+        &self,
+        gathered: &mut GatheredContext,
+        followed: &Followed,
+    ) -> Result<(), Stop> {
         let referred = &gathered.references;
         gathered.research.retain(|research| {
             let file = research.document.as_ref().map(|link| &link.file);
@@ -152,7 +156,7 @@ fn cached(candidate: &ResearchCandidate) -> CachedResearch {
         document: Some(DualLink::new(candidate.document.clone(), &candidate.id)),
         topic: candidate.topic.clone(),
         quality: candidate.quality,
-        age: Hours::of_seconds(candidate.age_seconds),
+        age: Hours::from_seconds(candidate.age_seconds),
         top: Vec::new(),
     }
 }
@@ -169,7 +173,7 @@ fn top_results(text: &str, at: &VaultPath) -> Vec<TopResult> {
 }
 
 /// The captured page is referred to, and its address stands in §2, whatever the model made of it (R1-5.7, R1-14.7).
-fn add_page(gathered: &mut Gathered, found: &Found) {
+fn add_page(gathered: &mut GatheredContext, found: &Found) {
     let Some(page) = &found.page else { return };
     if !gathered.references.iter().any(|reference| reference.link.file == page.document) {
         let link = DualLink::new(page.document.clone(), page.document.short());

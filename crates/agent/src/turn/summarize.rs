@@ -65,7 +65,7 @@ impl Turns {
         let note = wrapper(at);
         let Some(text) = self.documents.read_text(&note).await? else { return Ok(()) };
         let shown = |text: &str| {
-            Wrapper::of(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
+            Wrapper::new(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
         };
         let Some(mut read) = larder_vault::Document::<Wrapper>::read(&text, &note).value else {
             return Ok(());

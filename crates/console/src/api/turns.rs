@@ -137,7 +137,7 @@ impl Listed {
 impl Unfinished {
     pub(super) fn of(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
         let here = app.courses.of(documents.user(), draft.number).is_some();
-        Self { running: here || documents.is_held(draft.number), draft }
+        Self { running: here || documents.is_leased(draft.number), draft }
     }
 }
 

@@ -129,11 +129,11 @@ async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
     let vault = Vault::of(80).await;
     let refused = THINGS[0];
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
-    let all = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap();
+    let all = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap();
     let refused = all.iter().filter(|gist| gist.text.contains(refused)).count();
     assert!(refused > 0 && refused < all.len());
     let made = embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
-    let left = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap().len();
+    let left = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap().len();
     assert_eq!((made as usize, left), (all.len() - refused, refused));
 }
 

@@ -225,7 +225,7 @@ fn superseded(topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, 
 }
 
 fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
-    let base = Meta::of_turn(research.turn, "research", context.documents.user(), research.created);
+    let base = Meta::for_turn(research.turn, "research", context.documents.user(), research.created);
     let mut kinds = vec![ContentKind::Research];
     if !research.listings.is_empty() {
         kinds.push(ContentKind::Pricing);

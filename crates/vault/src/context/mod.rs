@@ -19,15 +19,15 @@ use super::value::ValueError;
 use super::write::{COMPACTION, COMPACTION_END};
 use super::{BlockId, VaultPath, append_section, unescape};
 
-pub use gathered::{CachedResearch, Gathered, Preference, PriorTurn, Relevance, TopResult};
+pub use gathered::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, TopResult};
 pub(super) use plan::GRAMMAR as PLAN;
-pub use plan::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+pub use plan::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 pub(super) use query::original_in;
-pub use query::{Resolved, SourceReference, UserQuery, query_body};
+pub use query::{ResolvedQuery, SourceReference, UserQuery, query_body};
 pub use reflection::{Reflection, ReflectionDecision};
 pub use synthesis::{Checklist, Synthesis};
 pub use tools::{
-    Action, CallResult, CallStatus, Claim, Count, Iteration, IterationGoal, Origin, Termination, ToolLog,
+    Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, IterationGoal, Quota, Termination, ToolLog,
 };
 pub use validation::{Check, CheckResult, GoalVerdict, Validation, Verdict};
 

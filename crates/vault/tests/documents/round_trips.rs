@@ -117,7 +117,7 @@ proptest! {
         let origins = value.claims.iter().filter_map(|claim| claim.origin.as_ref()?.document.as_ref());
         let text = value.write(&place());
         only_links_to(&text, full.chain(origins.map(|link| link.file.clone())))?;
-        let ids: Vec<String> = links::Outline::of(&text).anchors.into_iter().map(|anchor| anchor.id).collect();
+        let ids: Vec<String> = links::NoteOutline::parse(&text).anchors.into_iter().map(|anchor| anchor.id).collect();
         for id in ids {
             let ours = value.claims.iter().filter_map(|claim| claim.origin.as_ref()).any(|origin| origin.block.as_str() == id);
             prop_assert!(ours, "^{} is forged in {}", id, text);
@@ -177,12 +177,12 @@ proptest! {
         let text = value.write_body(&place());
         only_links_to(&text, [])?;
         for result in &value.results {
-            prop_assert!(links::Outline::of(&text).find(&result.block().to_string()).is_some());
+            prop_assert!(links::NoteOutline::parse(&text).find(&result.block().to_string()).is_some());
         }
         let mut grown = Document::new(meta.clone(), ToolResults::default()).write(&place());
         value.results.iter().for_each(|result| grown += &result.write());
         prop_assert_eq!(grown, Document::new(meta.clone(), value.clone()).write(&place()));
-        prop_assert_eq!(links::Outline::of(&text).anchors.len(), value.results.iter().map(|result| result.number).collect::<std::collections::BTreeSet<_>>().len());
+        prop_assert_eq!(links::NoteOutline::parse(&text).anchors.len(), value.results.iter().map(|result| result.number).collect::<std::collections::BTreeSet<_>>().len());
         document(meta, value)?;
     }
 

@@ -64,7 +64,7 @@ impl Shown {
         let files = files_of_turn(&documents, number)?;
         let context = text(&documents, &at)?;
         let mut shown = Self {
-            is_elsewhere: draft.is_some() && documents.is_held(number),
+            is_elsewhere: draft.is_some() && documents.is_leased(number),
             is_running: app.courses.of(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),

@@ -186,7 +186,7 @@ fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_ba
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
-        let hold = user.hold(draft.number).unwrap();
+        let hold = user.lease(draft.number).unwrap();
         let refused = home.open().forget("u").await;
         assert!(matches!(refused, Err(StoreError::BadTurn { number: 1, .. })), "{refused:?}");
         user.checkpoint(&draft).unwrap();
@@ -267,12 +267,12 @@ fn one_process_works_on_a_turn() {
     let home = Home::new();
     let documents = home.open();
     let (ada, eve) = (documents.user("ada").unwrap(), documents.user("eve").unwrap());
-    assert!(!ada.is_held(1));
-    let hold = ada.hold(1).unwrap().expect("nobody has it");
-    assert!(ada.is_held(1) && ada.hold(1).unwrap().is_none());
-    assert!(home.open().user("ada").unwrap().hold(1).unwrap().is_none(), "another process sees it");
-    assert!(eve.hold(1).unwrap().is_some() && ada.hold(2).unwrap().is_some(), "others are free");
+    assert!(!ada.is_leased(1));
+    let hold = ada.lease(1).unwrap().expect("nobody has it");
+    assert!(ada.is_leased(1) && ada.lease(1).unwrap().is_none());
+    assert!(home.open().user("ada").unwrap().lease(1).unwrap().is_none(), "another process sees it");
+    assert!(eve.lease(1).unwrap().is_some() && ada.lease(2).unwrap().is_some(), "others are free");
     drop(hold);
-    assert!(!ada.is_held(1) && ada.hold(1).unwrap().is_some());
+    assert!(!ada.is_leased(1) && ada.lease(1).unwrap().is_some());
     assert_eq!(std::fs::read_dir(home.dir.path().join("home/turns")).unwrap().count(), 0, "nothing stays");
 }

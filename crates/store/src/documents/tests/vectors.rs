@@ -16,9 +16,9 @@ fn vector(text: &str) -> Vec<f32> {
 }
 
 fn fill(user: &UserDocuments, model: &str) -> usize {
-    let missing = user.without_vector(model, 1..=u32::MAX).unwrap();
+    let missing = user.texts_without_vector(model, 1..=u32::MAX).unwrap();
     let made: Vec<_> = missing.iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
-    user.put_vectors(model, &made).unwrap();
+    user.insert_vectors(model, &made).unwrap();
     made.len()
 }
 
@@ -67,8 +67,8 @@ fn a_turn_is_near_what_it_says_now() {
         let before = said(&user, 6);
         summarize(&user, 6, "Something else.").await;
         assert_eq!(near(&user, "m", &before), [] as [u32; 0]);
-        assert_eq!(user.without_vector("m", 6..=6).unwrap()[0].text, said(&user, 6));
-        assert_eq!(user.without_vector("m", 7..=12).unwrap(), []);
+        assert_eq!(user.texts_without_vector("m", 6..=6).unwrap()[0].text, said(&user, 6));
+        assert_eq!(user.texts_without_vector("m", 7..=12).unwrap(), []);
         assert_eq!(fill(&user, "m"), 1);
         assert_eq!(near(&user, "m", &said(&user, 6)), [6]);
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&said(&user, 6)) };
@@ -82,7 +82,7 @@ fn research_is_near_its_facts() {
     block_on(async {
         let user = home.open().user("u").unwrap();
         commit(&home, &user, 8).await;
-        let missing = user.without_vector("m", 8..=8).unwrap();
+        let missing = user.texts_without_vector("m", 8..=8).unwrap();
         let facts = missing.iter().find(|gist| gist.text != said(&user, 8)).unwrap().text.clone();
         fill(&user, "m");
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&facts) };
@@ -136,7 +136,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         let made = fill(&user, "m");
         fill(&user, "other");
         assert_eq!(vectors(&user), 2 * made);
-        user.keep_vectors_of("m").unwrap();
+        user.retain_vectors_of("m").unwrap();
         assert_eq!((vectors(&user), near(&user, "other", &before).len()), (made, 0));
         summarize(&user, 6, "Something else.").await;
         assert_eq!((fill(&user, "m"), vectors(&user)), (1, made + 1));
@@ -151,7 +151,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         documents.forget("u").await.unwrap();
         assert!(!home.dir.path().join("home/indexes/documents/u.db").exists());
         let user = documents.user("u").unwrap();
-        assert_eq!((vectors(&user), user.without_vector("m", 1..=u32::MAX).unwrap().len()), (0, 0));
+        assert_eq!((vectors(&user), user.texts_without_vector("m", 1..=u32::MAX).unwrap().len()), (0, 0));
     });
 }
 
