@@ -1,40 +1,25 @@
 //! Renditions of messages that were made before, by everything they follow from. Knows sizes and keys; does not know
 //! how a rendition is made.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use hashbrown::HashMap;
+use std::sync::Arc;
 
 use super::history::Replaced;
+use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 
-/// Bytes kept where nothing else is asked for; renditions of a thousand long conversations.
+/// Bytes kept by default; renditions of a thousand long conversations.
 const DEFAULT_BYTES: usize = 8 << 20;
-/// Bytes that an entry takes beside its texts.
+/// Bytes that an entry takes besides its texts.
 const OVERHEAD: usize = 128;
 
 /// Renditions made before, bounded in bytes and shared between requests: what is found here need not be made again.
-/// A rendition is found by the hash of all that it follows from, the owner of its pointers included, so a miss is
+/// A rendition is found by the hash of everything that it depends on, the owner of its pointers included, so a miss is
 /// slower and never different.
-///
-/// When the young generation is full it becomes the old one and the old one is dropped; a hit in the old one moves the
-/// entry up. So what is in use survives, and nothing has to be ordered.
 #[derive(Debug)]
-pub struct Memo {
-    generation: usize,
-    generations: Mutex<Generations>,
-}
+pub struct Memo(BoundedCache<ContentHash, Made>);
 
-/// None where the message stands whole.
+/// `None` where the message stays whole.
 type Made = Option<Arc<Replaced>>;
-
-#[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<ContentHash, Made>,
-    old: HashMap<ContentHash, Made>,
-    /// Bytes of the young one.
-    bytes: usize,
-}
 
 impl Default for Memo {
     fn default() -> Self {
@@ -43,45 +28,15 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// Keeps about `bytes` bytes at most.
-    pub fn new(bytes: usize) -> Self {
-        Self { generation: bytes / 2, generations: Mutex::default() }
+    /// Keeps at most about `max_bytes` bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        let bytes = |made: &Made| OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
+        Self(BoundedCache::with_weights(max_bytes, bytes))
     }
 
-    /// What was made under this key, or `make` of it.
+    /// The rendition under this key, or what `make` gives.
     pub(super) fn get_or(&self, key: ContentHash, make: impl FnOnce() -> Made) -> Made {
-        if let Some(known) = self.lock().get(key, self.generation) {
-            return known;
-        }
-        let made = make();
-        self.lock().insert(key, made.clone(), self.generation);
-        made
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        // A panic between two map operations leaves both maps usable.
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Generations {
-    fn get(&mut self, key: ContentHash, most: usize) -> Option<Made> {
-        if let Some(known) = self.young.get(&key) {
-            return Some(known.clone());
-        }
-        let made = self.old.remove(&key)?;
-        self.insert(key, made.clone(), most);
-        Some(made)
-    }
-
-    fn insert(&mut self, key: ContentHash, made: Made, most: usize) {
-        let size = OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
-        if self.bytes + size > most {
-            self.old = std::mem::take(&mut self.young);
-            self.bytes = 0;
-        }
-        self.bytes += size;
-        self.young.insert(key, made);
+        self.0.get_or_insert_with(key, make)
     }
 }
 
@@ -100,7 +55,6 @@ mod tests {
             assert_eq!(memo.get_or(key(of), || None), None);
             memo.get_or(key(0), || unreachable!("in use"));
         }
-        let generations = memo.lock();
-        assert!(generations.young.len() + generations.old.len() <= 101);
+        assert!(memo.0.len() <= 101);
     }
 }

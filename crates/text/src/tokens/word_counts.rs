@@ -1,10 +1,9 @@
-//! Counting by words: a text is divided wherever that is safe, and the short parts, which repeat all the time, are
-//! looked up. Knows where cuts are safe; a vocabulary counts what is not known yet.
+//! Counting by words: a text is divided wherever that is safe, and the counts of short parts, which repeat all the
+//! time, are looked up. Knows where cuts are safe; a vocabulary counts parts seen for the first time.
 //!
-//! The tables belong to the process, so that a thread that is started to help counting knows the words, and their
-//! number is fixed. What a table holds never changes a count, only its cost.
+//! The tables belong to one vocabulary and are shared by the threads that count with it. What a table holds never
+//! changes a count, only its cost.
 
-use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use super::bridges::Bridges;
@@ -16,32 +15,56 @@ const LONGEST: usize = 30;
 const SHORT: usize = 14;
 /// Buckets of a table; a quarter of a megabyte in all, which stays in the cache of a processor's core.
 const BUCKETS_LOG2: u32 = 13;
-/// Vocabularies with tables.
-const VOCABULARIES: usize = 2;
-/// Tables per vocabulary: as many threads look up words at once, any more count without.
+/// Tables of a vocabulary: so many threads look up words at once; any more count without.
 const TABLES: usize = 8;
 
-/// Two short words, the one used last first, or a long one. A word's bytes come first; its length stands in byte 14
+/// About the bytes of a thread's stack.
+const STACK: usize = 1 << 21;
+
+/// Two short words, the one used last first, or a long one. A word's bytes come first; its length appears in byte 14
 /// of the half where it ends, its count in byte 15.
 type Bucket = [u128; 2];
 
-static KNOWN: [[Mutex<Vec<Bucket>>; TABLES]; VOCABULARIES] =
-    [const { [const { Mutex::new(Vec::new()) }; TABLES] }; VOCABULARIES];
+/// The counts of the words that a vocabulary counted lately. Takes memory from the first count on.
+#[derive(Debug, Default)]
+pub(super) struct WordCounts([Mutex<Vec<Bucket>>; TABLES]);
 
-thread_local! {
-    /// The table that this thread used last, which its processor is likely to have at hand.
-    static LAST_USED: Cell<usize> = const { Cell::new(0) };
+impl WordCounts {
+    /// The sum of `count` over the words of `text`, which is the count of `text`. With `bridges`, long words of scripts
+    /// without spaces are divided too.
+    pub(super) fn count(
+        &self,
+        text: &str,
+        bridges: Option<Bridges<'_>>,
+        count: impl Fn(&str) -> usize,
+    ) -> usize {
+        match self.free_table() {
+            Some(mut known) => sum(&mut known, text, bridges, count),
+            None => count(text),
+        }
+    }
+
+    /// A table that no other thread uses at the moment, the one that this thread used before if possible, since its
+    /// processor is likely to have that in its cache.
+    fn free_table(&self) -> Option<MutexGuard<'_, Vec<Bucket>>> {
+        // Every thread has a stack of its own, so an address on it tells threads apart without any shared state.
+        let on_stack = 0_u8;
+        let first = (&raw const on_stack).addr() / STACK;
+        (first..first + TABLES).find_map(|at| match self.0[at % TABLES].try_lock() {
+            Ok(table) => Some(table),
+            // A panic elsewhere leaves every bucket whole.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        })
+    }
 }
 
-/// The sum of `count` over the words of `text`, which is the count of `text`. `vocabulary` picks the tables; with
-/// `bridges`, long words of scripts without spaces are divided too.
-pub(super) fn count(
+fn sum(
+    known: &mut Vec<Bucket>,
     text: &str,
-    vocabulary: usize,
     bridges: Option<Bridges<'_>>,
     count: impl Fn(&str) -> usize,
 ) -> usize {
-    let Some(mut known) = KNOWN.get(vocabulary).and_then(free_table) else { return count(text) };
     if known.is_empty() {
         // Pages of it come into being when a word falls there.
         *known = vec![[0; 2]; 1 << BUCKETS_LOG2];
@@ -50,33 +73,18 @@ pub(super) fn count(
     let (mut total, mut start) = (0, 0);
     let mut before = b' ';
     for (at, &after) in bytes.iter().enumerate() {
-        // Nothing is cut before the first byte: what is taken to stand before it is a space.
+        // Nothing is cut before the first byte: what is taken to appear before it is a space.
         let may_cut = cuts::is_safe_between(before, after);
         if may_cut && (before.is_ascii() || is_cut_after_wide(text, at, after, bridges)) {
-            total += look_up(&mut known, text, start, at, &count);
+            total += look_up(known, text, start, at, &count);
             start = at;
         }
         before = after;
     }
     if start < bytes.len() {
-        total += look_up(&mut known, text, start, bytes.len(), &count);
+        total += look_up(known, text, start, bytes.len(), &count);
     }
     total
-}
-
-/// A table that no other thread uses just now.
-fn free_table(tables: &'static [Mutex<Vec<Bucket>>; TABLES]) -> Option<MutexGuard<'static, Vec<Bucket>>> {
-    let first = LAST_USED.get();
-    (first..first + TABLES).map(|at| at % TABLES).find_map(|at| {
-        let table = match tables[at].try_lock() {
-            Ok(table) => table,
-            // A panic elsewhere leaves every bucket whole.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        LAST_USED.set(at);
-        Some(table)
-    })
 }
 
 /// Whether a text may be cut at `at`, where a character starts and the one before is not ASCII.
