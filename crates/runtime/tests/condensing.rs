@@ -9,7 +9,7 @@ use larder::engine::{Engine, Policy};
 use larder::executor::{CondensingTally, Silent};
 use larder::inputs::{Document, RunInput};
 use larder::project::Project;
-use larder_condense::retell::HISTORY_HEADINGS;
+use larder_condense::rewrite::HISTORY_HEADINGS;
 use larder_condense::{CondenseRequest, Condensed, ContentType};
 use larder_core::pack::Rendition;
 use larder_models::chat::{ChatModel, ModelError};

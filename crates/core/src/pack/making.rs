@@ -13,7 +13,8 @@ use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::watermark::{Entries, Saving};
 use larder_condense::{
-    Above, CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Known,
+    CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, KnownText, ReaderView,
+    SeenText,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -46,13 +47,13 @@ pub(super) struct Making<'a> {
     /// The hash of all that the next message's form follows from, but for the message itself.
     chain: ContentHash,
     /// What stands in view, as far as it was looked at: made only where something new has to be decided.
-    above: Above,
+    above: SeenText,
     looked_at: usize,
 }
 
 impl<'a> Making<'a> {
     pub fn new(entries: &'a [Entry<'a>], limits: &'a Limits, means: Means<'a>) -> Self {
-        let (stands, above) = (Vec::with_capacity(entries.len()), Above::default());
+        let (stands, above) = (Vec::with_capacity(entries.len()), SeenText::default());
         let start = start(limits, means);
         Self { entries, limits, means, stands, start, chain: start, above, looked_at: 0 }
     }
@@ -142,7 +143,7 @@ fn follow(chain: ContentHash, entries: &[Entry<'_>], entry: &Entry<'_>, choice: 
 }
 
 /// Puts what a result shows in view.
-fn look_at(above: &mut Above, entry: &Entry<'_>, stands: &Stands) {
+fn look_at(above: &mut SeenText, entry: &Entry<'_>, stands: &Stands) {
     if !matches!(entry.fate, Fate::Result { .. }) || entry.tokens <= SMALL {
         return;
     }
@@ -220,7 +221,7 @@ impl Maker<'_> {
     }
 
     /// What a result becomes when it enters; none if it stands whole.
-    fn entering(&self, entry_cap: usize, above: &Above) -> Option<Arc<Replaced>> {
+    fn entering(&self, entry_cap: usize, above: &SeenText) -> Option<Arc<Replaced>> {
         let (text, tokens, cap) = (self.entry.text, self.entry.tokens, self.cap(entry_cap));
         let whole = stands_whole(tokens, cap);
         if whole && self.entry.fate == (Fate::Result { is_error: true }) {
@@ -236,7 +237,7 @@ impl Maker<'_> {
     }
 
     /// What is new in the text, if enough of it stands above.
-    fn news(&self, above: &Above, target: usize) -> Option<Replaced> {
+    fn news(&self, above: &SeenText, target: usize) -> Option<Replaced> {
         let repeats = above.repeats(self.entry.text);
         let bytes: usize = repeats.iter().map(ExactSizeIterator::len).sum();
         if bytes * REPEATED < self.entry.text.len() {
@@ -271,10 +272,10 @@ impl Maker<'_> {
             counter,
             key,
         };
-        let known = Some(Known { hash: self.entry.hash, tokens: self.entry.tokens });
+        let known = Some(KnownText { hash: self.entry.hash, tokens: self.entry.tokens });
         larder_condense::condense_in_view(
             &request,
-            InView { above, marks_known: true, known, unprobed: true },
+            ReaderView { seen: above, markers_known: true, known, skip_probes: true },
         )
     }
 

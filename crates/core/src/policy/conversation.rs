@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 
 use crate::pack::{Asked, Call, Entry, Fate};
-use larder_condense::pins::reports_failure;
+use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;

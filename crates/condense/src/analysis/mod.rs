@@ -1,0 +1,10 @@
+//! Reading texts: their sections, chunks and salient spans, and how well passages answer a query.
+//!
+//! Knows no condenser and no target.
+
+pub mod chunk;
+pub(crate) mod query_prefilter;
+pub mod rank;
+pub(crate) mod relevance;
+pub mod salience;
+pub mod sections;
