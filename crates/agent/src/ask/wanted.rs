@@ -3,7 +3,7 @@
 //!
 //! Knows questions and sentences; does not know where sentences come from.
 
-use larder_condense::rank::{STOP_WORDS, is_wide};
+use larder_text::words::{is_stop_word, is_wide};
 
 /// German words that say nothing of a subject.
 const GERMAN: [&str; 66] = [
@@ -147,7 +147,7 @@ impl Wanted {
         let german = is_german(&words);
         let mut terms: Vec<Term> = Vec::new();
         for word in &words {
-            let is_empty = STOP_WORDS.contains(&word.as_str())
+            let is_empty = is_stop_word(word)
                 || ASKING.contains(&word.as_str())
                 || german && GERMAN.contains(&word.as_str());
             if !is_empty && terms.iter().all(|term| term.word != *word) {
@@ -424,7 +424,7 @@ fn names_somebody(text: &str, asked: &[String]) -> bool {
         letters.next().is_some_and(char::is_uppercase)
             && letters.next().is_some_and(char::is_lowercase)
             && word.chars().all(char::is_alphabetic)
-            && !STOP_WORDS.contains(&lower.as_str())
+            && !is_stop_word(&lower)
             && !GERMAN.contains(&lower.as_str())
             && !DAYS.contains(&lower.as_str())
             && !MONTHS.contains(&lower.as_str())

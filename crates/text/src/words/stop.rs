@@ -1,0 +1,27 @@
+//! Words that say nothing of a text's subject.
+
+/// English function words and words of asking, in lower case and sorted. Apostrophes are dropped: `whats`.
+pub const STOP_WORDS: [&str; 77] = [
+    "a", "about", "again", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
+    "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in",
+    "is", "it", "its", "many", "me", "more", "much", "my", "not", "of", "ok", "on", "one", "ones", "or",
+    "our", "please", "she", "should", "so", "some", "that", "the", "their", "them", "then", "there", "these",
+    "they", "this", "those", "to", "was", "we", "were", "what", "whats", "when", "where", "which", "who",
+    "why", "will", "with", "would", "you", "your",
+];
+
+/// Whether a word in lower case is one of them.
+pub fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_words_are_sorted_and_found() {
+        assert!(STOP_WORDS.is_sorted_by(|a, b| a < b));
+        assert!(is_stop_word("the") && is_stop_word("whats") && !is_stop_word("larder"));
+    }
+}
