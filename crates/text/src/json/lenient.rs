@@ -261,3 +261,7 @@ pub fn looks_like(text: &str) -> bool {
     scan.run();
     !scan.faulty && scan.nodes.len() > MIN_VALUES
 }
+
+#[cfg(test)]
+#[path = "lenient_tests.rs"]
+mod tests;
