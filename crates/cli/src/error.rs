@@ -11,11 +11,11 @@ use larder_engine::config::ConfigError;
 use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::RunError;
 use larder_engine::project::ProjectError;
+use larder_gateway::app::StartError;
+use larder_gateway::auth::AuthError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
 use larder_retrieval::GatherError;
-use larder_gateway::app::StartError;
-use larder_gateway::auth::AuthError;
 use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
 

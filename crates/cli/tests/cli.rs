@@ -510,12 +510,18 @@ fn models_that_no_layer_uses_and_the_alternative_in_force_are_listed() {
 fn check_says_what_it_checked() {
     let shop = Shop::new();
     let told = shop.ok(&["check"]).out;
-    assert!(told.starts_with("there is no project here") && told.contains("built-in recipes were checked"), "{told}");
+    assert!(
+        told.starts_with("there is no project here") && told.contains("built-in recipes were checked"),
+        "{told}"
+    );
     shop.ok(&["init", "fresh"]);
     assert_eq!(shop.ok(&["check", "fresh"]).out, "1 recipe, no problems\n");
     shop.write("larder.toml", "[gateway]\nretries = 1\n");
     let told = shop.ok(&["check"]).out;
-    assert!(told.starts_with("./larder.toml and the ") && told.ends_with(" built-in recipes: no problems\n"), "{told}");
+    assert!(
+        told.starts_with("./larder.toml and the ") && told.ends_with(" built-in recipes: no problems\n"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -621,7 +627,10 @@ fn check_reports_a_tokenizer_that_is_not_there() {
     let shop = Shop::with_provider([]);
     shop.configure("tokenizer = \"nofile.json\"\n", "");
     let told = shop.fails(1, &["check"]).out;
-    assert!(told.contains("error[L070]: models.stub.tokenizer: there is no tokenizer and no file `nofile.json`"), "{told}");
+    assert!(
+        told.contains("error[L070]: models.stub.tokenizer: there is no tokenizer and no file `nofile.json`"),
+        "{told}"
+    );
 }
 
 #[test]

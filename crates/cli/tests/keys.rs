@@ -62,7 +62,10 @@ fn the_first_key_needs_agreement_because_everyone_needs_one_from_then_on() {
     assert!(first.err.contains("http://127.0.0.1:9000/sign-in"), "{first:?}");
     let second = shop.ok(&["keys", "create", "--user", "ops", "--operator"]);
     assert!(shop.ok(&["keys"]).out.contains(" operator "));
-    assert_eq!(shop.json(&["keys"]).as_array().unwrap().iter().filter(|key| key["operator"] == true).count(), 1);
+    assert_eq!(
+        shop.json(&["keys"]).as_array().unwrap().iter().filter(|key| key["operator"] == true).count(),
+        1
+    );
     assert!(!second.err.contains("first key"), "{second:?}");
 }
 

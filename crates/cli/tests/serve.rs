@@ -96,11 +96,13 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
 fn it_says_whether_a_key_is_needed() {
     let shop = Shop::with_provider([]);
     let stored = larder_store::Store::open(&shop.path().join("home"), larder_store::StoreOptions::default());
-    let key = larder_gateway::auth::create_key(&stored.unwrap(), "ada", "", larder_store::KeyLimits::default());
+    let key =
+        larder_gateway::auth::create_key(&stored.unwrap(), "ada", "", larder_store::KeyLimits::default());
     key.unwrap();
-    for (settings, words) in
-        [("", "every request needs a key"), ("[gateway]\nrequire_keys = false\n", "keys are not required: any")]
-    {
+    for (settings, words) in [
+        ("", "every request needs a key"),
+        ("[gateway]\nrequire_keys = false\n", "keys are not required: any"),
+    ] {
         shop.configure("", settings);
         let served = Served::start(&shop, &[]);
         assert!(served.greeting.contains(words), "{}", served.greeting);
@@ -117,7 +119,8 @@ fn it_notes_prompts_that_are_bounded_by_bytes() {
     served.signal("TERM");
     let (code, said) = served.end();
     assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
-    for words in ["note: the tokenizer nofile.json of stub cannot be loaded", "every byte counts as a token"] {
+    for words in ["note: the tokenizer nofile.json of stub cannot be loaded", "every byte counts as a token"]
+    {
         assert!(said.contains(words), "{words}: {said}");
     }
 }

@@ -158,8 +158,11 @@ fn an_older_index_with_keys_remembers_that_they_were_created() {
         let mut old = Connection::open(at(&dir)).unwrap();
         migrate(&mut old, &at(&dir), &MIGRATIONS[..7]).unwrap();
         for id in 0..keys {
-            old.execute("INSERT INTO keys (id, user, label, hash, created) VALUES (?1, 'a', '', '', 1)", [id.to_string()])
-                .unwrap();
+            old.execute(
+                "INSERT INTO keys (id, user, label, hash, created) VALUES (?1, 'a', '', '', 1)",
+                [id.to_string()],
+            )
+            .unwrap();
         }
         drop(old);
         assert_eq!(Index::open(at(&dir), PATIENCE).unwrap().meta("keys_created", "no").unwrap(), created);

@@ -189,7 +189,8 @@ impl Store {
 
     /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
     pub fn keys_created(&self) -> Result<bool, StoreError> {
-        self.index().read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
+        self.index()
+            .read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
     }
 
     /// Ends a key and every sign-in made with it, at once and for every process. The first time stays.

@@ -78,7 +78,8 @@ fn a_user_whose_id_needs_encoding() {
 
 fn add_key(user: &UserStore, limits: KeyLimits) -> KeyId {
     let id = KeyId::new(user.store().random().unwrap());
-    let new = NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits, operator: false };
+    let new =
+        NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits, operator: false };
     assert_eq!(user.store().add_key(&new).unwrap().limits, limits);
     id
 }
@@ -128,8 +129,14 @@ fn keys_open_until_they_are_revoked(open: Factory) {
     assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
     assert!(open(&home).store().keys_created().unwrap(), "a revoked key still closes the door");
     assert!(!revoked.operator);
-    let operators =
-        NewKey { id: KeyId::new([0xee; 6]), user: "eve", label: "", hash: "x", limits: KeyLimits::default(), operator: true };
+    let operators = NewKey {
+        id: KeyId::new([0xee; 6]),
+        user: "eve",
+        label: "",
+        hash: "x",
+        limits: KeyLimits::default(),
+        operator: true,
+    };
     assert!(user.store().add_key(&operators).unwrap().operator);
     assert!(open(&home).store().key(&operators.id).unwrap().unwrap().record.operator);
     let nobody = KeyId::new([0xff; 6]);

@@ -30,7 +30,8 @@ pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut
         let place = if what.is_empty() { String::new() } else { format!(" in `{what}`") };
         // `model` is nearer to `mode`, but with `model_layer` missing that is what was meant.
         let begins = |name: &&&str| {
-            name.strip_prefix(&*key.text).is_some_and(|rest| rest.starts_with('_')) && node.get(name).is_none()
+            name.strip_prefix(&*key.text).is_some_and(|rest| rest.starts_with('_'))
+                && node.get(name).is_none()
         };
         let help = match valid.iter().find(begins) {
             Some(name) => format!("did you mean `{name}`?"),

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use larder_models::connect::{Doubt, Field, Models};
-use larder_models::weights::CHAT_TOKENIZER;
 use larder_models::table::ModelSpec;
+use larder_models::weights::CHAT_TOKENIZER;
 use larder_text::tokens::Registry;
 
 use super::{CODE, Config, Problem};

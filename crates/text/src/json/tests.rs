@@ -33,8 +33,7 @@ fn any_text() -> impl Strategy<Value = String> {
 fn rebuilt(value: Value<'_, '_>) -> Json {
     match value.kind() {
         Kind::Object => {
-            let members =
-                value.members().map(|(key, value)| (key.text().into_owned(), rebuilt(value)));
+            let members = value.members().map(|(key, value)| (key.text().into_owned(), rebuilt(value)));
             Json::Object(members.collect())
         }
         Kind::Array => Json::Array(value.items().map(rebuilt).collect()),
