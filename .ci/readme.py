@@ -28,7 +28,7 @@ def answer(path):
     output = pathlib.Path(path).read_text(encoding="utf-8")
     shown = blocks("text")[0].splitlines()
     quotes = [line for line in shown if line and not line.startswith((" ", "…"))]
-    sources = [match[1] for line in shown if (match := re.match(r"\s+\[p\d+\] ([^:]+):", line))]
+    sources = [match[1] for line in shown if (match := re.match(r"\s+← (.+?):\d+-\d+ ", line))]
     if not quotes or not sources:
         sys.exit("README.md shows no answer with a citation after command 1")
     for wanted in [quotes[0], sources[0]]:

@@ -14,6 +14,7 @@ mod quoting;
 mod select;
 mod sentences;
 mod units;
+mod vocabulary;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ use larder_condense::chunk::ChunkError;
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_store::StoreError;
+use larder_store::{Selection, StoreError};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Serialize;
@@ -44,6 +45,8 @@ use larder_engine::settings::Asking;
 const OFFERED: usize = 64;
 /// Passages whose neighbours are offered too.
 const WITH_NEIGHBOURS: usize = 4;
+/// Passages at most that are offered since they say what is asked for.
+const DEFINITIONS: usize = 16;
 /// What a neighbour counts for beside the passage it stands next to.
 const NEIGHBOUR_SHARE: f64 = 0.5;
 
@@ -301,7 +304,10 @@ impl<'e> Asker<'e> {
     ) -> Result<(Passages, Vec<Finding>), AskError> {
         let (paths, held) = self.stored(question.paths)?;
         let query = wanted::searched(question.text);
-        let (passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;
+        let (mut passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;
+        let definitions = definitions(question.text, &mut passages);
+        found.retain(|finding| definitions.iter().all(|other| other.place != finding.place));
+        found.splice(0..0, definitions);
         // Each has two neighbours at most.
         let rest = found.split_off(found.len().min(OFFERED - 2 * WITH_NEIGHBOURS));
         let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
@@ -356,6 +362,13 @@ impl<'e> Asker<'e> {
         let stored = self.engine.store.put(text.as_bytes(), "document", &name)?;
         Ok(Some(Pointer::bytes(stored.pointer_id.id, bytes)))
     }
+}
+
+/// The passages that say what the subject of a question is, where it asks for that. A subject that stands in most
+/// passages ranks them by nothing else.
+fn definitions(question: &str, passages: &mut Passages) -> Vec<Finding> {
+    let pattern = wanted::definition(question).and_then(|pattern| Selection::grep(&pattern).ok());
+    pattern.map_or_else(Vec::new, |pattern| passages.select(None, &pattern, DEFINITIONS))
 }
 
 /// What a recipe is given: the question, and what was found as documents of its first input.

@@ -36,3 +36,7 @@ pub use larder_vault as vault;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embed.md")]
+struct Embedding;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt};
 use larder_text::message::{Message, ToolCall, ToolDef};
 pub use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
@@ -208,8 +208,15 @@ pub trait ChatModel: Send + Sync {
     /// Asks and waits for the whole reply.
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 
-    /// Asks and gives the reply piece by piece; the last item is `Done` or an error.
-    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>>;
+    /// Asks and gives the reply piece by piece; the last item is `Done` or an error. A model that cannot stream gives
+    /// its whole reply at once.
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        let events = |reply: Result<ChatReply, ModelError>| match reply {
+            Ok(reply) => reply.into_events().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        self.chat(request).map(events).map(futures::stream::iter).flatten_stream().boxed()
+    }
 }
 
 /// Vectors and what they cost.

@@ -15,7 +15,7 @@ use crate::replay::Replay;
 use crate::resilient::{Jitter, Policy, Resilient, random_jitter};
 use crate::secret::Secret;
 use crate::settings::Settings;
-use crate::table::{Capability, ModelSpec, ModelTable, Provider};
+use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider};
 use crate::upstream::{KeySource, Target, Upstream};
 
 pub use doubts::{Doubt, Field};
@@ -75,6 +75,29 @@ impl Models {
             chat: Mutex::default(),
             embedding: Mutex::default(),
         }
+    }
+
+    /// One model of the caller's own for every layer. Its tokens are counted exactly with the vocabulary `tokenizer`
+    /// (`o200k_base`, `cl100k_base` …); `window` and `max_output` are in tokens.
+    ///
+    /// # Errors
+    /// When there is no such tokenizer, or `max_output` leaves no room in `window`.
+    pub fn single(
+        model: Arc<dyn ChatModel>,
+        tokenizer: &str,
+        window: usize,
+        max_output: usize,
+    ) -> Result<Self, Problems> {
+        let tokenizer = toml::Value::from(tokenizer);
+        let layers = ["REFLEX", "NERVES", "MIND", "VOICE", "EYES"].map(|layer| format!("{layer} = \"own\"\n"));
+        let table = format!(
+            "[models.layers]\n{}[models.own]\nprovider = \"embedded\"\nid = \"own\"\ntokenizer = {tokenizer}\n\
+             window = {window}\nmax_output = {max_output}\n",
+            layers.concat()
+        );
+        let models = Self::new(ModelTable::parse(&table)?, "", &|_| None);
+        models.chat.lock().unwrap_or_else(PoisonError::into_inner).insert("own".to_owned(), model);
+        Ok(models)
     }
 
     /// The same models, with a way to open those of provider `embedded`.

@@ -346,3 +346,22 @@ fn tests_turn_on_no_feature_that_the_build_lacks() {
     let differ: Vec<&String> = test.difference(&build).filter(|line| built.contains(&name(line))).collect();
     assert!(differ.is_empty(), "turn these features on in crates/testkit/Cargo.toml: {differ:?}");
 }
+
+/// Distinct packages by others in the default build of the command. It may only shrink.
+const MAX_PACKAGES: usize = 437;
+
+#[test]
+fn the_default_build_stays_small() {
+    let names = tree("normal", "{p}", &["--package", "larder-cli"]);
+    let packages: BTreeSet<&str> = names
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .filter(|line| !line.split_whitespace().next().is_some_and(is_ours))
+        .collect();
+    assert!(packages.len() > 100, "cargo tree lists packages: {}", packages.len());
+    assert!(
+        packages.len() <= MAX_PACKAGES,
+        "{} packages, {MAX_PACKAGES} allowed; docs/dependencies.md says how to count",
+        packages.len()
+    );
+}

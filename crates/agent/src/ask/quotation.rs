@@ -125,7 +125,9 @@ fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
         UnitKind::Code if wanted.names_code => 0.9,
         UnitKind::Code => 0.6,
     };
-    if !wanted.is_satisfied(&unit.text, words) {
+    // A field of this name does not say what it is.
+    let is_field = wanted.kind == Kind::Meaning && unit.kind == UnitKind::Code;
+    if is_field || !wanted.is_satisfied(&unit.text, words) {
         fitness *= OTHER_KIND;
     }
     // Documents about questions do not answer them.
@@ -167,14 +169,20 @@ fn choose(
             break;
         }
         let is_said = |&other: &usize| says_the_same(&candidates[other], candidate);
-        if chosen.iter().any(is_said) || bytes > 0 && bytes + candidate.unit.text.len() > MOST_BYTES {
+        let is_quoted = |quoted: &Quoted| {
+            quoted.file == candidate.file && quoted.bytes.contains(&candidate.unit.bytes.start)
+        };
+        if chosen.iter().any(is_said)
+            || quotation.sentences.iter().any(is_quoted)
+            || bytes > 0 && bytes + candidate.unit.text.len() > MOST_BYTES
+        {
             continue;
         }
         let Some(text) = text(candidate) else { continue };
         bytes += candidate.unit.text.len();
         held = most(&held, &candidate.held, 1.0);
         chosen.push(at);
-        quotation.sentences.push(whole(candidates, at, &text));
+        quotation.sentences.push(whole(wanted, candidates, at, &text));
     }
     quotation.is_answer = wanted.share(&held) >= HELD;
     quotation
@@ -194,8 +202,8 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
 }
 
 /// A sentence with the one before it where it points back to that (`It …`), and with what follows where it announces
-/// it (`…:`).
-fn whole(candidates: &[Candidate], at: usize, text: &str) -> Quoted {
+/// it (`…:`), or where that gives the reason that is wanted.
+fn whole(wanted: &Wanted, candidates: &[Candidate], at: usize, text: &str) -> Quoted {
     const BACK: [&str; 14] = [
         "it", "this", "that", "these", "those", "they", "he", "she", "es", "sie", "er", "dies", "diese",
         "dieser",
@@ -216,11 +224,19 @@ fn whole(candidates: &[Candidate], at: usize, text: &str) -> Quoted {
     {
         said = format!("{} {said}", before.text);
         bytes.start = before.bytes.start;
-    } else if said.ends_with(':')
-        && let Some(after) = near(at + 1)
+    } else if let Some(after) = near(at + 1)
+        && (said.ends_with(':') || explains(wanted, &candidates[at], &candidates[at + 1]))
     {
         said = format!("{said} {}", after.text);
         bytes.end = after.bytes.end;
     }
     Quoted { file: *file, text: said, bytes }
+}
+
+/// Whether the reason that is wanted is not in a sentence but in the next of its paragraph.
+fn explains(wanted: &Wanted, one: &Candidate, next: &Candidate) -> bool {
+    wanted.kind == Kind::Reason
+        && one.unit.paragraph == next.unit.paragraph
+        && !wanted.is_satisfied(&one.unit.text, &one.words)
+        && wanted.is_satisfied(&next.unit.text, &next.words)
 }

@@ -5,105 +5,14 @@
 
 use larder_text::words::{is_stop_word, is_wide};
 
-/// German words that say nothing of a subject.
-const GERMAN: [&str; 66] = [
-    "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines", "und",
-    "oder", "aber", "nicht", "ist", "sind", "war", "waren", "wird", "werden", "wurde", "wurden", "hat",
-    "haben", "hatte", "kann", "muss", "soll", "von", "vom", "zu", "zum", "zur", "mit", "für", "auf", "an",
-    "am", "im", "in", "bei", "aus", "nach", "über", "unter", "um", "wann", "wer", "wem", "wen", "wo", "wie",
-    "was", "warum", "wieso", "weshalb", "welche", "welcher", "welches", "welchem", "es", "sie", "er", "man",
-];
-/// Those of them that hardly any English question holds.
-const ONLY_GERMAN: [&str; 22] = [
-    "der", "das", "dem", "ein", "eine", "einen", "und", "nicht", "ist", "wird", "wurde", "wann", "wer",
-    "wem", "wo", "wie", "warum", "wieso", "weshalb", "welche", "welcher", "welches",
-];
-/// Words of questions that name what is wanted and not what it is about.
-const ASKING: [&str; 32] = [
-    "much", "many", "long", "old", "often", "far", "kind", "sort", "please", "tell", "say", "says", "get",
-    "use", "used", "date", "day", "viel", "viele", "lange", "hoch", "groß", "oft", "alt", "mean", "means",
-    "happens", "happen", "whose", "whom", "any", "heißt",
-];
-/// Words for what is paid, which stand for one another.
-const PRICE: [&str; 16] = [
-    "price", "prices", "cost", "costs", "fee", "fees", "pay", "paid", "charge", "preis", "preise", "kosten",
-    "kostet", "gebühr", "usd", "eur",
-];
-const MONTHS: [&str; 22] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "januar",
-    "jänner",
-    "februar",
-    "märz",
-    "mai",
-    "juni",
-    "juli",
-    "oktober",
-    "dezember",
-    "sept",
-];
-const DAYS: [&str; 22] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "today",
-    "tomorrow",
-    "yesterday",
-    "montag",
-    "dienstag",
-    "mittwoch",
-    "donnerstag",
-    "freitag",
-    "samstag",
-    "sonntag",
-    "heute",
-    "morgen",
-    "gestern",
-    "week",
-    "woche",
-];
-const NUMBERS: [&str; 30] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "twenty", "hundred", "thousand", "half", "none", "eins", "zwei", "drei", "vier", "fünf", "sechs",
-    "sieben", "acht", "neun", "zehn", "zwölf", "hundert", "tausend",
-];
-const REASONS: [&str; 14] = [
-    "because",
-    "since",
-    "due to",
-    "so that",
-    "therefore",
-    "otherwise",
-    "in order to",
-    "caused by",
-    "weil",
-    "damit",
-    "wegen",
-    "denn",
-    "deshalb",
-    "sonst",
-];
-/// Words before a place.
-const AT: [&str; 22] = [
-    "in", "at", "on", "under", "beneath", "behind", "near", "by", "inside", "within", "next", "between",
-    "im", "am", "auf", "unter", "hinter", "neben", "bei", "beim", "zwischen", "vor",
-];
+use super::vocabulary::{
+    ARTICLES, ASKING, ASKS_AMOUNT, ASKS_DATE, ASKS_ELSE_THAN_PRICE, ASKS_MEANING, ASKS_PERSON, ASKS_PLACE,
+    ASKS_REASON, ASKS_WAY, AT, DAYS, DEFINITE, GERMAN, IS, MONTHS, NUMBERS, ONLY_GERMAN, PRICE, REASONS,
+    lists, says,
+};
 
+/// Words of a subject whose meaning is asked for, at most.
+const SUBJECT_WORDS: usize = 3;
 /// Letters in a row that parts of compounds have to share.
 const SHARED_STEM: usize = 6;
 
@@ -116,6 +25,9 @@ pub(super) enum Kind {
     Person,
     Place,
     Reason,
+    /// How something is done.
+    Way,
+    /// What something is.
     Meaning,
     /// Nothing in particular.
     Any,
@@ -136,6 +48,9 @@ pub(super) struct Wanted {
     pub kind: Kind,
     /// All words of the question, as [`words`] gives them.
     words: Vec<String>,
+    /// Whose meaning it asks for, and whether it speaks of one that is known.
+    subject: Vec<String>,
+    is_definite: bool,
     /// Whether it names something of code.
     pub names_code: bool,
 }
@@ -147,15 +62,16 @@ impl Wanted {
         let german = is_german(&words);
         let mut terms: Vec<Term> = Vec::new();
         for word in &words {
-            let is_empty = is_stop_word(word)
-                || ASKING.contains(&word.as_str())
-                || german && GERMAN.contains(&word.as_str());
+            let is_empty = is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
             if !is_empty && terms.iter().all(|term| term.word != *word) {
                 terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word) });
             }
         }
         let names_code = question.split_whitespace().any(is_code);
-        Self { kind: Kind::of(&words), terms, words, names_code }
+        let subject = subject(&words);
+        let kind = Kind::of(&words, subject.is_some());
+        let (subject, is_definite) = subject.unwrap_or_default();
+        Self { kind, terms, words, subject, is_definite, names_code }
     }
 
     /// How much of each word of the question a text holds, from 0 to 1.
@@ -179,135 +95,115 @@ impl Wanted {
     /// Whether a text holds the kind of thing that is wanted.
     pub fn is_satisfied(&self, text: &str, words: &[String]) -> bool {
         let is_new = |word: &&String| !self.words.contains(word);
-        let any = |list: &[&str]| words.iter().filter(is_new).any(|word| list.contains(&word.as_str()));
-        let number =
-            || words.iter().filter(is_new).any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let any = |list: &str| words.iter().filter(is_new).any(|word| lists(list, word));
+        let number = || words.iter().filter(is_new).any(|word| is_number(word));
         match self.kind {
             Kind::Any => true,
-            Kind::Date => any(&MONTHS) || any(&DAYS) || words.iter().filter(is_new).any(|word| is_date(word)),
-            Kind::Amount => number() || any(&NUMBERS),
+            Kind::Date => any(MONTHS) || any(DAYS) || words.iter().filter(is_new).any(|word| is_date(word)),
+            Kind::Amount => number() || any(NUMBERS),
             Kind::Price => {
-                number()
-                    && (text.contains(['$', '€', '£', '¥'])
-                        || any(&PRICE)
-                        || words.iter().any(|word| likeness(word, "price") > 0.5))
+                let is_price = |word: &String| likeness(word, "price") > 0.5;
+                number() && (text.contains(['$', '€', '£', '¥']) || words.iter().any(is_price))
             }
             Kind::Person => names_somebody(text, &self.words),
-            Kind::Place => text.split_whitespace().any(is_code) || any(&AT),
-            Kind::Reason => {
-                let text = format!(" {} ", words.join(" "));
-                REASONS.iter().any(|reason| text.contains(&format!(" {reason} ")))
-            }
-            Kind::Meaning => self.terms.last().is_some_and(|subject| {
-                let is_entry =
-                    text.contains(" | ") && words.first().is_some_and(|word| *word == subject.word);
-                is_entry || defines(words, &subject.word)
-            }),
+            Kind::Place => text.split_whitespace().any(is_code) || names_place(words),
+            Kind::Reason => says(words, REASONS),
+            Kind::Way => holds_command(text),
+            Kind::Meaning => self.defines(text, words),
         }
+    }
+
+    /// Whether a text says what the subject is: `A pointer is …`, `pointer: …`, `pointer | …`.
+    fn defines(&self, text: &str, words: &[String]) -> bool {
+        let is_subject = |words: &[String]| {
+            words.len() == self.subject.len()
+                && words.iter().zip(&self.subject).all(|(word, subject)| likeness(word, subject) > 0.9)
+        };
+        // `The pointer is …` speaks of one that was mentioned before.
+        let words = match words.split_first() {
+            Some((first, rest)) if lists(ARTICLES, first) => {
+                match self.is_definite || !lists(DEFINITE, first) {
+                    true => rest,
+                    false => return false,
+                }
+            }
+            _ => words,
+        };
+        let (head, verb) = (words.get(..self.subject.len()), words.get(self.subject.len()));
+        head.is_some_and(is_subject) && verb.is_some_and(|verb| lists(IS, verb))
+            || text.split_once([':', '|', '–', '—']).is_some_and(|(name, _)| is_subject(&self::words(name)))
     }
 }
 
 impl Kind {
-    fn of(words: &[String]) -> Self {
-        let text = format!(" {} ", words.join(" "));
-        let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(&format!(" {phrase} ")));
-        if words.iter().any(|word| PRICE.contains(&word.as_str()))
-            && !says(&["why", "warum", "who", "wer", "when", "wann"])
-        {
-            Self::Price
-        } else if says(&[
-            "when",
-            "wann",
-            "what date",
-            "which date",
-            "what day",
-            "which day",
-            "what time",
-            "what year",
-            "welchem tag",
-            "welchen tag",
-            "welches datum",
-            "deadline",
-        ]) {
-            Self::Date
-        } else if says(&[
-            "how many",
-            "how much",
-            "how long",
-            "how old",
-            "how large",
-            "how big",
-            "how fast",
-            "how often",
-            "how far",
-            "how high",
-            "what size",
-            "what percentage",
-            "limit",
-            "maximum",
-            "minimum",
-            "wie viel",
-            "wie viele",
-            "wieviel",
-            "wieviele",
-            "wie lange",
-            "wie groß",
-            "wie hoch",
-            "wie alt",
-            "wie oft",
-            "wie weit",
-            "wie schnell",
-        ]) {
-            Self::Amount
-        } else if says(&["who", "whom", "whose", "wer", "wem", "wen", "wessen"]) {
-            Self::Person
-        } else if says(&[
-            "where",
-            "wo",
-            "wohin",
-            "woher",
-            "which file",
-            "what file",
-            "which folder",
-            "welche datei",
-        ]) {
-            Self::Place
-        } else if says(&["why", "warum", "wieso", "weshalb"]) {
-            Self::Reason
-        } else if words.len() <= 8
-            && (says(&[
-                "what is",
-                "what are",
-                "what does",
-                "what s",
-                "was ist",
-                "was sind",
-                "was bedeutet",
-                "was heißt",
-            ]))
-        {
-            Self::Meaning
-        } else {
-            Self::Any
+    fn of(words: &[String], is_meaning: bool) -> Self {
+        // `Preis`, and `Lieferpreis`.
+        let is_price = |word: &String| {
+            PRICE.split(", ").any(|price| word == price || price.len() > 4 && word.ends_with(price))
+        };
+        let asks = |list| says(words, list);
+        match () {
+            () if asks(ASKS_WAY) => Self::Way,
+            () if words.iter().any(is_price) && !asks(ASKS_ELSE_THAN_PRICE) => Self::Price,
+            () if asks(ASKS_DATE) => Self::Date,
+            () if asks(ASKS_AMOUNT) => Self::Amount,
+            () if asks(ASKS_PERSON) => Self::Person,
+            () if asks(ASKS_PLACE) => Self::Place,
+            () if asks(ASKS_REASON) => Self::Reason,
+            () if is_meaning => Self::Meaning,
+            () => Self::Any,
         }
     }
 }
 
-/// A question without German words that say nothing, which documents in English hold too seldom for their rarity to
-/// mean anything; as it is where it is not German.
-pub(super) fn searched(question: &str) -> String {
-    if !is_german(&words(question)) {
-        return question.to_owned();
+/// Whose meaning a question asks for: `pointer` in `What is a pointer?`, nothing in `What is the name of it?`. With
+/// whether it has a definite article.
+fn subject(words: &[String]) -> Option<(Vec<String>, bool)> {
+    let (start, rest) = words.split_at_checked(2)?;
+    if !lists(ASKS_MEANING, &start.join(" ")) {
+        return None;
     }
+    let rest = rest.strip_suffix(&["mean".to_owned()][..]).unwrap_or(rest);
+    let article = rest.first().filter(|word| lists(ARTICLES, word));
+    let subject = &rest[usize::from(article.is_some())..];
+    let is_empty = |word: &String| is_stop_word(word) || lists(GERMAN, word);
+    let is_subject = (1..=SUBJECT_WORDS).contains(&subject.len()) && !subject.iter().any(is_empty);
+    is_subject.then(|| (subject.to_vec(), article.is_some_and(|word| lists(DEFINITE, word))))
+}
+
+/// A pattern of lines that say what the subject of a question is, where it asks for that.
+pub(super) fn definition(question: &str) -> Option<String> {
+    let words = words(question);
+    let (subject, is_definite) = subject(&words)?;
+    if Kind::of(&words, true) != Kind::Meaning
+        || !subject.iter().flat_map(|word| word.chars()).all(char::is_alphanumeric)
+    {
+        return None;
+    }
+    let articles = if is_definite { "an?|ein|eine|the|der|die|das" } else { "an?|ein|eine" };
+    let (subject, verbs) = (subject.join("\\W+"), IS.replace(", ", "|"));
+    Some(format!(
+        "(?i)(^|[.!?]\\s)\\W*((({articles})\\s+)?{subject}s?\\W?\\s+({verbs})\\s|{subject}\\W?\\s*[|–—]\\s)"
+    ))
+}
+
+/// A question without German words that say nothing, which documents in English hold too seldom for their rarity to
+/// mean anything, and with all words for prices where it asks for one.
+pub(super) fn searched(question: &str) -> String {
+    let words = words(question);
+    let is_german = is_german(&words);
     let says = |word: &&str| {
-        !GERMAN.contains(&word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().as_str())
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        !is_german || !lists(GERMAN, &bare)
     };
     let kept: Vec<&str> = question.split_whitespace().filter(says).collect();
-    if kept.is_empty() { question.to_owned() } else { kept.join(" ") }
+    let kept = if kept.is_empty() { question.to_owned() } else { kept.join(" ") };
+    let is_price = Kind::of(&words, false) == Kind::Price;
+    if is_price { format!("{kept} {}", PRICE.replace(',', "")) } else { kept }
 }
 
 fn is_german(words: &[String]) -> bool {
-    words.iter().any(|word| ONLY_GERMAN.contains(&word.as_str()))
+    words.iter().any(|word| lists(ONLY_GERMAN, word))
 }
 
 /// The words of a text in lower case. Numbers stay whole (`2.4`, `14:30`), words of several humps come in parts too,
@@ -377,7 +273,7 @@ pub(super) fn likeness(a: &str, b: &str) -> f64 {
     if same == least && most - least <= 4 && least >= 4 || same >= 4 && same * 10 >= most * 7 {
         return 0.8;
     }
-    if PRICE.contains(&a) && PRICE.contains(&b) {
+    if lists(PRICE, a) && lists(PRICE, b) {
         return 0.7;
     }
     if share_stem(short, long, least) { 0.6 } else { 0.0 }
@@ -425,19 +321,29 @@ fn names_somebody(text: &str, asked: &[String]) -> bool {
             && letters.next().is_some_and(char::is_lowercase)
             && word.chars().all(char::is_alphabetic)
             && !is_stop_word(&lower)
-            && !GERMAN.contains(&lower.as_str())
-            && !DAYS.contains(&lower.as_str())
-            && !MONTHS.contains(&lower.as_str())
+            && !lists(GERMAN, &lower)
+            && !lists(DAYS, &lower)
+            && !lists(MONTHS, &lower)
             && !asked.contains(&lower)
     };
     text.split(|c: char| !c.is_alphanumeric()).any(is_name)
 }
 
-/// Whether a text says what a subject is: `A pointer is …`, `pointer: …`.
-fn defines(words: &[String], subject: &str) -> bool {
-    let at = words.iter().take(6).position(|word| likeness(word, subject) > 0.9);
-    let is = ["is", "are", "means", "ist", "sind", "bedeutet", "heißt", "stands"];
-    at.is_some_and(|at| words.iter().skip(at + 1).take(2).any(|word| is.contains(&word.as_str())))
+/// Whether a text says where: `in the cellar`, but not `in 14 days`.
+fn names_place(words: &[String]) -> bool {
+    let is_place = |word: &String| !is_number(word) && !lists(MONTHS, word) && !lists(DAYS, word);
+    let is_article = |word: &&String| lists(ARTICLES, word) || lists(GERMAN, word);
+    let follows = |at: usize| words.iter().skip(at + 1).find(|word| !is_article(word));
+    (0..words.len()).any(|at| lists(AT, &words[at]) && follows(at).is_some_and(is_place))
+}
+
+/// Whether a text quotes something that can be typed: code of several words.
+fn holds_command(text: &str) -> bool {
+    text.split('`').skip(1).step_by(2).any(|code| code.trim().contains(' '))
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]

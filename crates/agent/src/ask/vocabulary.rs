@@ -1,0 +1,61 @@
+//! Words that questions and their answers are recognized by, in English and German. Knows no question and no text.
+
+/// German words that say nothing of a subject.
+pub(super) const GERMAN: &str = "der, die, das, den, dem, des, ein, eine, einen, einem, einer, eines, und, oder, aber, nicht, ist, \
+     sind, war, waren, wird, werden, wurde, wurden, hat, haben, hatte, kann, muss, soll, von, vom, zu, \
+     zum, zur, mit, für, auf, an, am, im, in, bei, aus, nach, über, unter, um, wann, wer, wem, wen, wo, \
+     wie, was, warum, wieso, weshalb, welche, welcher, welches, welchem, es, sie, er, man";
+/// Those of them that hardly any English question holds.
+pub(super) const ONLY_GERMAN: &str = "der, das, dem, ein, eine, einen, und, nicht, ist, wird, wurde, wann, wer, wem, wo, wie, warum, wieso, \
+     weshalb, welche, welcher, welches";
+/// Words of questions that name what is wanted and not what it is about.
+pub(super) const ASKING: &str = "much, many, long, old, often, far, kind, sort, please, tell, say, says, get, use, used, date, day, \
+     viel, viele, lange, hoch, groß, oft, alt, mean, means, happens, happen, whose, whom, any, heißt";
+/// Words for what is paid, which stand for one another.
+pub(super) const PRICE: &str = "price, prices, cost, costs, fee, fees, pay, paid, charge, preis, preise, kosten, kostet, gebühr, usd, \
+     eur, euro, euros, dollar, dollars";
+pub(super) const MONTHS: &str = "january, february, march, april, may, june, july, august, september, october, november, december, \
+     januar, jänner, februar, märz, mai, juni, juli, oktober, dezember, sept";
+pub(super) const DAYS: &str = "monday, tuesday, wednesday, thursday, friday, saturday, sunday, today, tomorrow, yesterday, montag, \
+     dienstag, mittwoch, donnerstag, freitag, samstag, sonntag, heute, morgen, gestern, week, woche";
+pub(super) const NUMBERS: &str = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, twenty, hundred, thousand, \
+     half, none, eins, zwei, drei, vier, fünf, sechs, sieben, acht, neun, zehn, zwölf, hundert, tausend";
+pub(super) const REASONS: &str = "because, since, due to, so that, therefore, otherwise, in order to, caused by, weil, damit, wegen, \
+     denn, deshalb, sonst, reason, cause, caused, grund";
+/// Words before a place.
+pub(super) const AT: &str = "in, at, on, under, beneath, behind, near, inside, within, between, im, am, auf, unter, hinter, neben, \
+     bei, beim, zwischen, vor";
+
+/// Verbs between a subject and what it is.
+pub(super) const IS: &str = "is, are, means, ist, sind, bedeutet, heißt";
+/// Articles before a subject, and those that speak of one thing that is known.
+pub(super) const ARTICLES: &str = "a, an, the, ein, eine, der, die, das";
+pub(super) const DEFINITE: &str = "the, der, die, das";
+
+/// How questions begin, or what they hold, that want a price, a way, a date, an amount, a person, a place, a reason.
+pub(super) const ASKS_ELSE_THAN_PRICE: &str = "why, warum, who, wer, when, wann";
+pub(super) const ASKS_WAY: &str =
+    "how do i, how can i, how do you, how does one, how should i, how to, wie kann ich, wie kann man";
+pub(super) const ASKS_DATE: &str = "when, wann, what date, which date, what day, which day, what time, what year, welchem tag, welchen tag, \
+     welches datum, deadline";
+pub(super) const ASKS_AMOUNT: &str = "how many, how much, how long, how old, how large, how big, how fast, how often, how far, how high, \
+     what size, what percentage, limit, maximum, minimum, wie viel, wie viele, wieviel, wieviele, wie lange, \
+     wie groß, wie hoch, wie alt, wie oft, wie weit, wie schnell";
+pub(super) const ASKS_PERSON: &str = "who, whom, whose, wer, wem, wen, wessen";
+pub(super) const ASKS_PLACE: &str =
+    "where, wo, wohin, woher, which file, what file, which folder, welche datei";
+pub(super) const ASKS_REASON: &str = "why, warum, wieso, weshalb";
+/// What is before a subject whose meaning is asked for.
+pub(super) const ASKS_MEANING: &str =
+    "what is, what are, what does, what s, was ist, was sind, was bedeutet, was heißt";
+
+/// Whether a list, divided by `, `, holds a word.
+pub(super) fn lists(list: &str, word: &str) -> bool {
+    list.split(", ").any(|listed| listed == word)
+}
+
+/// Whether some phrase of a list is among these words.
+pub(super) fn says(words: &[String], list: &str) -> bool {
+    let text = format!(" {} ", words.join(" "));
+    list.split(", ").any(|phrase| text.contains(&format!(" {phrase} ")))
+}
