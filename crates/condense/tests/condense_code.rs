@@ -12,7 +12,7 @@ mod guarantees;
 
 use guarantees::{Case, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::Code;
-use larder_condense::{Condensed, Fate, Reason, Unit, explain};
+use larder_condense::{Condensed, Outcome, Reason, Unit, explain};
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -269,12 +269,12 @@ fn every_unit_is_explained_by_the_selection_that_was_made() {
             .gaps
             .iter()
             .any(|gap| gap.bytes.start <= unit.bytes.start && unit.bytes.end <= gap.bytes.end);
-        assert_eq!(hidden, unit.fate == Fate::LeftOut, "{unit:?}");
+        assert_eq!(hidden, unit.outcome == Outcome::LeftOut, "{unit:?}");
     }
     assert_eq!(at, text.len());
     let answer =
         explanation.units.iter().find(|unit| text[unit.bytes.clone()].contains("measure_7(")).unwrap();
-    assert!(answer.fate == Fate::Shown && answer.reasons.contains(&Reason::Query), "{answer:?}");
+    assert!(answer.outcome == Outcome::Shown && answer.reasons.contains(&Reason::Query), "{answer:?}");
     assert!(answer.terms.contains(&"measure".to_owned()) && answer.tokens > 0);
     let larger = Case { target: 800, ..case }.run(&Counter::o200k()).unwrap();
     assert!(!explanation.further.is_empty());

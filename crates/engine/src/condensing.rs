@@ -10,7 +10,7 @@ mod rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
 use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
@@ -73,7 +73,7 @@ pub(crate) enum Failure {
     #[error("the model did not make it smaller")]
     NotSmaller,
     #[error("what the model wrote was refused: {0}")]
-    Refused(#[from] retell::RetoldError),
+    Refused(#[from] rewrite::RewriteError),
     #[error("the prompt of recipe {0} cannot be packed")]
     Pack(String),
 }
@@ -246,7 +246,7 @@ impl Engine {
         self.store.put(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
         let words = self.rounds(recipe, request, preserve, room, allowance).await?;
-        let condensed = retell::retold(request, &words, author)?;
+        let condensed = rewrite::accept(request, &words, author)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
             self.store.cache_compaction(&key, &json)?;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_condense::rank::RankIndex;
-use larder_condense::retell;
+use larder_condense::rewrite;
 use larder_condense::sections::SectionId;
 use larder_text::pointer::Pointer;
 use larder_vault::context::{Claim, Origin};
@@ -137,7 +137,7 @@ fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
 
 /// Whether every number, price, address and name of `claim` stands in `text`.
 fn states(text: &str, claim: &str) -> bool {
-    !text.is_empty() && retell::invented(text, claim).is_none()
+    !text.is_empty() && rewrite::invented(text, claim).is_none()
 }
 
 /// The line of `text` that says most of what `claim` says.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
-use larder_condense::pins::reports_failure;
+use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;

@@ -94,7 +94,7 @@ impl<'a> Renderer<'a> {
             Some(written) => written.clone(),
             None => {
                 let shorten = if self.only_cut.contains(&index) {
-                    larder_condense::beginning
+                    larder_condense::truncate
                 } else {
                     larder_condense::condense
                 };

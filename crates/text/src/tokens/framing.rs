@@ -24,7 +24,7 @@ pub struct Framing {
     pub per_tool: usize,
     /// Around the schema of the answer.
     pub schema: usize,
-    /// What pictures cost.
+    /// The price of pictures in tokens.
     pub pictures: Pictures,
 }
 

@@ -9,9 +9,9 @@ pub enum Pictures {
     /// A base, and so many for each tile of 512 pixels, after the picture was made to fit a square of 2,048 pixels and
     /// then its shorter side 768: never more than eight tiles. At low detail it is the base alone.
     Tiles {
-        /// For any picture.
+        /// Tokens of any picture, whatever its size.
         base: usize,
-        /// For each tile.
+        /// Tokens of each tile of 512 by 512 pixels.
         tile: usize,
     },
 }
@@ -23,9 +23,9 @@ const SHORTER: u64 = 768;
 /// Pixels of a tile.
 const TILE: u64 = 512;
 /// Tiles of the largest picture.
-const MOST_TILES: usize = 8;
+const MAX_TILES: usize = 8;
 /// Patches of 32 pixels that the largest picture is made to fit.
-const MOST_PATCHES: usize = 1_536;
+const MAX_PATCHES: usize = 1_536;
 
 /// Beginnings of the ids of small models, and what they charge; the rest of the name may be a date. Models that count
 /// patches charge more than one token for each, by a factor in hundredths.
@@ -39,7 +39,7 @@ const SMALL: [(&str, Pictures); 6] = [
 ];
 
 const fn patches(hundredths: usize) -> Pictures {
-    Pictures::AtMost((MOST_PATCHES * hundredths).div_ceil(100))
+    Pictures::AtMost((MAX_PATCHES * hundredths).div_ceil(100))
 }
 
 impl Pictures {
@@ -59,7 +59,7 @@ impl Pictures {
     pub const fn most(self) -> usize {
         match self {
             Self::AtMost(most) => most,
-            Self::Tiles { base, tile } => base + MOST_TILES * tile,
+            Self::Tiles { base, tile } => base + MAX_TILES * tile,
         }
     }
 
@@ -83,7 +83,7 @@ impl Pictures {
             (pixels * by).div_ceil(of)
         };
         let tiles = scale(shorter).div_ceil(TILE) * scale(longer).div_ceil(TILE);
-        base + usize::try_from(tiles).map_or(MOST_TILES, |tiles| tiles.clamp(1, MOST_TILES)) * tile
+        base + usize::try_from(tiles).map_or(MAX_TILES, |tiles| tiles.clamp(1, MAX_TILES)) * tile
     }
 }
 

@@ -34,12 +34,13 @@ impl Registry {
     /// bound by bytes.
     /// A vocabulary is unpacked at its first count.
     pub fn builtin() -> Self {
+        let o200k = Counter::o200k();
         let counters = [
             Counter::cl100k(),
-            Counter::o200k(),
-            Counter::claude(ClaudeGeneration::To4_6),
-            Counter::claude(ClaudeGeneration::From4_7),
-            Counter::unknown(),
+            o200k.as_claude(ClaudeGeneration::To4_6),
+            o200k.as_claude(ClaudeGeneration::From4_7),
+            o200k.as_unknown(),
+            o200k,
             Counter::bytes(),
         ];
         let tokenizers = counters.into_iter().map(|counter| (counter.name().to_owned(), counter)).collect();
