@@ -10,7 +10,7 @@ use larder_text::pointer::Pointer;
 /// The unit in which a gap is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum GapUnit {
     /// Lines, the first of which is 1.
     Line,
     /// Bytes, the first of which is 0.
@@ -21,7 +21,7 @@ pub enum Unit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Lines where the gap consists of whole lines, bytes otherwise.
-    pub unit: Unit,
+    pub unit: GapUnit,
     /// For lines the first and the last one, both included; for bytes start and end, the end excluded.
     pub range: (usize, usize),
     /// How many lines or bytes are left out.

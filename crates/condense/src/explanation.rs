@@ -28,7 +28,7 @@ pub struct UnitReason {
     pub lines: (usize, usize),
     /// Whether it is in the condensed text.
     #[serde(rename = "fate")]
-    pub outcome: Outcome,
+    pub outcome: UnitOutcome,
     /// Why; the most important reason first.
     pub reasons: Vec<Reason>,
     /// Words of the query that it contains, in lower case.
@@ -36,12 +36,12 @@ pub struct UnitReason {
     /// What the counter charges for the unit alone.
     pub tokens: usize,
     /// Its score against everything else that is shown; `None` for types that rewrite their input.
-    pub score: Option<Score>,
+    pub score: Option<UnitScore>,
 }
 
 /// The components of a unit's score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Score {
+pub struct UnitScore {
     /// How well it answers the query, 0 to 1.
     pub relevance: f32,
     /// What each byte adds to what is shown; an average unit adds 1 to nothing.
@@ -55,7 +55,7 @@ pub struct Score {
 /// What became of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum UnitOutcome {
     /// Every byte is in the text.
     Shown,
     /// Its beginning or other parts are in the text.

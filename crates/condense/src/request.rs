@@ -52,7 +52,7 @@ pub struct KnownText {
 impl KnownText {
     /// Hashes and counts the text of a request.
     pub(crate) fn from_request(request: &CondenseRequest<'_>) -> Self {
-        let hash = ContentHash::of(request.text.as_bytes());
+        let hash = ContentHash::new(request.text.as_bytes());
         Self { hash, tokens: request.counter.count(request.text) }
     }
 }

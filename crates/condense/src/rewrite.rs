@@ -53,7 +53,7 @@ pub fn segments(text: &str, content_type: ContentType) -> Vec<Segment> {
         Some(last) if last.verbatim == verbatim => last.bytes.end = bytes.end,
         _ => out.push(Segment { bytes, verbatim }),
     };
-    let sections = Sections::of(text);
+    let sections = Sections::parse(text);
     push(0..sections.preamble.end, true);
     let last = sections.sections.len().checked_sub(1);
     for (at, section) in sections.sections.iter().enumerate() {
@@ -106,7 +106,7 @@ pub enum RewriteError {
 
 /// The header that appears before a model's words, and leads to the original.
 pub fn header(text: &str, key: &PointerKey, counter: &Counter, target: usize) -> String {
-    let id = key.mint(ContentHash::of(text.as_bytes()));
+    let id = key.mint(ContentHash::new(text.as_bytes()));
     let long = format!(
         "[Retold by a model. Original, {} lines: {id}. To read its lines x to y, append #Lx-y to the pointer.]\n",
         text.lines().count()

@@ -55,7 +55,7 @@ fn numbers_that_are_rounded_or_made_up_are_found() {
 #[test]
 fn words_are_taken_only_with_target_pins_and_pointers_kept() {
     let (counter, key) = (Counter::cl100k(), key());
-    let pointer = key.mint(ContentHash::of(b"else"));
+    let pointer = key.mint(ContentHash::new(b"else"));
     let text = format!("{} The answer is blue. {pointer}\n", "Words upon words upon words. ".repeat(40));
     let pins = ["The answer is blue.".to_owned()];
     let request = CondenseRequest { pins: &pins, ..request(&text, 120, &counter, &key) };

@@ -12,7 +12,7 @@ mod guarantees;
 
 use guarantees::{Case, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::{Chat, ToolResult};
-use larder_condense::{Condensed, Outcome, explain};
+use larder_condense::{Condensed, UnitOutcome, explain};
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -165,10 +165,10 @@ fn the_newest_turns_are_explained_as_going_first() {
     let last =
         explanation.units.iter().rev().find(|unit| text[unit.bytes.clone()].contains("left to do")).unwrap();
     assert!(
-        last.outcome == Outcome::Shown && last.reasons.contains(&larder_condense::Reason::First),
+        last.outcome == UnitOutcome::Shown && last.reasons.contains(&larder_condense::Reason::First),
         "{last:?}"
     );
-    assert!(explanation.units.iter().any(|unit| unit.outcome == Outcome::LeftOut));
+    assert!(explanation.units.iter().any(|unit| unit.outcome == UnitOutcome::LeftOut));
 }
 
 #[test]

@@ -230,10 +230,10 @@ impl Engine {
             Author { model: candidate.name.clone(), recipe: recipe.id(), version: recipe.version.to_hex() };
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
-            content: ContentHash::of(request.text.as_bytes()),
+            content: ContentHash::new(request.text.as_bytes()),
             content_type: content_type_name(request),
             target_tokens: request.target as u64,
-            query: ContentHash::of(request.query.unwrap_or_default().as_bytes()),
+            query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
@@ -256,7 +256,7 @@ impl Engine {
 
 /// Everything about the condenser that its output depends on.
 fn condenser_id(author: &Author, pins: &[String], preserve: &[String]) -> String {
-    let keeps = ContentHash::of(serde_json::json!([pins, preserve]).to_string().as_bytes());
+    let keeps = ContentHash::new(serde_json::json!([pins, preserve]).to_string().as_bytes());
     let Author { model, recipe, version } = author;
     format!("v{CONDENSER_VERSION} {model} {recipe} {version} {}", keeps.to_hex())
 }

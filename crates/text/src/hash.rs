@@ -11,7 +11,7 @@ pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
     /// The address of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn hex_round_trips() {
-        let hash = ContentHash::of(b"larder");
+        let hash = ContentHash::new(b"larder");
         assert_eq!(hash.to_hex().parse(), Ok(hash));
         assert_eq!("zz".parse::<ContentHash>(), Err(ParseHashError));
     }

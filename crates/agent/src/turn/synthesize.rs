@@ -25,7 +25,7 @@ use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 fn cited(name: &str, text: &str) -> Document {
     let whole: Arc<str> = Arc::from(text);
     let slice = Slice {
-        document: ContentHash::of(text.as_bytes()),
+        document: ContentHash::new(text.as_bytes()),
         text: Arc::clone(&whole),
         bytes: 0..text.len(),
         lines: (1, text.lines().count().max(1)),

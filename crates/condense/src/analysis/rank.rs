@@ -32,7 +32,7 @@ struct Posting {
 
 /// A passage that shares words with the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
+pub struct RankedPassage {
     /// The number of the passage, counted in the order of [`RankIndex::add`].
     pub passage: usize,
     /// Its BM25 score; comparable within one search.
@@ -42,7 +42,7 @@ pub struct Hit {
 impl RankIndex {
     /// An index that can be searched for `query` alone, with the same result as any other. It remembers no other
     /// words, so it takes some bytes per passage and not some per word.
-    pub fn of_query(query: &str) -> Self {
+    pub fn for_query(query: &str) -> Self {
         Self { only: Some(query_terms(query).into_iter().collect()), ..Self::default() }
     }
 
@@ -91,7 +91,7 @@ impl RankIndex {
     ///
     /// Each passage is scored as if it held its `neighbours` on either side within its document too, since what
     /// answers a question is often next to what repeats its words; 0 scores the passages alone.
-    pub fn search(&self, query: &str, neighbours: usize) -> Vec<Hit> {
+    pub fn search(&self, query: &str, neighbours: usize) -> Vec<RankedPassage> {
         let windows = self.windows(neighbours);
         let total: u64 = windows.iter().map(|window| window.words).sum();
         let average = total as f64 / windows.len().max(1) as f64;
@@ -105,11 +105,11 @@ impl RankIndex {
                 scores[at] += bm25(weight, tf, windows[at].words as f64 / average);
             }
         }
-        let mut hits: Vec<Hit> = scores
+        let mut hits: Vec<RankedPassage> = scores
             .into_iter()
             .enumerate()
             .filter(|&(_, score)| score > 0.0)
-            .map(|(passage, score)| Hit { passage, score })
+            .map(|(passage, score)| RankedPassage { passage, score })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
         hits
@@ -167,7 +167,7 @@ mod tests {
         index
     }
 
-    fn passages(hits: &[Hit]) -> Vec<usize> {
+    fn passages(hits: &[RankedPassage]) -> Vec<usize> {
         hits.iter().map(|hit| hit.passage).collect()
     }
 
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_index_for_one_query_answers_it_as_any_other_does() {
         let texts = ["The cat sat on the mat.", "Invoices are due.", "The dog and the cat met.", "cat cat"];
-        let mut small = RankIndex::of_query("Where is the cat?");
+        let mut small = RankIndex::for_query("Where is the cat?");
         texts.iter().for_each(|text| small.add(text));
         assert_eq!(small.search("Where is the cat?", 1), index(&texts).search("Where is the cat?", 1));
         assert_eq!(small.postings.len(), 1);

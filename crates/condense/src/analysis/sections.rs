@@ -168,7 +168,7 @@ pub struct Sections {
 impl Sections {
     /// Divides `text`. A section starts only at a line that equals a canonical heading, optionally with
     /// ` (Attempt N)` after it; every other heading is body text (C8). Any text can be divided.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let frontmatter = 0..frontmatter_end(text);
         let mut sections: Vec<Section> = Vec::new();
         let mut newest = [0_u32; SectionId::ALL.len()];

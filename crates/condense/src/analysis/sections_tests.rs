@@ -11,7 +11,7 @@ fn spans<'t>(text: &'t str, sections: &Sections) -> Vec<&'t str> {
 }
 
 fn names(text: &str) -> Vec<(u8, u32)> {
-    Sections::of(text).sections.iter().map(|s| (s.id.number(), s.attempt)).collect()
+    Sections::parse(text).sections.iter().map(|s| (s.id.number(), s.attempt)).collect()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn level_three_keeps_its_share_at_any_total() {
 fn every_canonical_heading_starts_its_section() {
     for id in SectionId::ALL {
         let text = format!("{}\nbody\n", id.heading());
-        let sections = Sections::of(&text);
+        let sections = Sections::parse(&text);
         assert_eq!(sections.newest(id).map(|s| &text[s.body.clone()]), Some("body\n"), "{id}");
         assert_eq!(id.heading().as_bytes()[3], b'0' + id.number());
     }
@@ -41,7 +41,7 @@ fn every_canonical_heading_starts_its_section() {
 #[test]
 fn frontmatter_and_preamble_stand_apart() {
     let text = "\u{feff}---\r\nturn: 1\r\n---\r\n# Turn\r\n## 0. User Query\r\n**Original:** hi\r\n";
-    let sections = Sections::of(text);
+    let sections = Sections::parse(text);
     assert_eq!(spans(text, &sections)[..2], ["\u{feff}---\r\nturn: 1\r\n---\r\n", "# Turn\r\n"]);
     assert_eq!(&text[sections.sections[0].body.clone()], "**Original:** hi\r\n");
 }
@@ -52,7 +52,7 @@ fn unclosed_frontmatter_swallows_no_section() {
         names("---\nturn: 1\n## 0. User Query\nhi\n---\n## 1. Reflection Decision\n"),
         [(0, 1), (1, 1)]
     );
-    assert_eq!(Sections::of("---\nturn: 1\n").preamble, 0..12);
+    assert_eq!(Sections::parse("---\nturn: 1\n").preamble, 0..12);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn look_alike_headings_are_body_text() {
 fn the_newest_attempt_wins_and_older_ones_stay() {
     let text = "## 5. Synthesis\none\n## 6. Validation (Attempt 1)\nno\n## 5. Synthesis (Attempt 2)\ntwo\n## 5. Synthesis\n3";
     assert_eq!(names(text), [(5, 1), (6, 1), (5, 2), (5, 3)]);
-    let sections = Sections::of(text);
+    let sections = Sections::parse(text);
     let bodies: Vec<_> = sections.attempts(SectionId::Synthesis).map(|s| &text[s.body.clone()]).collect();
     assert_eq!(bodies, ["one\n", "two\n", "3"]);
     assert_eq!(sections.newest(SectionId::Synthesis).map(|s| s.attempt), Some(3));
@@ -120,7 +120,7 @@ fn any_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn sections_tile_any_text(text in any_text()) {
-        let sections = Sections::of(&text);
+        let sections = Sections::parse(&text);
         prop_assert_eq!(spans(&text, &sections).concat(), &*text);
         for section in &sections.sections {
             prop_assert!(starts_section(&text[section.range.start..section.body.start]));
@@ -130,8 +130,8 @@ proptest! {
 
     #[test]
     fn appending_text_moves_no_earlier_section(text in any_text(), more in any_text()) {
-        let before = Sections::of(&(text.clone() + "\n"));
-        let after = Sections::of(&(text + "\n## 6. Validation\n" + &more));
+        let before = Sections::parse(&(text.clone() + "\n"));
+        let after = Sections::parse(&(text + "\n## 6. Validation\n" + &more));
         // An unclosed frontmatter is the one thing that later text may close, unless a section has begun.
         if let Some((last, earlier)) = before.sections.split_last() {
             prop_assert_eq!(earlier, &after.sections[..earlier.len()]);

@@ -5,13 +5,13 @@
 use std::ops::Range;
 
 use crate::analysis::relevance::query_terms;
-use crate::analysis::salience::{Span, SpanKind};
+use crate::analysis::salience::{SalientSpan, SpanKind};
 use crate::condensed::Gap;
 use crate::engine::draft::Draft;
 use crate::engine::job::Job;
 use crate::engine::select::Selection;
 use crate::engine::units::{Piece, Tier};
-use crate::explanation::{Outcome, Reason, UnitReason};
+use crate::explanation::{Reason, UnitOutcome, UnitReason};
 use larder_text::words::for_each_term;
 
 /// From this weight on, place and structure speak for a unit.
@@ -31,7 +31,7 @@ pub(crate) fn of_selection(selection: &Selection<'_>, shown: &[Range<usize>]) ->
         let outcome = outcome(&piece.range, shown);
         let score = selection.score(index);
         let mut unit = unit(selection.job, piece.range.clone(), outcome, &details, &words);
-        if outcome == Outcome::LeftOut {
+        if outcome == UnitOutcome::LeftOut {
             unit.reasons.push(if score.novelty < REPEATED { Reason::Repeats } else { Reason::NoRoom });
         } else {
             let chosen = selection.shown[index] || selection.partial.contains_key(&index);
@@ -54,15 +54,15 @@ pub(crate) fn of_selection(selection: &Selection<'_>, shown: &[Range<usize>]) ->
 /// The reasons that can be read from a draft alone.
 pub(crate) fn of_draft(job: &Job<'_>, draft: &Draft) -> Vec<UnitReason> {
     let (words, details) = (query_words(job), Details::of(job));
-    let shown = draft.shown.iter().map(|range| (range.clone(), Outcome::Shown));
-    let rewritten = draft.rewritten.iter().map(|range| (range.clone(), Outcome::Rewritten));
-    let gaps = draft.gaps.iter().map(|gap| (gap.bytes.clone(), Outcome::LeftOut));
-    let mut all: Vec<(Range<usize>, Outcome)> = shown.chain(rewritten).chain(gaps).collect();
+    let shown = draft.shown.iter().map(|range| (range.clone(), UnitOutcome::Shown));
+    let rewritten = draft.rewritten.iter().map(|range| (range.clone(), UnitOutcome::Rewritten));
+    let gaps = draft.gaps.iter().map(|gap| (gap.bytes.clone(), UnitOutcome::LeftOut));
+    let mut all: Vec<(Range<usize>, UnitOutcome)> = shown.chain(rewritten).chain(gaps).collect();
     all.sort_by_key(|(range, _)| range.start);
-    let unit = |(range, outcome): (Range<usize>, Outcome)| {
+    let unit = |(range, outcome): (Range<usize>, UnitOutcome)| {
         let mut unit = unit(job, range, outcome, &details, &words);
         match outcome {
-            Outcome::LeftOut => unit.reasons.push(Reason::NoRoom),
+            UnitOutcome::LeftOut => unit.reasons.push(Reason::NoRoom),
             _ if unit.reasons.is_empty() => unit.reasons.push(Reason::Structure),
             _ => {}
         }
@@ -74,7 +74,7 @@ pub(crate) fn of_draft(job: &Job<'_>, draft: &Draft) -> Vec<UnitReason> {
 /// The one unit of a text that fits.
 pub(crate) fn of_whole(job: &Job<'_>) -> Vec<UnitReason> {
     let all = 0..job.request.text.len();
-    let unit = unit(job, all, Outcome::Shown, &Details::of(job), &query_words(job));
+    let unit = unit(job, all, UnitOutcome::Shown, &Details::of(job), &query_words(job));
     vec![UnitReason { reasons: vec![Reason::Fits], ..unit }]
 }
 
@@ -110,7 +110,7 @@ impl Details {
     fn of(job: &Job<'_>) -> Self {
         let (errors, salient): (Vec<_>, Vec<_>) =
             job.salient().into_iter().partition(|span| span.kind == SpanKind::Error);
-        let ranges = |spans: Vec<&Span>| spans.iter().map(|span| span.range.clone()).collect();
+        let ranges = |spans: Vec<&SalientSpan>| spans.iter().map(|span| span.range.clone()).collect();
         Self { errors: ranges(errors), salient: ranges(salient) }
     }
 }
@@ -119,7 +119,7 @@ impl Details {
 fn unit(
     job: &Job<'_>,
     range: Range<usize>,
-    outcome: Outcome,
+    outcome: UnitOutcome,
     details: &Details,
     words: &[(String, Vec<u64>)],
 ) -> UnitReason {
@@ -178,11 +178,11 @@ fn touches(ranges: &[Range<usize>], unit: &Range<usize>) -> bool {
 }
 
 /// The outcome of a unit of which only what is in `shown`, sorted, can be read.
-fn outcome(unit: &Range<usize>, shown: &[Range<usize>]) -> Outcome {
+fn outcome(unit: &Range<usize>, shown: &[Range<usize>]) -> UnitOutcome {
     let at = shown.partition_point(|range| range.end <= unit.start);
     match shown.get(at) {
-        Some(range) if range.start <= unit.start && unit.end <= range.end => Outcome::Shown,
-        Some(range) if range.start < unit.end => Outcome::Cut,
-        _ => Outcome::LeftOut,
+        Some(range) if range.start <= unit.start && unit.end <= range.end => UnitOutcome::Shown,
+        Some(range) if range.start < unit.end => UnitOutcome::Cut,
+        _ => UnitOutcome::LeftOut,
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::analysis::relevance::Scores;
-use crate::analysis::salience::Span;
+use crate::analysis::salience::SalientSpan;
 use crate::condensed::{CondenseError, Gap};
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::{Draft, ExtractionOptions};
@@ -68,7 +68,7 @@ pub(crate) fn extract(
         if dear && header != Header::Bare {
             continue;
         }
-        let first: &[&Span] = if options.salient_first { &salient } else { &[] };
+        let first: &[&SalientSpan] = if options.salient_first { &salient } else { &[] };
         let attempt = Attempt { job, units, scores: &scores, salient: &salient, first, renderer: &renderer };
         match attempt.run(&mut reasons) {
             Ok(draft) => return Ok(draft),
@@ -83,9 +83,9 @@ struct Attempt<'a> {
     job: &'a Job<'a>,
     units: &'a [Piece],
     scores: &'a Scores,
-    salient: &'a [&'a Span],
+    salient: &'a [&'a SalientSpan],
     /// Those that go before all text that holds none.
-    first: &'a [&'a Span],
+    first: &'a [&'a SalientSpan],
     renderer: &'a Renderer<'a>,
 }
 

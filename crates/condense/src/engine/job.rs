@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::salience::{self, ErrorSense, Span, SpanKind};
+use crate::analysis::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use crate::condensed::Probes;
 use crate::content_type::ContentType;
 use crate::engine::lines::Lines;
@@ -47,7 +47,7 @@ pub(crate) struct Job<'a> {
 #[derive(Debug, Clone)]
 struct Spans {
     /// All spans, sorted by start.
-    all: Vec<Span>,
+    all: Vec<SalientSpan>,
     /// Indices into `all`: the first place of every distinct salient value.
     salient: Vec<usize>,
     /// Stretches that are not cut: spans and required ranges, joined.
@@ -101,7 +101,7 @@ impl<'a> Job<'a> {
     ) -> Self {
         let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
         let tokens = request.counter.count(sample);
-        let hash = ContentHash::of(request.text.as_bytes());
+        let hash = ContentHash::new(request.text.as_bytes());
         let own = Self::new(request, KnownText { hash, tokens: job.original_tokens });
         let own = if job.markers.is_empty() { own.without_markers() } else { own };
         Self {
@@ -126,7 +126,7 @@ impl<'a> Job<'a> {
     }
 
     /// The first place of every distinct salient value, by start.
-    pub(crate) fn salient(&self) -> Vec<&Span> {
+    pub(crate) fn salient(&self) -> Vec<&SalientSpan> {
         let spans = self.spans();
         spans.salient.iter().map(|&index| &spans.all[index]).collect()
     }
@@ -226,9 +226,9 @@ fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)])
 }
 
 /// Indices of the salient spans whose value did not appear earlier. Error lines that differ in digits only are alike.
-fn first_of_each(text: &str, spans: &[Span]) -> Vec<usize> {
+fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
     let mut seen = HashSet::new();
-    let is_new = |span: &Span, seen: &mut HashSet<(SpanKind, String)>| {
+    let is_new = |span: &SalientSpan, seen: &mut HashSet<(SpanKind, String)>| {
         let value = &text[span.range.clone()];
         let key = match span.kind {
             SpanKind::Error => value.chars().filter(|c| !c.is_ascii_digit()).collect(),

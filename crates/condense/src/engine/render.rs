@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use crate::condensed::{Gap, Unit};
+use crate::condensed::{Gap, GapUnit};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
 use crate::engine::lines::Lines;
@@ -275,14 +275,14 @@ impl<'a> Renderer<'a> {
     pub(crate) fn gap(&self, bytes: Range<usize>) -> Gap {
         match self.line_range(bytes.start, bytes.end) {
             Some((first, last)) => Gap {
-                unit: Unit::Line,
+                unit: GapUnit::Line,
                 range: (first, last),
                 count: last + 1 - first,
                 pointer: Pointer::lines(self.id.clone(), first, last),
                 bytes,
             },
             None => Gap {
-                unit: Unit::Byte,
+                unit: GapUnit::Byte,
                 range: (bytes.start, bytes.end),
                 count: bytes.len(),
                 pointer: Pointer::bytes(self.id.clone(), bytes.clone()),

@@ -11,11 +11,11 @@ use std::ops::Range;
 use hashbrown::HashSet;
 
 use crate::analysis::relevance::{Scores, Shown};
-use crate::analysis::salience::Span;
+use crate::analysis::salience::SalientSpan;
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
 use crate::engine::units::{Piece, Tier};
-use crate::explanation::Score;
+use crate::explanation::UnitScore;
 
 /// Relevance to the query outweighs everything else that a plain piece has.
 const QUERY_WEIGHT: f32 = 12.0;
@@ -87,7 +87,7 @@ impl<'a> Selection<'a> {
         pieces: &'a [Piece],
         scores: &'a Scores,
         renderer: &'a Renderer<'a>,
-        salient: &[&Span],
+        salient: &[&SalientSpan],
     ) -> Self {
         let counter = job.request.counter;
         let mark = counter.count(&renderer.sample_mark());
@@ -234,7 +234,7 @@ impl<'a> Selection<'a> {
     }
 
     /// What the worth of a piece is made of.
-    pub(crate) fn score(&self, index: usize) -> Score {
+    pub(crate) fn score(&self, index: usize) -> UnitScore {
         let piece = &self.pieces[index];
         let bytes = piece.range.len() as f32;
         let relevance = self.scores.relevance[piece.unit];
@@ -245,7 +245,7 @@ impl<'a> Selection<'a> {
         let spans = self.weights[index] / bytes * SPAN_WEIGHT;
         let value = piece.prior * (novelty + spans) + QUERY_WEIGHT * relevance;
         let rank = value * bytes / (bytes + marks).max(1.0);
-        Score { relevance, novelty, weight: piece.prior, rank }
+        UnitScore { relevance, novelty, weight: piece.prior, rank }
     }
 
     /// Whether a piece is hidden and need not stay so.
@@ -311,7 +311,7 @@ impl<'a> Selection<'a> {
 }
 
 /// How much the salient spans in each piece weigh, and whether one of them has more than the least weight.
-fn span_weights(pieces: &[Piece], salient: &[&Span]) -> (Vec<f32>, Vec<bool>) {
+fn span_weights(pieces: &[Piece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<bool>) {
     let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
     for span in salient {
         let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::analysis::salience::Span;
+use crate::analysis::salience::SalientSpan;
 
 /// No unit is longer, in bytes; fixed cost per unit stays small and any target can be met closely.
 pub(crate) const LONGEST_UNIT: usize = 1_200;
@@ -73,7 +73,7 @@ pub(crate) fn refine(
     text: &str,
     units: &[Piece],
     required: &[Range<usize>],
-    salient: &[&Span],
+    salient: &[&SalientSpan],
     seen: &[Range<usize>],
     grain: Grain,
 ) -> Vec<Piece> {

@@ -26,7 +26,7 @@ pub(crate) enum ContextDoc {
 impl Divide for ContextDoc {
     fn units(&self, job: &Job<'_>) -> Vec<Piece> {
         let text = job.request.text;
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         let mut pieces = Vec::new();
         markdown::divide(text, 0..sections.preamble.end, &mut pieces);
         if self == &Self::Prior && sections.sections.is_empty() {

@@ -111,14 +111,14 @@ impl<'a> HistoryBuilder<'a> {
 
 /// The start of every hash chain: everything that all decisions depend on.
 fn start(limits: &Limits, context: DecisionContext<'_>) -> ContentHash {
-    let owner = context.key.mint(ContentHash::of(b""));
+    let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
         "{VERSION} {CONDENSER_VERSION} {} {} {}",
         context.counter.name(),
         limits.entry_cap,
         owner.as_str()
     );
-    ContentHash::of(text.as_bytes())
+    ContentHash::new(text.as_bytes())
 }
 
 /// Extends the chain by a result, the call it answers, and the chosen rendition.
@@ -145,7 +145,7 @@ fn follow(chain: ContentHash, entries: &[Entry<'_>], entry: &Entry<'_>, choice: 
         bytes.extend_from_slice(answered.call.name.as_bytes());
         bytes.extend_from_slice(answered.call.arguments.as_bytes());
     }
-    ContentHash::of(&bytes)
+    ContentHash::new(&bytes)
 }
 
 /// Adds the text that a sent result shows to `above`.
@@ -313,7 +313,7 @@ impl MessageRenderer<'_> {
             let (tokens, gaps) = (self.context.counter.count(&text), Vec::new());
             Substitution { rendition: Rendition::Pointer, text, tokens, pointer, gaps, complete: false }
         };
-        let found = self.context.memo.get_or(ContentHash::of(&key), || Some(Arc::new(make())));
+        let found = self.context.memo.get_or(ContentHash::new(&key), || Some(Arc::new(make())));
         found.unwrap_or_else(|| Arc::new(make()))
     }
 }

@@ -211,7 +211,7 @@ mod tests {
         ConversationItem {
             role,
             text: "some text",
-            hash: ContentHash::of(b"some text"),
+            hash: ContentHash::new(b"some text"),
             tokens: 2,
             sampled: false,
             opaque_tokens: 3,

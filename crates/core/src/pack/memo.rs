@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     fn key(of: usize) -> ContentHash {
-        ContentHash::of(&of.to_le_bytes())
+        ContentHash::new(&of.to_le_bytes())
     }
 
     #[test]

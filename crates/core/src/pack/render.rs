@@ -151,7 +151,7 @@ impl<'a> Renderer<'a> {
     pub fn pointer_to(&self, part: &Part) -> Pointer {
         match &part.source.slice {
             Some(slice) => Pointer::bytes(self.key.mint(slice.document), slice.bytes.clone()),
-            None => Pointer::whole(self.key.mint(ContentHash::of(part.text.as_bytes()))),
+            None => Pointer::whole(self.key.mint(ContentHash::new(part.text.as_bytes()))),
         }
     }
 

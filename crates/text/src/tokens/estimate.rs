@@ -50,7 +50,7 @@ impl ClaudeGeneration {
     }
 
     /// The generation of a model id such as `claude-opus-4-6` or `anthropic.claude-3-5-sonnet-20241022-v2:0`.
-    pub fn of_model(id: &str) -> Self {
+    pub fn from_model_id(id: &str) -> Self {
         let after_name = id.rsplit("claude").next().unwrap_or(id);
         let mut numbers = after_name
             .split(|c: char| !c.is_ascii_digit())
@@ -143,7 +143,7 @@ mod tests {
             ("claude-opus-latest", ClaudeGeneration::From4_7),
             ("claude", ClaudeGeneration::From4_7),
         ] {
-            assert_eq!(ClaudeGeneration::of_model(id), generation, "{id}");
+            assert_eq!(ClaudeGeneration::from_model_id(id), generation, "{id}");
         }
     }
 

@@ -56,7 +56,7 @@ impl Pictures {
     }
 
     /// Tokens of a picture of which nothing is known.
-    pub const fn most(self) -> usize {
+    pub const fn max_tokens(self) -> usize {
         match self {
             Self::AtMost(most) => most,
             Self::Tiles { base, tile } => base + MAX_TILES * tile,
@@ -73,7 +73,7 @@ impl Pictures {
 
     /// Tokens of a picture of so many pixels.
     pub fn sized(self, width: u32, height: u32) -> usize {
-        let Self::Tiles { base, tile } = self else { return self.most() };
+        let Self::Tiles { base, tile } = self else { return self.max_tokens() };
         let (shorter, longer) = (u64::from(width.min(height)), u64::from(width.max(height)));
         // Pictures are made smaller, never larger. Divided late and rounded up, so that no tile is missed.
         let scale = |pixels: u64| {
@@ -106,7 +106,7 @@ mod tests {
             ("o4-mini", 2_642),
             ("gpt-7-mini", 3_779),
         ] {
-            assert_eq!(Pictures::of_openai(model).most(), most, "{model}");
+            assert_eq!(Pictures::of_openai(model).max_tokens(), most, "{model}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
         ] {
             let tokens = Pictures::OPENAI.sized(width, height);
             assert_eq!(tokens, 85 + 170 * tiles, "{width} x {height}");
-            assert!(tokens <= Pictures::OPENAI.most());
+            assert!(tokens <= Pictures::OPENAI.max_tokens());
         }
         assert_eq!(Pictures::AtMost(2_048).sized(1, 1), 2_048);
     }

@@ -61,7 +61,7 @@ impl Registry {
         }
         let id = model.to_ascii_lowercase();
         let counter = if id.contains("claude") {
-            Counter::claude(ClaudeGeneration::of_model(&id))
+            Counter::claude(ClaudeGeneration::from_model_id(&id))
         } else if is_of(&O200K_MODELS, bare(&id)) {
             Counter::o200k()
         } else if is_of(&CL100K_MODELS, bare(&id)) {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn pictures_cost_what_they_cost_the_model() {
         let registry = Registry::builtin();
-        let most = |counter: Counter| counter.framing().pictures.most();
+        let most = |counter: Counter| counter.framing().pictures.max_tokens();
         for (model, tokens) in [
             ("gpt-4o", 1_445),
             ("openai/gpt-4o-mini", 48_169),

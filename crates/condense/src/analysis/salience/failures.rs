@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{ErrorSense, Span, SpanKind};
+use super::{ErrorSense, SalientSpan, SpanKind};
 
 /// An error line is recognised, and kept, up to this many bytes.
 const LONGEST_ERROR: usize = 240;
@@ -49,14 +49,15 @@ pub fn reports_failure(text: &str) -> bool {
 }
 
 /// The lines of `text` that report an error, without the blanks around them.
-pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<Span> {
+pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     let pattern: &Regex = if sense == ErrorSense::Strict { &STRICT } else { &LOOSE };
     let mut spans = Vec::new();
     let mut from = 0;
     while let Some(found) = pattern.find_at(text, from) {
         let start = text[from..found.start()].rfind('\n').map_or(from, |at| from + at + 1);
         let end = text[found.start()..].find('\n').map_or(text.len(), |at| found.start() + at);
-        spans.push(Span { range: error_range(text, start..end, found.start()), kind: SpanKind::Error });
+        spans
+            .push(SalientSpan { range: error_range(text, start..end, found.start()), kind: SpanKind::Error });
         from = end;
         if from >= text.len() {
             break;

@@ -63,7 +63,7 @@ impl SpanKind {
 
 /// A span that matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct SalientSpan {
     /// Bytes of the text.
     pub range: Range<usize>,
     /// The pattern that it matches.
@@ -80,7 +80,7 @@ pub enum ErrorSense {
 }
 
 /// Every span of `text` that matters, by start. An error line may hold other spans; others do not overlap.
-pub fn scan(text: &str, sense: ErrorSense) -> Vec<Span> {
+pub fn scan(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     let mut spans = Vec::new();
     let mut from = 0;
     while let Some(word) = next_word_with_sign(text, from) {
@@ -130,7 +130,7 @@ fn word_before(text: &str, at: usize) -> Range<usize> {
     if (1..=3).contains(&blanks) { end - len..end } else { at..at }
 }
 
-fn scan_word(text: &str, word: &Range<usize>, spans: &mut Vec<Span>) {
+fn scan_word(text: &str, word: &Range<usize>, spans: &mut Vec<SalientSpan>) {
     let bytes = &text.as_bytes()[word.clone()];
     // `{"url":"https://x.org","price":12}` and `key=value` are several candidates in one run.
     let data = bytes.iter().filter(|b| matches!(b, b'"' | b'=' | b'{' | b'<' | b'|')).count();
@@ -154,15 +154,15 @@ fn split_data<'t>(text: &'t str, word: &Range<usize>) -> impl Iterator<Item = Ra
     })
 }
 
-fn classify(text: &str, previous: &Range<usize>, word: &Range<usize>, spans: &mut Vec<Span>) {
+fn classify(text: &str, previous: &Range<usize>, word: &Range<usize>, spans: &mut Vec<SalientSpan>) {
     let range = trimmed(text, word);
     let token = &text[range.clone()];
     let mut push = |range: Range<usize>, kind| {
-        let overlaps = |last: &Span| last.range.end > range.start;
+        let overlaps = |last: &SalientSpan| last.range.end > range.start;
         while spans.last().is_some_and(overlaps) {
             spans.pop();
         }
-        spans.push(Span { range, kind });
+        spans.push(SalientSpan { range, kind });
     };
     if token.is_empty() {
     } else if let Some(at) = url_start(token) {
