@@ -166,7 +166,7 @@ const fn provider(provider: Provider) -> &'static str {
 
 /// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
 fn hashed(name: &str) -> String {
-    let mut hash = ContentHash::of(name.as_bytes()).to_hex();
+    let mut hash = ContentHash::new(name.as_bytes()).to_hex();
     hash.truncate(HASH_DIGITS);
     hash
 }

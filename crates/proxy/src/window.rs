@@ -149,7 +149,7 @@ impl Bench<'_> {
     /// What the window leaves out and is not known to be stored.
     fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<Missing> {
         let kept = window.originals(items).filter_map(|kept| {
-            let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
+            let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
             missing.then(|| Missing {
                 hash,
@@ -243,12 +243,12 @@ impl Bench<'_> {
     /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
-            ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
+            ContentHash::new(&[b"pages ", ContentHash::new(raw.as_bytes()).as_bytes().as_slice()].concat());
         Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {
-        self.count(ContentHash::of(text.as_bytes()), text)
+        self.count(ContentHash::new(text.as_bytes()), text)
     }
 
     fn count(&self, hash: ContentHash, text: &str) -> usize {
@@ -258,7 +258,7 @@ impl Bench<'_> {
     /// About as many tokens as the text has.
     fn sampled(&self, hash: ContentHash, text: &str) -> usize {
         // Under a key of its own: where the text must stand, its count is exact.
-        let key = ContentHash::of(&[b"sampled ", hash.as_bytes().as_slice()].concat());
+        let key = ContentHash::new(&[b"sampled ", hash.as_bytes().as_slice()].concat());
         self.remembered(key, || self.counter.sampled(text))
     }
 

@@ -75,7 +75,7 @@ fn best(retrieval: &Retrieval<'_>, query: &str, documents: &[Read], log: &mut Lo
     let mut places = Vec::new();
     for (at, document) in documents.iter().enumerate() {
         let text = &document.text;
-        let start = Sections::of(text).frontmatter.end;
+        let start = Sections::parse(text).frontmatter.end;
         let end = text.floor_char_boundary(LARGEST.max(start));
         let within = stretches(&text[start..end]).into_iter();
         places.extend(within.map(|range| (at, range.start + start..range.end + start)));

@@ -46,7 +46,7 @@ impl Machine<'_> {
 
     /// How often a section stands in the document.
     pub(super) fn versions(&self, id: SectionId) -> usize {
-        Sections::of(&self.context).attempts(id).count()
+        Sections::parse(&self.context).attempts(id).count()
     }
 
     /// Tokens of a section as prompts see it.

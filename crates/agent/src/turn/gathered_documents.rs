@@ -69,7 +69,7 @@ fn passage(passage: &Passage) -> Document {
     let text = block(&passage.text);
     let own = text == passage.text;
     let slice = own.then(|| Slice {
-        document: ContentHash::of(passage.whole.as_bytes()),
+        document: ContentHash::new(passage.whole.as_bytes()),
         text: Arc::clone(&passage.whole),
         bytes: passage.bytes.clone(),
         lines: passage.lines,

@@ -351,7 +351,7 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 
 #[test]
 fn addresses_of_contents_are_not_confused_with_pointers() {
-    let hash = ContentHash::of(b"x").to_hex();
+    let hash = ContentHash::new(b"x").to_hex();
     assert_eq!(parse(&hash).unwrap_err().status, 404);
     assert_eq!(fake::NOW.to_string(), "2026-11-22T08:00:00.000Z");
 }

@@ -119,7 +119,7 @@ async fn hostile_pages() -> Vec<(String, String)> {
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").raise(&intervention).unwrap();
     let said = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: HOSTILE,
         raw: HOSTILE.as_bytes(),
         sent: None,
@@ -299,7 +299,7 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
     let original = "the whole tool result";
     exchange.window[1].pointer = Some(store.put(original.as_bytes(), "tool_result", "r").unwrap().pointer_id);
     let message = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: "tool",
         raw: br#"{"content": "raw message"}"#,
         sent: Some(br#"{"content": "condensed message"}"#),

@@ -95,7 +95,7 @@ fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors
     let route = current.routes.find(Wire::Embeddings, &name, current.shared())?;
     let input = member("input").map_or("", spans::Value::raw);
     let counts = ledger.app().shelf.counts(&route.counter);
-    let hash = ContentHash::of(input.as_bytes());
+    let hash = ContentHash::new(input.as_bytes());
     let tokens = counts.get(&hash).unwrap_or_else(|| {
         let tokens = route.counter.count(input);
         counts.insert(hash, tokens);

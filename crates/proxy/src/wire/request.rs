@@ -212,7 +212,7 @@ impl<'b> Request<'b> {
     /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
     /// clients move on, and without what they say of its billing.
     pub fn identity(&self, message: usize) -> ContentHash {
-        let Some(&id) = self.elements.get(message) else { return ContentHash::of(b"") };
+        let Some(&id) = self.elements.get(message) else { return ContentHash::new(b"") };
         let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
         if let Some(item) = billed {
             return item.identity();
@@ -232,7 +232,7 @@ impl<'b> Request<'b> {
             from = mark.end;
         }
         kept.push_str(&self.body[from..whole.span().end]);
-        ContentHash::of(kept.as_bytes())
+        ContentHash::new(kept.as_bytes())
     }
 
     /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
@@ -340,7 +340,7 @@ impl<'b> Item<'b> {
 
     /// The hash of its text.
     pub fn hash(&self) -> ContentHash {
-        *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
+        *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
     }
 
     /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
@@ -357,7 +357,7 @@ impl<'b> Item<'b> {
                 false => Some(text.as_ref()),
             })
             .collect();
-        ContentHash::of(kept.join("\n").as_bytes())
+        ContentHash::new(kept.join("\n").as_bytes())
     }
 
     /// Whether it holds instructions that name the request's billing.

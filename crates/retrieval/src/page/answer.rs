@@ -162,7 +162,7 @@ fn from_data(query: &str, data: &ExtractedData) -> String {
 /// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
 fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
     let passages: Vec<&str> = stretches(text).into_iter().map(|range| &text[range]).collect();
-    let mut index = RankIndex::of_query(query);
+    let mut index = RankIndex::for_query(query);
     passages.iter().for_each(|passage| index.add(passage));
     let hits = index.search(query, NEIGHBOURS);
     if hits.is_empty() {

@@ -122,7 +122,7 @@ fn answer(mut entries: Vec<Entry>, query: Option<&str>, limit: usize) -> ToolOut
     let order: Vec<usize> = match query {
         None => (0..all).collect(),
         Some(query) => {
-            let mut index = RankIndex::of_query(query);
+            let mut index = RankIndex::for_query(query);
             for entry in &entries {
                 index.start_document();
                 index.add(&entry.words);

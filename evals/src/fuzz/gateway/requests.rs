@@ -42,7 +42,7 @@ struct Case {
 
 impl Case {
     fn from_bytes(bytes: &[u8]) -> Self {
-        let pointer = Pointer::lines(measure::key().mint(ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(measure::key().mint(ContentHash::new(b"elsewhere")), 3, 9);
         let settings = settings(head(bytes, 1) % POLICIES);
         let window = [128_000, 128_000, 3_000, 900, 128_000, 128_000, 8_000, 400]
             [usize::from(head(bytes, 1) % POLICIES)];
@@ -205,7 +205,7 @@ fn may_change(request: &Request<'_>, text: &str) -> bool {
 }
 
 fn leads_to(pointer: &Pointer, original: &str) -> bool {
-    pointer.id == measure::key().mint(ContentHash::of(original.as_bytes()))
+    pointer.id == measure::key().mint(ContentHash::new(original.as_bytes()))
 }
 
 /// Every pointer that was not there before leads to what is to be stored.

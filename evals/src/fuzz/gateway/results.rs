@@ -54,7 +54,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
         faults.extend(of_items(&case, &counter, body, leaving));
     }
     faults.extend(of_prefix(case.format, &first.1.body, &later.1.body));
-    if ContentHash::of(bytes).as_bytes()[0].is_multiple_of(STORED) {
+    if ContentHash::new(bytes).as_bytes()[0].is_multiple_of(STORED) {
         faults.extend(of_store(&first.1.originals));
     }
     faults
@@ -129,7 +129,7 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Leaving) -> Ve
             faults.push(format!("items: {:?} became {:?}", cut(came_as), cut(left_as)));
             continue;
         }
-        let id = measure::key().mint(ContentHash::of(came_as.as_bytes()));
+        let id = measure::key().mint(ContentHash::new(came_as.as_bytes()));
         if !measure::key().find_in(left_as).iter().any(|(_, pointer)| pointer.id == id) {
             faults.push(format!("way back: {:?} does not name {id}", cut(left_as)));
         }

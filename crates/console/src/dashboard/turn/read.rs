@@ -125,7 +125,7 @@ pub fn results(text: &str, at: &VaultPath) -> Vec<ToolResult> {
 
 /// The claims of every version of §4.
 pub fn claims(context: &str, at: &VaultPath) -> Vec<Claim> {
-    let sections = Sections::of(context);
+    let sections = Sections::parse(context);
     let logs = sections.attempts(SectionId::ToolExecution);
     let logs = logs.filter_map(|section| context::read::<ToolLog>(context, section, at).value);
     logs.flat_map(|log| log.claims).collect()

@@ -96,7 +96,7 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
         let text = user.read_text(&document).await.unwrap().unwrap();
         let mut read = Document::<Research>::read(&text, &document).value.unwrap();
         read.meta.as_mut().unwrap().scope = Scope::New;
-        let seen = Some(ContentHash::of(text.as_bytes()));
+        let seen = Some(ContentHash::new(text.as_bytes()));
         user.write(&document, read.write(&document).as_bytes(), seen).await.unwrap();
         let scope = || user.research(None, 9).unwrap()[0].scope;
         for (minutes, expected) in
@@ -165,7 +165,7 @@ fn two_processes_that_write_one_document_lose_nothing() {
                     loop {
                         let before = block_on(user.read(path)).unwrap();
                         let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
-                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::of))) {
+                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::new))) {
                             Err(StoreError::Changed { .. }) => {}
                             written => break written.unwrap(),
                         }
@@ -226,9 +226,9 @@ fn a_document_that_changed_is_not_written_over() {
         user.write(&facts, b"one", None).await.unwrap();
         let refused = user.write(&facts, b"two", None).await;
         assert!(matches!(refused, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"two", Some(ContentHash::of(b"one"))).await.unwrap();
+        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).await.unwrap();
         std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
-        assert!(user.write(&facts, b"three", Some(ContentHash::of(b"two"))).await.is_err());
+        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).await.is_err());
         assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "by hand");
         let index = user.read_text(&user.place().memory_index()).await.unwrap().unwrap();
         assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");
