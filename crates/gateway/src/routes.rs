@@ -18,8 +18,8 @@ use tokio::task::JoinError;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
-use crate::guest;
 use crate::limits::read_body;
+use crate::mcp_caller;
 use crate::problem::Problem;
 use crate::request::{self, Fault};
 
@@ -37,8 +37,8 @@ pub struct Extra {
 
 /// Everything that is served.
 pub fn router(app: &Arc<App>, extra: Extra) -> Router {
-    let messages = larder_mcp::router(guest::options(app), guest::read(app))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guest::admit));
+    let messages = larder_mcp::router(mcp_caller::options(app), mcp_caller::read(app))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), mcp_caller::admit));
     let looked_at = extra.private.layer(middleware::from_fn_with_state(Arc::clone(app), with_room));
     let behind_keys = Router::new()
         .merge(request::router().with_state(Arc::clone(app)))

@@ -14,8 +14,8 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{name, number, share};
-use super::layout::{Failure, Place, page};
-use super::map::Behind;
+use super::layout::{NavItem, PageError, page};
+use super::map::PartLink;
 use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
@@ -28,31 +28,31 @@ const PASTED: [(Wire, &str); 3] = [
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct Pasted {
+pub struct InspectForm {
     wire: Wire,
     body: String,
 }
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
+    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<Pasted>, axum::extract::rejection::FormRejection>,
-) -> Result<Html<String>, Failure> {
+    form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
+) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&Pasted>,
+    pasted: Option<&InspectForm>,
     looked: Option<&Result<Exchange, Problem>>,
 ) -> Markup {
     html! {
@@ -78,7 +78,7 @@ fn whole(
     }
 }
 
-fn inspector(pasted: Option<&Pasted>) -> Markup {
+fn inspector(pasted: Option<&InspectForm>) -> Markup {
     let wire = pasted.map_or(Wire::Chat, |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
@@ -109,7 +109,7 @@ fn result(looked: &Result<Exchange, Problem>) -> Markup {
                 Err(problem) => p.notice role="alert" { (problem.detail) },
                 Ok(exchange) => {
                     (verdict(exchange))
-                    (requests::windows(exchange, Behind::Nothing))
+                    (requests::windows(exchange, PartLink::Nothing))
                 },
             }
         }

@@ -281,13 +281,13 @@ fn widths_of_parts_are_their_share_and_never_more_than_there_is() {
         part("a", "y", Rendition::Pointer, 100, u64::MAX),
         part("b", "z", Rendition::Absent, 0, 5),
     ];
-    let window = map::Window { parts, before: u64::MAX, after: 400, budget: 800, reserve: 0, output: 0 };
+    let window = map::WindowMap { parts, before: u64::MAX, after: 400, budget: 800, reserve: 0, output: 0 };
     let drawn = map::picture(&window).into_string();
     for width in drawn.split("width=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         let percent = width.strip_suffix('%').unwrap_or("0");
         assert!(percent.parse::<f64>().unwrap() <= 100.0, "{width}");
     }
-    let empty = map::Window { parts: Vec::new(), before: 0, after: 0, budget: 0, reserve: 0, output: 0 };
+    let empty = map::WindowMap { parts: Vec::new(), before: 0, after: 0, budget: 0, reserve: 0, output: 0 };
     assert!(map::picture(&empty).into_string().contains("nothing limits"));
 }
 

@@ -15,7 +15,7 @@ use super::super::links::Links;
 use crate::api::{document, files_of_turn};
 
 /// A turn as its page shows it.
-pub struct Shown {
+pub struct TurnDocuments {
     /// How it stands, once it is committed.
     pub row: Option<TurnRow>,
     /// How it stands before that.
@@ -46,7 +46,7 @@ pub struct Shown {
     pub links: Links,
 }
 
-impl Shown {
+impl TurnDocuments {
     /// Reads a turn. Blocks.
     ///
     /// # Errors

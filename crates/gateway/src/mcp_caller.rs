@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use larder_engine::executor::Reach;
-use larder_mcp::{Guest, GuestOf, HttpOptions, Purse, Reserved, Roots};
+use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::wire::Format;
@@ -19,19 +19,19 @@ use crate::auth::{AuthError, Caller, Held};
 use crate::limits::read_body;
 use crate::request::{self, Fault};
 
-/// How callers of the gateway become guests.
-pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
+/// How callers of the gateway are resolved.
+pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
     let (app, roots) = (Arc::clone(app), Arc::new(Roots::none()));
     Arc::new(move |parts| {
         let Some(caller) = parts.extensions.get::<Caller>() else {
             return Err(Box::new(request::error(Format::Chat, &Fault::bug("a request without a caller"))));
         };
         let current = app.current();
-        Ok(Guest {
+        Ok(McpCaller {
             engine: Arc::new(current.engine(&caller.store)),
             asking: current.config.asking(),
             roots: Arc::clone(&roots),
-            purse: Some(Arc::new(KeyPurse { app: Arc::clone(&app), caller: caller.clone() })),
+            budget: Some(Arc::new(KeyBudget { app: Arc::clone(&app), caller: caller.clone() })),
         })
     })
 }
@@ -72,15 +72,15 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 /// The budget of a caller's key.
-struct KeyPurse {
+struct KeyBudget {
     app: Arc<App>,
     caller: Caller,
 }
 
-impl Purse for KeyPurse {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
+impl CallBudget for KeyBudget {
+    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn BudgetHold>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
-            Ok(held) => Ok(Box::new(OfKey(held))),
+            Ok(held) => Ok(Box::new(KeyHold(held))),
             Err(error @ AuthError::OverLimit(_)) => {
                 Err(format!("{error}; with a smaller `max_tokens` it may take less"))
             }
@@ -89,9 +89,9 @@ impl Purse for KeyPurse {
     }
 }
 
-struct OfKey(Held);
+struct KeyHold(Held);
 
-impl Reserved for OfKey {
+impl BudgetHold for KeyHold {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
         let tokens = usage.input.saturating_add(usage.output);
         if let Err(error) = self.0.settle(tokens, cost.unwrap_or_default()) {

@@ -9,16 +9,16 @@ use larder_engine::inputs::{Document, RunInput};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{Counter, Registry};
 
-use super::{Guest, brief};
+use super::{McpCaller, brief};
 
 /// Bytes of one file at most, as for a question over files.
 const MAX_FILE: u64 = 256 << 20;
 
 /// Why a call gives nothing, in words that say how to mend it. Whoever called reads it as the result.
 #[derive(Debug)]
-pub(super) struct Failure(pub String);
+pub(super) struct CallError(pub String);
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for CallError {
     fn from(error: E) -> Self {
         Self(error.to_string())
     }
@@ -26,23 +26,23 @@ impl<E: std::error::Error> From<E> for Failure {
 
 /// A text with the name it goes by.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct SourceText {
     pub name: String,
     pub text: Arc<str>,
 }
 
-impl Guest {
+impl McpCaller {
     /// A text itself, or the one behind a source.
-    pub(super) fn given(&self, text: Option<String>, source: Option<&str>) -> Result<Given, Failure> {
+    pub(super) fn given(&self, text: Option<String>, source: Option<&str>) -> Result<SourceText, CallError> {
         match (text, source) {
-            (Some(text), None) => Ok(Given { name: "text".to_owned(), text: text.into() }),
+            (Some(text), None) => Ok(SourceText { name: "text".to_owned(), text: text.into() }),
             (None, Some(source)) => self.read(source),
-            _ => Err(Failure("give either `text` or `source`, and not both".to_owned())),
+            _ => Err(CallError("give either `text` or `source`, and not both".to_owned())),
         }
     }
 
     /// The text behind a pointer or in a file.
-    pub(super) fn read(&self, source: &str) -> Result<Given, Failure> {
+    pub(super) fn read(&self, source: &str) -> Result<SourceText, CallError> {
         let (name, bytes) = if let Ok(pointer) = source.trim().parse::<Pointer>() {
             let stored = self.engine.store.pointer(&pointer)?;
             (stored.display_text, self.engine.store.resolve(&pointer)?)
@@ -50,10 +50,10 @@ impl Guest {
             let path = self.path(source)?;
             let (found, source) = (std::fs::metadata(&path)?, brief(source));
             if found.is_dir() {
-                return Err(Failure(format!("{source:?} is a folder; name a file in it")));
+                return Err(CallError(format!("{source:?} is a folder; name a file in it")));
             }
             if found.len() > MAX_FILE {
-                return Err(Failure(format!(
+                return Err(CallError(format!(
                     "{source:?} has {} bytes; at most {MAX_FILE} are read",
                     found.len()
                 )));
@@ -61,25 +61,25 @@ impl Guest {
             (self.roots.shown(&path.to_string_lossy()), std::fs::read(&path)?)
         };
         let text = String::from_utf8(bytes).map_err(|error| {
-            Failure(format!(
+            CallError(format!(
                 "{:?} is not text in UTF-8: byte {} is wrong",
                 brief(source),
                 error.utf8_error().valid_up_to()
             ))
         })?;
-        Ok(Given { name, text: text.into() })
+        Ok(SourceText { name, text: text.into() })
     }
 
-    fn path(&self, source: &str) -> Result<PathBuf, Failure> {
+    fn path(&self, source: &str) -> Result<PathBuf, CallError> {
         Ok(self.roots.find(source, self.engine.store.store().home())?)
     }
 
     /// Sources as the engine takes them: paths that are open, and pointers. Without any, everything that is open.
-    pub(super) fn sources(&self, sources: &[String]) -> Result<Vec<PathBuf>, Failure> {
+    pub(super) fn sources(&self, sources: &[String]) -> Result<Vec<PathBuf>, CallError> {
         if sources.is_empty() {
             return Ok(self.roots.all()?);
         }
-        let one = |source: &String| -> Result<PathBuf, Failure> {
+        let one = |source: &String| -> Result<PathBuf, CallError> {
             match source.trim().parse::<Pointer>() {
                 Ok(pointer) => {
                     self.engine.store.pointer(&pointer)?;
@@ -92,7 +92,7 @@ impl Guest {
     }
 
     /// The counter of a model of the table, of a model id, or of a tokenizer.
-    pub(super) fn counter(&self, model: Option<&str>) -> Result<Counter, Failure> {
+    pub(super) fn counter(&self, model: Option<&str>) -> Result<Counter, CallError> {
         let Some(name) = model else { return Ok(Counter::cl100k()) };
         if let Some(spec) = self.engine.models.table().model(name) {
             return Ok(self.engine.counter(spec));
@@ -116,13 +116,13 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// The same, read.
-    pub(super) fn read(self, guest: &Guest) -> Result<RunInput, Failure> {
-        let document = |(input, source): (String, String)| -> Result<Document, Failure> {
+    pub(super) fn read(self, caller: &McpCaller) -> Result<RunInput, CallError> {
+        let document = |(input, source): (String, String)| -> Result<Document, CallError> {
             // No path and no pointer has a line break.
-            let Given { name, text } = if source.contains('\n') {
-                Given { name: input.clone(), text: source.into() }
+            let SourceText { name, text } = if source.contains('\n') {
+                SourceText { name: input.clone(), text: source.into() }
             } else {
-                guest.read(&source)?
+                caller.read(&source)?
             };
             Ok(Document::whole(input, name, text))
         };
