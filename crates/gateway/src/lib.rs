@@ -5,7 +5,7 @@ pub mod app;
 pub mod auth;
 mod guest;
 pub mod limits;
-pub mod live;
+pub mod live_stats;
 pub mod metrics;
 pub mod model_budget;
 pub mod otel;
