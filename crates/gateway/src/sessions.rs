@@ -1,7 +1,7 @@
 //! Which conversation a request belongs to: by header, or by how its history begins. Knows no store.
 
 use axum::http::HeaderMap;
-use larder_proxy::exchange::{MAX_NAME_BYTES, cut_name};
+use larder_proxy::record::{MAX_NAME_BYTES, cut_name};
 use larder_proxy::wire::Request;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;

@@ -3,8 +3,8 @@
 
 mod attached;
 mod describe;
-mod leaving;
 mod picture;
+mod preview;
 mod transcript;
 
 use bytes::Bytes;
@@ -17,12 +17,12 @@ use larder_text::json;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::exchange::Exchange;
+use crate::record::RequestRecord;
 use crate::wire::{self, Change, Kind, Request};
 use describe::{describe, offers};
 
 pub use describe::Forms;
-pub use leaving::{Leaving, leaving};
+pub use preview::{Preview, preview};
 pub use transcript::{Line, Transcript};
 
 /// Why a request may not leave.
@@ -69,7 +69,7 @@ pub struct Missing {
 }
 
 /// With what a window is decided.
-pub struct Bench<'a> {
+pub struct WindowBuilder<'a> {
     /// Renditions made before.
     pub memo: &'a Memo,
     /// Counts made before.
@@ -97,7 +97,7 @@ pub struct Bench<'a> {
 /// The name of the model as the body must give it, where that is not as it does.
 pub type Rename<'a> = Option<&'a str>;
 
-impl Bench<'_> {
+impl WindowBuilder<'_> {
     /// Decides over a request; `exchange` is told everything.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Bench<'_> {
         &self,
         request: &Request<'_>,
         rename: Rename<'_>,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Prepared, Refusal> {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
@@ -124,7 +124,7 @@ impl Bench<'_> {
         // Whoever asks how long a prompt is wants to know that above all where it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
             let decision = &window.decision;
-            let problem = wire::Problem::too_long(request.format, decision);
+            let problem = wire::ApiError::too_long(request.format, decision);
             let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
                            leave the prompt no room: lower them.";
             let advice = if decision.prompt_budget == 0 { no_room } else { "" };

@@ -65,7 +65,7 @@ impl TurnDocuments {
         let context = text(&documents, &at)?;
         let mut shown = Self {
             is_elsewhere: draft.is_some() && documents.is_leased(number),
-            is_running: app.courses.of(documents.user(), number).is_some(),
+            is_running: app.running_turns.get(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),
             metrics: None,

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use larder_proxy::exchange::{DecisionStatus, Exchange, Head, Outcome, saved};
+use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, saved};
 
 /// Requests remembered for each user.
 pub const RECENT: usize = 100;
@@ -70,7 +70,7 @@ pub struct Totals {
     #[schema(example = "0.0315")]
     pub saved: String,
     /// The last request that the policy decided on: what its window holds (R3-2.6).
-    pub last: Option<Box<Head>>,
+    pub last: Option<Box<RequestSummary>>,
 }
 
 /// How often the policy decided what.
@@ -86,18 +86,19 @@ pub struct Decisions {
 
 /// What a watcher is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct News {
+#[schema(as = LiveUpdate)]
+pub struct LiveUpdate {
     /// Counts what happened; a watcher that comes back names the last one it heard.
     pub sequence: u64,
     /// The sums now.
     pub totals: Totals,
     /// Requests that ended since the watcher last heard, oldest first; at most the last 100.
-    pub recent: Vec<Head>,
+    pub recent: Vec<RequestSummary>,
 }
 
 /// Everything live, of all users. Only who has a user's name sees what is that user's.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveStats {
     since: Timestamp,
     pace: Duration,
     users: Mutex<BTreeMap<String, Arc<UserLive>>>,
@@ -114,7 +115,7 @@ pub struct UserLive {
 #[derive(Debug)]
 struct State {
     totals: Totals,
-    recent: VecDeque<(u64, Head)>,
+    recent: VecDeque<(u64, RequestSummary)>,
     /// Session → the sequence number of its last request.
     sessions: BTreeMap<String, u64>,
     sequence: u64,
@@ -130,13 +131,13 @@ impl Drop for InFlight {
     }
 }
 
-impl Live {
+impl LiveStats {
     /// Nothing yet. `now` is when the gateway started.
     pub fn new(now: Timestamp) -> Self {
         Self::with_pace(now, PACE)
     }
 
-    /// As [`Live::new`], with the time that watchers are left in peace between two pieces of news.
+    /// As [`LiveStats::new`], with the time that watchers are left in peace between two pieces of news.
     pub fn with_pace(now: Timestamp, pace: Duration) -> Self {
         Self { since: now, pace, users: Mutex::default(), open: watch::Sender::new(true) }
     }
@@ -160,8 +161,8 @@ impl Live {
     }
 
     /// Takes in a request that ended; true if its session had not been seen.
-    pub fn record(&self, exchange: &Exchange) -> bool {
-        self.user(&exchange.head.user).record(&exchange.head)
+    pub fn record(&self, exchange: &RequestRecord) -> bool {
+        self.user(&exchange.summary.user).record(&exchange.summary)
     }
 
     /// Watches one user, from after `sequence` on; 0 is from the beginning.
@@ -207,13 +208,13 @@ impl UserLive {
     }
 
     /// The sums, and the requests that ended after `sequence`.
-    pub fn news(&self, sequence: u64) -> News {
+    pub fn news(&self, sequence: u64) -> LiveUpdate {
         let state = lock(&self.state);
         // A watcher from before a restart has heard of other things.
         let sequence = if sequence > state.sequence { 0 } else { sequence };
         let recent = state.recent.iter().filter(|(at, _)| *at > sequence);
         let recent = recent.map(|(_, head)| head.clone()).collect();
-        News { sequence: state.sequence, totals: state.totals.clone(), recent }
+        LiveUpdate { sequence: state.sequence, totals: state.totals.clone(), recent }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -226,7 +227,7 @@ impl UserLive {
         self.changed.send_replace(sequence);
     }
 
-    fn record(&self, head: &Head) -> bool {
+    fn record(&self, head: &RequestSummary) -> bool {
         let mut new_session = false;
         self.change(|state| {
             new_session = state.meet(head);
@@ -242,7 +243,7 @@ impl UserLive {
 
 impl State {
     /// Whether the session of this request is new; forgets the oldest where there are too many.
-    fn meet(&mut self, head: &Head) -> bool {
+    fn meet(&mut self, head: &RequestSummary) -> bool {
         let Some(session) = &head.session else { return false };
         let new = self.sessions.insert(session.clone(), self.sequence).is_none();
         if self.sessions.len() > SESSIONS {
@@ -255,7 +256,7 @@ impl State {
 }
 
 impl Totals {
-    fn add(&mut self, head: &Head) {
+    fn add(&mut self, head: &RequestSummary) {
         let add = |sum: &mut u64, number: u64| *sum = sum.saturating_add(number);
         add(&mut self.requests, 1);
         match head.outcome {
@@ -293,7 +294,7 @@ impl Totals {
     }
 }
 
-/// One who watches a user. News that comes faster than can be told is told together.
+/// One who watches a user. LiveUpdate that comes faster than can be told is told together.
 #[derive(Debug)]
 pub struct Watcher {
     live: Arc<UserLive>,
@@ -306,7 +307,7 @@ pub struct Watcher {
 
 impl Watcher {
     /// The next news: at once the first time, then when something happened. `None` when the gateway stops.
-    pub async fn next(&mut self) -> Option<News> {
+    pub async fn next(&mut self) -> Option<LiveUpdate> {
         let mut open = self.open.clone();
         let closed = async move { drop(open.wait_for(|open| !*open).await) };
         let due = async {
@@ -335,5 +336,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-#[path = "live_tests.rs"]
+#[path = "live_stats_tests.rs"]
 mod tests;

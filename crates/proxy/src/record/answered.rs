@@ -4,7 +4,7 @@ use larder_text::provider::Provider;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Head, Outcome};
+use super::{Outcome, RequestSummary};
 
 /// Which model answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -21,10 +21,10 @@ pub struct AnsweredBy {
     pub provider: Provider,
 }
 
-impl Head {
+impl RequestSummary {
     /// The name of the model that answered, as far as logs and metrics may have it: one that the table does not have is told
     /// by its server, until the provider answers to it.
-    pub fn told_model(&self) -> Option<&str> {
+    pub fn reported_model(&self) -> Option<&str> {
         let model = self.answered_by.as_ref()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);
         let is_known = self.outcome == Outcome::Ok && model.name.bytes().all(is_name);

@@ -9,13 +9,13 @@ use larder_text::pointer::PointerKey;
 use larder_text::time::Timestamp;
 use larder_text::tokens::Counter;
 
-use super::{Bench, Forms, Refusal};
-use crate::exchange::{Exchange, Outcome, Wire};
-use crate::wire::{self, Format};
+use super::{Forms, Refusal, WindowBuilder};
+use crate::record::{Endpoint, Outcome, RequestRecord};
+use crate::wire::{self, ApiDialect};
 
 /// A request as it would leave.
 #[derive(Debug)]
-pub struct Leaving {
+pub struct Preview {
     /// Its body.
     pub body: String,
     /// Whether our tool is offered in it.
@@ -23,29 +23,29 @@ pub struct Leaving {
     /// What must be stored before it leaves: the originals of the pointers in it.
     pub originals: Vec<String>,
     /// What would be recorded of it.
-    pub exchange: Exchange,
+    pub exchange: RequestRecord,
 }
 
 /// Makes of a body what would be sent under a policy.
 ///
 /// # Errors
 /// Why nothing would be sent.
-pub fn leaving(
-    format: Format,
+pub fn preview(
+    format: ApiDialect,
     body: &str,
     policy: &ContextBudgetPolicy,
     counter: &Counter,
     key: &PointerKey,
-) -> Result<Leaving, Refusal> {
+) -> Result<Preview, Refusal> {
     let request = wire::read(format, body)?;
     let wire = match format {
-        Format::Chat => Wire::Chat,
-        Format::Responses => Wire::Responses,
-        Format::Messages => Wire::Messages,
+        ApiDialect::Chat => Endpoint::Chat,
+        ApiDialect::Responses => Endpoint::Responses,
+        ApiDialect::Messages => Endpoint::Messages,
     };
-    let mut exchange = Exchange::blank("", Timestamp::from_millis(0), "", wire);
+    let mut exchange = RequestRecord::blank("", Timestamp::from_millis(0), "", wire);
     let counted = RefCell::new(HashMap::new());
-    let bench = Bench {
+    let bench = WindowBuilder {
         memo: &Memo::default(),
         counts: &|key, count| *counted.borrow_mut().entry(key).or_insert_with(count),
         policy,
@@ -59,10 +59,10 @@ pub fn leaving(
         is_stored: &|_| false,
     };
     let prepared = bench.prepare(&request, None, &mut exchange)?;
-    exchange.head.outcome = Outcome::Ok;
-    let prompt = exchange.head.tokens.after;
-    exchange.head.record_round(policy, &mut SessionUsage::default(), prompt);
-    Ok(Leaving {
+    exchange.summary.outcome = Outcome::Ok;
+    let prompt = exchange.summary.tokens.after;
+    exchange.summary.record_round(policy, &mut SessionUsage::default(), prompt);
+    Ok(Preview {
         // A body that was read as text, with texts put into it.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),
         offered: prepared.offered,

@@ -20,12 +20,13 @@ pub use self::decision::{Decision, DecisionStatus, Largest};
 /// Names that clients choose are kept to so many bytes.
 pub const MAX_NAME_BYTES: usize = 200;
 
-/// One request, whole; made with [`Exchange::new`].
+/// One request, whole; made with [`RequestRecord::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Exchange {
+#[schema(as = RequestRecord)]
+pub struct RequestRecord {
     /// Everything but the lists. A record can be read as its head alone, which leaves the lists unread.
     #[serde(flatten)]
-    pub head: Head,
+    pub summary: RequestSummary,
     /// What stood in the window, in its order; empty when nothing was decided.
     pub window: Vec<WindowPart>,
     /// What was condensed or pointed at in this request and had stood otherwise in the one before.
@@ -36,7 +37,8 @@ pub struct Exchange {
 
 /// What lists show of a request, and what totals are made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Head {
+#[schema(as = RequestSummary)]
+pub struct RequestSummary {
     /// Its id, a UUID of version 7: later ones sort later.
     pub id: String,
     /// When it came in.
@@ -53,7 +55,7 @@ pub struct Head {
     /// The trace that the client wants it in: its `traceparent` header.
     pub traceparent: Option<String>,
     /// What it spoke.
-    pub wire: Wire,
+    pub wire: Endpoint,
     /// Method and path of a request that passed as it is, cut to 200 bytes.
     #[serde(default)]
     pub route: Option<String>,
@@ -95,14 +97,15 @@ pub struct Head {
     pub violations: u64,
     /// How long it took.
     pub times: Times,
-    /// What the lists of the record come to; filled in by [`Exchange::new`].
+    /// What the lists of the record come to; filled in by [`RequestRecord::new`].
     pub shape: Shape,
 }
 
 /// What a request speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Wire {
+#[schema(as = Endpoint)]
+pub enum Endpoint {
     /// OpenAI's chat completions.
     Chat,
     /// OpenAI's responses.
@@ -117,7 +120,7 @@ pub enum Wire {
     Passed,
 }
 
-impl Wire {
+impl Endpoint {
     /// Every one, in the order in which they are listed.
     pub const ALL: [Self; 6] =
         [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens, Self::Passed];
@@ -381,10 +384,10 @@ pub struct Shape {
     pub epoch: u64,
 }
 
-impl Exchange {
+impl RequestRecord {
     /// The record of a request of which nothing is known yet: taken to have lost its client until it is said otherwise.
-    pub fn blank(id: &str, time: Timestamp, user: &str, wire: Wire) -> Self {
-        let head = Head {
+    pub fn blank(id: &str, time: Timestamp, user: &str, wire: Endpoint) -> Self {
+        let summary = RequestSummary {
             id: id.to_owned(),
             time,
             user: user.to_owned(),
@@ -412,24 +415,24 @@ impl Exchange {
             traceparent: None,
             shape: Shape::default(),
         };
-        Self::new(head, Vec::new(), Vec::new(), Vec::new())
+        Self::new(summary, Vec::new(), Vec::new(), Vec::new())
     }
 
     /// The record with its shape worked out anew.
     #[must_use]
     pub fn sealed(self) -> Self {
-        let Self { head, window, compactions, rehydrations } = self;
-        Self::new(head, window, compactions, rehydrations)
+        let Self { summary, window, compactions, rehydrations } = self;
+        Self::new(summary, window, compactions, rehydrations)
     }
 
     /// A record, with its shape worked out.
     pub fn new(
-        head: Head,
+        summary: RequestSummary,
         window: Vec<WindowPart>,
         compactions: Vec<Compaction>,
         rehydrations: Vec<Rehydration>,
     ) -> Self {
-        let changed = if head.took_effect() { compactions.as_slice() } else { &[] };
+        let changed = if summary.took_effect() { compactions.as_slice() } else { &[] };
         let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
         let mut shape = Shape {
             compactions: changed.len() as u64,
@@ -443,11 +446,11 @@ impl Exchange {
             shape.pointers += u64::from(part.pointer.is_some());
             shape.epoch = shape.epoch.max(part.epoch);
         }
-        Self { head: Head { shape, ..head }, window, compactions, rehydrations }
+        Self { summary: RequestSummary { shape, ..summary }, window, compactions, rehydrations }
     }
 }
 
-impl Head {
+impl RequestSummary {
     /// Notes a round whose prompt is so long, and whether it was over its budget.
     pub fn record_round(
         &mut self,

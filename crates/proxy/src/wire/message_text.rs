@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a message says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct MessageText {
     /// Its text. What is no text is named: `[image_url]`.
     pub text: String,
     /// The tools that it calls.
@@ -45,7 +45,7 @@ const PLACES: [&str; 11] = [
     "error",
 ];
 
-impl Words {
+impl MessageText {
     /// What stored bytes say.
     pub fn of(payload: &[u8]) -> Self {
         let text = String::from_utf8_lossy(payload);
@@ -212,7 +212,7 @@ mod tests {
 
     /// The text, the calls as `name(arguments)`, and the answers.
     fn read(payload: &str) -> (String, Vec<String>, Vec<String>) {
-        let words = Words::of(payload.as_bytes());
+        let words = MessageText::of(payload.as_bytes());
         let calls = words.calls.iter().map(|call| format!("{} {}({})", call.id, call.name, call.arguments));
         (words.text, calls.collect(), words.answers)
     }

@@ -19,14 +19,14 @@ type Key = (String, u32);
 
 /// The turns under way, of all users.
 #[derive(Debug)]
-pub struct Courses {
-    running: Mutex<BTreeMap<Key, Arc<Course>>>,
+pub struct RunningTurns {
+    running: Mutex<BTreeMap<Key, Arc<TurnStream>>>,
     stop: CancellationToken,
 }
 
 /// One turn under way.
 #[derive(Debug)]
-pub struct Course {
+pub struct TurnStream {
     events: Mutex<VecDeque<TurnEvent>>,
     /// How many events there were; `u64::MAX` when the turn ended.
     seen: watch::Sender<u64>,
@@ -35,34 +35,34 @@ pub struct Course {
 
 /// Keeps a turn among those under way until it is dropped.
 #[derive(Debug)]
-pub struct Under {
-    courses: Arc<Courses>,
+pub struct Running {
+    running_turns: Arc<RunningTurns>,
     key: Key,
-    course: Arc<Course>,
+    course: Arc<TurnStream>,
 }
 
-impl Courses {
+impl RunningTurns {
     /// None yet. Watching ends when `stop` is cancelled.
     pub fn new(stop: CancellationToken) -> Self {
         Self { running: Mutex::default(), stop }
     }
 
     /// Puts a turn among those under way; none if it is there already.
-    pub fn begin(self: &Arc<Self>, user: &str, turn: u32) -> Option<Under> {
+    pub fn begin(self: &Arc<Self>, user: &str, turn: u32) -> Option<Running> {
         let key = (user.to_owned(), turn);
         let mut running = lock(&self.running);
         if running.contains_key(&key) {
             return None;
         }
         let course =
-            Course { events: Mutex::default(), seen: watch::Sender::new(0), stop: self.stop.clone() };
+            TurnStream { events: Mutex::default(), seen: watch::Sender::new(0), stop: self.stop.clone() };
         let course = Arc::new(course);
         running.insert(key.clone(), Arc::clone(&course));
-        Some(Under { courses: Arc::clone(self), key, course })
+        Some(Running { running_turns: Arc::clone(self), key, course })
     }
 
     /// A turn of this user, while it is under way.
-    pub fn of(&self, user: &str, turn: u32) -> Option<Arc<Course>> {
+    pub fn get(&self, user: &str, turn: u32) -> Option<Arc<TurnStream>> {
         lock(&self.running).get(&(user.to_owned(), turn)).cloned()
     }
 
@@ -72,7 +72,7 @@ impl Courses {
     }
 }
 
-impl Under {
+impl Running {
     /// Something happened.
     pub fn tell(&self, event: &TurnEvent) {
         let mut events = lock(&self.course.events);
@@ -85,35 +85,35 @@ impl Under {
     }
 }
 
-impl Drop for Under {
+impl Drop for Running {
     fn drop(&mut self) {
-        lock(&self.courses.running).remove(&self.key);
+        lock(&self.running_turns.running).remove(&self.key);
         self.course.seen.send_replace(u64::MAX);
     }
 }
 
-impl Course {
+impl TurnStream {
     /// What happened so far, oldest first.
     pub fn events(&self) -> Vec<TurnEvent> {
         lock(&self.events).iter().cloned().collect()
     }
 
     /// Watches it from now on.
-    pub fn watch(self: &Arc<Self>) -> Watch {
-        Watch { course: Arc::clone(self), seen: self.seen.subscribe(), heard: None, ended: false }
+    pub fn watch(self: &Arc<Self>) -> TurnWatch {
+        TurnWatch { course: Arc::clone(self), seen: self.seen.subscribe(), heard: None, ended: false }
     }
 }
 
 /// One who watches a turn.
 #[derive(Debug)]
-pub struct Watch {
-    course: Arc<Course>,
+pub struct TurnWatch {
+    course: Arc<TurnStream>,
     seen: watch::Receiver<u64>,
     heard: Option<Instant>,
     ended: bool,
 }
 
-impl Watch {
+impl TurnWatch {
     /// What happened so far, and whether the turn has ended: at once the first time, then when something happened.
     /// `None` after its end, and when the gateway stops.
     pub async fn next(&mut self) -> Option<(Vec<TurnEvent>, bool)> {

@@ -6,13 +6,13 @@ use larder_testkit::records::{NOW, exchange};
 
 use super::*;
 
-fn sealed(exchange: Exchange) -> Exchange {
-    let Exchange { head, window, compactions, rehydrations } = exchange;
-    Exchange::new(head, window, compactions, rehydrations)
+fn sealed(exchange: RequestRecord) -> RequestRecord {
+    let RequestRecord { summary: head, window, compactions, rehydrations } = exchange;
+    RequestRecord::new(head, window, compactions, rehydrations)
 }
 
-fn live() -> Live {
-    Live::with_pace(NOW, Duration::ZERO)
+fn live() -> LiveStats {
+    LiveStats::with_pace(NOW, Duration::ZERO)
 }
 
 #[test]
@@ -21,14 +21,14 @@ fn totals_are_the_sums_of_what_was_recorded() {
     assert!(live.record(&exchange("a", 1)), "its session is new");
     assert!(!live.record(&exchange("a", 2)));
     let mut refused = exchange("a", 3);
-    refused.head.outcome = Outcome::Refused;
-    refused.head.usage = None;
-    refused.head.bill = None;
-    refused.head.decision.as_mut().unwrap().status = DecisionStatus::Reject;
+    refused.summary.outcome = Outcome::Refused;
+    refused.summary.usage = None;
+    refused.summary.bill = None;
+    refused.summary.decision.as_mut().unwrap().status = DecisionStatus::Reject;
     let refused = sealed(refused);
     live.record(&refused);
     let mut dry = exchange("b", 1);
-    dry.head.decision.as_mut().unwrap().dry_run = true;
+    dry.summary.decision.as_mut().unwrap().dry_run = true;
     live.record(&sealed(dry));
     assert_eq!(live.user("b").news(0).totals.compactions, 0, "a dry run changes no form");
     let totals = live.user("a").news(0).totals;
@@ -38,7 +38,7 @@ fn totals_are_the_sums_of_what_was_recorded() {
     assert_eq!((totals.compactions, totals.refetches, totals.violations), (2, 3, 0));
     assert_eq!(totals.decisions, Decisions { ok: 0, needs_summary: 2, reject: 1 });
     assert_eq!((totals.cost.to_string(), totals.saved), ("0.004".to_owned(), "0.003".to_owned()));
-    assert_eq!(totals.last.unwrap().id, refused.head.id);
+    assert_eq!(totals.last.unwrap().id, refused.summary.id);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn what_is_remembered_is_bounded() {
     let live = live();
     for number in 0..SESSIONS as u64 + 10 {
         let mut exchange = exchange("a", number);
-        exchange.head.session = Some(format!("session {number}"));
+        exchange.summary.session = Some(format!("session {number}"));
         live.record(&exchange);
     }
     let user = live.user("a");
@@ -83,7 +83,7 @@ async fn a_watcher_hears_at_once_then_of_what_is_new() {
     let news = watcher.next().await.unwrap();
     assert_eq!(
         news.recent.iter().map(|head| head.time).collect::<Vec<_>>(),
-        [2, 3].map(|n| exchange("a", n).head.time)
+        [2, 3].map(|n| exchange("a", n).summary.time)
     );
     let mut back = live.watch("a", news.sequence - 1);
     assert_eq!(back.next().await.unwrap().recent.len(), 1, "it goes on where it broke off");

@@ -3,11 +3,11 @@
 use larder_core::policy::BudgetDecision;
 use larder_text::json::encoded;
 
-use super::Format;
+use super::ApiDialect;
 
 /// What is wrong with a request, as far as its client is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ProblemKind {
+pub enum ApiErrorKind {
     /// It is no request of its format.
     Invalid,
     /// No key, or one that is not known.
@@ -34,7 +34,7 @@ pub enum ProblemKind {
     Internal,
 }
 
-impl ProblemKind {
+impl ApiErrorKind {
     /// The HTTP status.
     pub const fn status(self) -> u16 {
         match self {
@@ -88,27 +88,27 @@ impl ProblemKind {
 
 /// An error for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ApiError {
     /// What kind.
-    pub kind: ProblemKind,
+    pub kind: ApiErrorKind,
     /// What is wrong and how to mend it.
     pub message: String,
 }
 
-impl Problem {
+impl ApiError {
     /// An error of this kind.
-    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ApiErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// The refusal of a prompt, with how many tokens are too many and its largest parts (R3-4.40). It begins with the
     /// words by which clients of the format recognise it and make their own history shorter.
-    pub fn too_long(format: Format, decision: &BudgetDecision) -> Self {
+    pub fn too_long(format: ApiDialect, decision: &BudgetDecision) -> Self {
         let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } =
             decision;
         let opening = match format {
-            Format::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
-            Format::Chat | Format::Responses => format!(
+            ApiDialect::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
+            ApiDialect::Chat | ApiDialect::Responses => format!(
                 "This model's maximum context length is {budget} tokens for the prompt. However, your messages \
                  resulted in {tokens} tokens."
             ),
@@ -123,23 +123,23 @@ impl Problem {
             "{opening} It was not sent: {reason}; {deficit} tokens are too many.{largest} Shorten one of them or start a \
              new conversation."
         );
-        Self { kind: ProblemKind::ContextTooLong, message }
+        Self { kind: ApiErrorKind::ContextTooLong, message }
     }
 
     /// The body of a response with this error.
-    pub fn body(&self, format: Format) -> String {
+    pub fn body(&self, format: ApiDialect) -> String {
         let message = encoded(&self.message);
         match format {
-            Format::Messages => {
+            ApiDialect::Messages => {
                 let kind = self.kind.anthropic();
                 format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
             }
-            Format::Chat | Format::Responses => {
+            ApiDialect::Chat | ApiDialect::Responses => {
                 let (kind, code) = self.kind.openai();
                 let code = code.map_or_else(|| "null".to_owned(), encoded);
                 let param = match (self.kind, format) {
-                    (ProblemKind::ContextTooLong, Format::Responses) => r#""input""#,
-                    (ProblemKind::ContextTooLong, _) => r#""messages""#,
+                    (ApiErrorKind::ContextTooLong, ApiDialect::Responses) => r#""input""#,
+                    (ApiErrorKind::ContextTooLong, _) => r#""messages""#,
                     _ => "null",
                 };
                 format!(
@@ -150,11 +150,11 @@ impl Problem {
     }
 
     /// The error as an event that ends a stream. `sequence` numbers the event where the format does so.
-    pub(super) fn event(&self, format: Format, sequence: u64) -> String {
+    pub(super) fn event(&self, format: ApiDialect, sequence: u64) -> String {
         match format {
-            Format::Messages => format!("event: error\ndata: {}\n\n", self.body(format)),
-            Format::Chat => format!("data: {}\n\n", self.body(format)),
-            Format::Responses => {
+            ApiDialect::Messages => format!("event: error\ndata: {}\n\n", self.body(format)),
+            ApiDialect::Chat => format!("data: {}\n\n", self.body(format)),
+            ApiDialect::Responses => {
                 let (message, code) = (encoded(&self.message), self.kind.openai().1);
                 let code = code.map_or_else(|| "null".to_owned(), encoded);
                 format!(
@@ -175,27 +175,27 @@ mod tests {
     #[test]
     fn every_error_is_json_of_its_format_with_the_words_unbroken() {
         let kinds = [
-            ProblemKind::Invalid,
-            ProblemKind::Unauthorized,
-            ProblemKind::Forbidden,
-            ProblemKind::NotFound,
-            ProblemKind::TooLarge,
-            ProblemKind::ContextTooLong,
-            ProblemKind::RateLimited,
-            ProblemKind::OverBudget,
-            ProblemKind::Upstream,
-            ProblemKind::UpstreamTimeout,
-            ProblemKind::Unavailable,
-            ProblemKind::Internal,
+            ApiErrorKind::Invalid,
+            ApiErrorKind::Unauthorized,
+            ApiErrorKind::Forbidden,
+            ApiErrorKind::NotFound,
+            ApiErrorKind::TooLarge,
+            ApiErrorKind::ContextTooLong,
+            ApiErrorKind::RateLimited,
+            ApiErrorKind::OverBudget,
+            ApiErrorKind::Upstream,
+            ApiErrorKind::UpstreamTimeout,
+            ApiErrorKind::Unavailable,
+            ApiErrorKind::Internal,
         ];
         let words = "a \"quoted\"\nline\u{1}";
         for kind in kinds {
-            let problem = Problem::new(kind, words);
-            for format in [Format::Chat, Format::Responses, Format::Messages] {
+            let problem = ApiError::new(kind, words);
+            for format in [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages] {
                 let body: serde_json::Value = serde_json::from_str(&problem.body(format)).unwrap();
                 assert_eq!(body["error"]["message"], words);
                 assert!(body["error"]["type"].is_string());
-                assert_eq!(body.get("type").is_some(), format == Format::Messages);
+                assert_eq!(body.get("type").is_some(), format == ApiDialect::Messages);
                 let event = problem.event(format, 7);
                 let data = event.split("data: ").nth(1).unwrap().strip_suffix("\n\n").unwrap();
                 assert!(!data.contains('\n'));
@@ -218,11 +218,11 @@ mod tests {
             dry_run: false,
             largest: vec![("message 4".to_owned(), 90_000), ("tools".to_owned(), 12_000)],
         };
-        let problem = Problem::too_long(Format::Messages, &decision);
+        let problem = ApiError::too_long(ApiDialect::Messages, &decision);
         assert!(problem.message.starts_with("prompt is too long: 210000 tokens > 200000 maximum"));
         assert!(problem.message.contains("exceeds its budget; 10000 tokens are too many"));
         assert!(problem.message.contains("message 4 (90000), tools (12000)"));
-        let body = Problem::too_long(Format::Chat, &decision).body(Format::Chat);
+        let body = ApiError::too_long(ApiDialect::Chat, &decision).body(ApiDialect::Chat);
         assert!(
             body.contains("maximum context length") && body.contains(r#""code":"context_length_exceeded""#)
         );
