@@ -7,7 +7,7 @@ const MOST_NAMED: usize = 40;
 
 /// Something that was considered, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Considered {
+pub struct TraceEntry {
     /// Its path in the vault, or what a link said where that leads nowhere.
     pub document: String,
     /// What it was considered as: `turn`, `research`, `capture`, `preference`, `fact`, `strategy`, `passage`, `link`;
@@ -25,13 +25,13 @@ pub struct Considered {
 
 /// Collects what is considered.
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    entries: Vec<Considered>,
+pub(super) struct Trace {
+    entries: Vec<TraceEntry>,
     /// Of each kind: how many not used are named, and how many more there are.
     unused: Vec<(&'static str, usize, usize)>,
 }
 
-impl Log {
+impl Trace {
     /// Something was offered.
     pub(super) fn used(
         &mut self,
@@ -42,7 +42,7 @@ impl Log {
         why: impl Into<String>,
     ) {
         let (document, kind, why) = (document.to_owned(), kind.to_owned(), why.into());
-        self.entries.push(Considered { document, kind, score, used: true, tokens, why });
+        self.entries.push(TraceEntry { document, kind, score, used: true, tokens, why });
     }
 
     /// Something was not.
@@ -59,13 +59,13 @@ impl Log {
         }
         *named += 1;
         let (document, kind, why) = (document.to_owned(), kind.to_owned(), why.into());
-        self.entries.push(Considered { document, kind, score, used: false, tokens: 0, why });
+        self.entries.push(TraceEntry { document, kind, score, used: false, tokens: 0, why });
     }
 
     /// All of it, in the order in which it was considered.
-    pub(super) fn finish(mut self) -> Vec<Considered> {
+    pub(super) fn finish(mut self) -> Vec<TraceEntry> {
         for (kind, _, more) in self.unused.into_iter().filter(|(_, _, more)| *more > 0) {
-            self.entries.push(Considered {
+            self.entries.push(TraceEntry {
                 document: String::new(),
                 kind: kind.to_owned(),
                 score: 0.0,

@@ -10,9 +10,9 @@ use larder_vault::links::{NoteOutline, links};
 use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
-use super::considered::{Considered, Log};
 use super::extract::{Extract, cut, extract, headings};
-use super::resolve::{Target, Wall, in_turn};
+use super::scope::{Target, VaultScope, in_turn};
+use super::trace::{Trace, TraceEntry};
 use super::{Grant, Retrieval};
 
 /// Links of one document that are looked at; a hostile page may hold millions.
@@ -36,18 +36,18 @@ pub struct LinkToFollow {
 
 /// What following links brought.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Followed {
+pub struct LinkExpansion {
     /// In the order in which they were read: level by level.
-    pub documents: Vec<FollowedDocument>,
+    pub documents: Vec<LinkedDocument>,
     /// Every link that was considered, for the receipt.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<TraceEntry>,
     /// Tokens of all documents.
     pub tokens: usize,
 }
 
 /// A linked document, or what was asked for of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FollowedDocument {
+pub struct LinkedDocument {
     /// Where it stands.
     pub path: VaultPath,
     /// The sections that were asked for and found; empty if it is given whole.
@@ -76,36 +76,36 @@ struct Wanted {
 
 struct Walk<'r> {
     retrieval: &'r Retrieval<'r>,
-    wall: Wall,
+    scope: VaultScope,
     depth: usize,
     left: usize,
     queue: VecDeque<Wanted>,
     /// What was read, and from where.
     read: BTreeMap<VaultPath, Option<VaultPath>>,
-    documents: Vec<FollowedDocument>,
-    log: Log,
+    documents: Vec<LinkedDocument>,
+    trace: Trace,
 }
 
 /// See [`Retrieval::follow`].
-pub(super) async fn follow(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], limit: usize) -> Followed {
+pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], limit: usize) -> LinkExpansion {
     let narrow = retrieval.grant == Grant::Synthesis;
     let home = retrieval.documents.place().preferences().folder().to_owned();
     let budget = link_budget(limit);
     let mut walk = Walk {
         retrieval,
-        wall: Wall::new(&home),
+        scope: VaultScope::new(&home),
         depth: if narrow { 1 } else { MAX_LINK_DEPTH },
         left: budget,
         queue: VecDeque::new(),
         read: BTreeMap::new(),
         documents: Vec::new(),
-        log: Log::default(),
+        trace: Trace::default(),
     };
     walk.ask(asked, if narrow { 1 } else { MOST_LINKS });
     while let Some(wanted) = walk.queue.pop_front() {
         walk.visit(wanted).await;
     }
-    Followed { documents: walk.documents, considered: walk.log.finish(), tokens: budget - walk.left }
+    LinkExpansion { documents: walk.documents, considered: walk.trace.finish(), tokens: budget - walk.left }
 }
 
 impl Walk<'_> {
@@ -117,7 +117,7 @@ impl Walk<'_> {
                 Some(known) => wanted[known].sections.extend(link.sections_to_extract.iter().cloned()),
                 None if wanted.len() == most => {
                     let why = format!("only {most} links are followed for this caller");
-                    self.log.unused("link", &link.path, 0.0, why);
+                    self.trace.unused("link", &link.path, 0.0, why);
                 }
                 None => wanted.push(Wanted {
                     written: link.path.clone(),
@@ -131,30 +131,30 @@ impl Walk<'_> {
     }
 
     async fn visit(&mut self, wanted: Wanted) {
-        let target = match self.wall.places(&wanted.written, wanted.from.as_ref()) {
+        let target = match self.scope.places(&wanted.written, wanted.from.as_ref()) {
             Ok(target) => target,
-            Err(why) => return self.log.unused("link", &wanted.written, 0.0, why),
+            Err(why) => return self.trace.unused("link", &wanted.written, 0.0, why),
         };
         let deeper = usize::from(wanted.depth) > self.depth;
         // Which place a link means is certain for the first only, before they are looked at.
         let places = if deeper { &target.places[..] } else { target.places.get(..1).unwrap_or_default() };
         if let Some(why) = self.seen(places, &wanted) {
-            return self.log.unused("link", &wanted.written, 0.0, why);
+            return self.trace.unused("link", &wanted.written, 0.0, why);
         }
         if deeper {
             let why = format!("level {} is not followed for this caller", wanted.depth);
-            return self.log.unused("link", &wanted.written, 0.0, why);
+            return self.trace.unused("link", &wanted.written, 0.0, why);
         }
         if self.left < LEAST {
-            return self.log.unused("link", &wanted.written, 0.0, "the tokens for links are used up");
+            return self.trace.unused("link", &wanted.written, 0.0, "the tokens for links are used up");
         }
         match self.load(&target).await {
             Ok(Some((path, text))) => match self.seen(std::slice::from_ref(&path), &wanted) {
-                Some(why) => self.log.unused("link", path.as_str(), 0.0, why),
+                Some(why) => self.trace.unused("link", path.as_str(), 0.0, why),
                 None => self.take(path, &text, target.fragment, wanted),
             },
-            Ok(None) => self.log.unused("link", &wanted.written, 0.0, "there is no such document"),
-            Err(why) => self.log.unused("link", &wanted.written, 0.0, why),
+            Ok(None) => self.trace.unused("link", &wanted.written, 0.0, "there is no such document"),
+            Err(why) => self.trace.unused("link", &wanted.written, 0.0, why),
         }
     }
 
@@ -211,13 +211,13 @@ impl Walk<'_> {
         if was_cut {
             why += ", cut to the tokens that are left for it";
         }
-        self.log.used("link", path.as_str(), 1.0 / f64::from(depth), tokens, why);
+        self.trace.used("link", path.as_str(), 1.0 / f64::from(depth), tokens, why);
         self.read.insert(path.clone(), from.clone());
         self.queue_links(&path, text, &taken, depth + 1);
         let claims = claims(&path, text, &shown);
         let Extract { sections, ranges, .. } = taken;
         let text = shown;
-        self.documents.push(FollowedDocument {
+        self.documents.push(LinkedDocument {
             path,
             sections,
             text,
@@ -252,14 +252,14 @@ impl Walk<'_> {
                 more += 1;
                 continue;
             }
-            let target = self.wall.places(&destination, Some(path)).ok();
+            let target = self.scope.places(&destination, Some(path)).ok();
             if !known.iter().any(|(_, other)| same(other.as_ref(), target.as_ref())) {
                 known.push((destination, target));
             }
         }
         if more > 0 {
             let why = format!("{more} further links of this document are not considered");
-            self.log.unused("link", path.as_str(), 0.0, why);
+            self.trace.unused("link", path.as_str(), 0.0, why);
         }
         let from = |written| Wanted { written, sections: Vec::new(), depth, from: Some(path.clone()) };
         self.queue.extend(known.into_iter().map(|(written, _)| from(written)));

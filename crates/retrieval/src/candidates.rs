@@ -7,13 +7,13 @@ use larder_vault::lifecycle::ResearchState;
 use larder_vault::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
 use serde::Serialize;
 
-use super::considered::Considered;
 use super::page::PageAnswer;
 use super::render::{line, when};
+use super::trace::TraceEntry;
 
 /// Candidates for the answer to a query, best first in every list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Found {
+pub struct Candidates {
     /// Earlier turns, at most 20 (R1-10.2).
     pub turn_index: Vec<TurnCandidate>,
     /// Research on the topic that is still good: it may answer without any search (R1-10.3).
@@ -31,7 +31,7 @@ pub struct Found {
     /// Passages of documents that hold the words of the query.
     pub passages: Vec<Passage>,
     /// Everything that was considered, for the receipt.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<TraceEntry>,
 }
 
 /// An earlier turn.

@@ -6,7 +6,7 @@ use larder_vault::{VaultPath, turn_name, turn_number};
 
 /// The part of the vault that one user may read: the own folder, the own archive, and what is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wall {
+pub(super) struct VaultScope {
     /// `users/henry`.
     home: String,
 }
@@ -20,7 +20,7 @@ pub(super) struct Target {
     pub(super) fragment: Option<String>,
 }
 
-impl Wall {
+impl VaultScope {
     /// Of the user whose documents stand in `home`.
     pub(super) fn new(home: &str) -> Self {
         Self { home: home.to_owned() }
@@ -143,7 +143,7 @@ mod tests {
 
     fn places(written: &str) -> Vec<String> {
         let from = VaultPath::new("users/henry/turns/turn_000815/context.md");
-        let target = Wall::new("users/henry").places(written, from.as_ref());
+        let target = VaultScope::new("users/henry").places(written, from.as_ref());
         target.map(|target| target.places.iter().map(ToString::to_string).collect()).unwrap_or_default()
     }
 
