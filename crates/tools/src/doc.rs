@@ -4,7 +4,7 @@
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
-use larder_vault::links::Outline;
+use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -159,7 +159,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
         let found = view.sections.iter().find(|found| found.id == id)?;
         return Some(view.text_of(found).into_owned());
     }
-    let outline = Outline::of(text);
+    let outline = NoteOutline::parse(text);
     let wanted = section.trim_start_matches('#').trim();
     let by_link = outline.find(wanted).or_else(|| outline.find(section));
     let by_words = || {
@@ -171,7 +171,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
 }
 
 fn no_section(path: &VaultPath, text: &str, section: &str) -> ToolError {
-    let headings: Vec<String> = Outline::of(text)
+    let headings: Vec<String> = NoteOutline::parse(text)
         .headings
         .into_iter()
         .take(40)

@@ -187,7 +187,7 @@ impl Library {
 
     fn push(&mut self, name: String, path: Option<PathBuf>, text: &str) -> usize {
         self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.files.push(File { name, path, hash: ContentHash::of(text.as_bytes()) });
+        self.files.push(File { name, path, hash: ContentHash::new(text.as_bytes()) });
         self.files.len() - 1
     }
 
@@ -198,7 +198,7 @@ impl Library {
         }
         let file = self.files.get(number)?;
         match read(file.path.as_deref()?) {
-            Ok(text) if ContentHash::of(text.as_bytes()) == file.hash => {
+            Ok(text) if ContentHash::new(text.as_bytes()) == file.hash => {
                 let text: Arc<str> = text.into();
                 self.keep(number, &text);
                 Some(text)

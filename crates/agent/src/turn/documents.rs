@@ -46,7 +46,7 @@ impl Machine<'_> {
 
     /// How often a section stands in the document.
     pub(super) fn versions(&self, id: SectionId) -> usize {
-        Sections::of(&self.context).attempts(id).count()
+        Sections::parse(&self.context).attempts(id).count()
     }
 
     /// Tokens of a section as prompts see it.
@@ -157,7 +157,7 @@ impl Machine<'_> {
     /// The frontmatter of a document of the turn, made now.
     pub(super) fn meta(&self, kind: &str) -> Meta {
         let user = self.turns.documents.user();
-        Meta::of_turn(self.draft.number, kind, user, self.clock.last()).holding(&[], &[] as &[Tag])
+        Meta::for_turn(self.draft.number, kind, user, self.clock.last()).holding(&[], &[] as &[Tag])
     }
 
     /// Writes a JSON document of the turn.

@@ -10,7 +10,7 @@ use super::Turns;
 use super::machine::Machine;
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::Observer;
-use larder_retrieval::{Considered, names_anything};
+use larder_retrieval::{TraceEntry, has_search_terms};
 
 /// Newest turns whose missing vectors are made after a turn: enough for those whose model was out for a while.
 const NEWEST: u32 = 64;
@@ -22,7 +22,7 @@ impl Machine<'_> {
         let turns = self.turns;
         let name = turns.embedding.as_deref()?;
         // Where a limit is reached, the next run says so.
-        if self.ceiling().is_some() || !names_anything(self.resolved()) {
+        if self.ceiling().is_some() || !has_search_terms(self.resolved()) {
             return None;
         }
         let (query, meter) = (self.resolved().to_owned(), Arc::clone(&self.meter));
@@ -48,7 +48,7 @@ impl Machine<'_> {
     fn tell_without_vector(&mut self, name: &str, error: &ModelError) {
         let why = format!("only words were searched, since {name} made no vector of the query: {error}");
         self.warn(why.clone());
-        let considered = Considered {
+        let considered = TraceEntry {
             document: String::new(),
             kind: "vector".to_owned(),
             score: 0.0,

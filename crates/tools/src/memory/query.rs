@@ -96,7 +96,7 @@ fn answer(mut records: Vec<MemoryRecord>, query: Option<&str>, limit: usize) -> 
     let order: Vec<usize> = match query {
         None => (0..all).collect(),
         Some(query) => {
-            let mut index = RankIndex::of_query(query);
+            let mut index = RankIndex::for_query(query);
             for record in &records {
                 index.start_document();
                 index.add(&record.words);
