@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
-use larder_engine::executor::Reach;
+use larder_engine::executor::ModelSet;
 use larder_mcp::{Guest, GuestOf, HttpOptions, Purse, Reserved, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -78,7 +78,7 @@ struct KeyPurse {
 }
 
 impl Purse for KeyPurse {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn Reserved>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
             Ok(held) => Ok(Box::new(OfKey(held))),
             Err(error @ AuthError::OverLimit(_)) => {

@@ -55,7 +55,7 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
 /// The messages of a recipe's pack: within its budget, with every pointer in them stored.
 pub(super) fn get(guest: &Guest, name: &str, arguments: JsonObject) -> Result<GetPromptResult, ErrorData> {
     let unfit = |words: String| ErrorData::invalid_params(words, None);
-    let recipe = guest.engine.own_or_shipped(name).map_err(|error| {
+    let recipe = guest.engine.recipe_or_builtin(name).map_err(|error| {
         unfit(format!("{}; prompts/list names those there are. {}", brief(&error.to_string()), error.help()))
     })?;
     let inputs = inputs(recipe, arguments).map_err(|Failure(words)| unfit(words))?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_engine::Engine;
-use larder_engine::config::{Config, Gateway};
+use larder_engine::config::{Config, GatewaySettings};
 use larder_proxy::exchange::{Exchange, Outcome, Wire};
 use larder_proxy::window::{Bench, Forms};
 use larder_proxy::wire::{self, Format, Request};
@@ -77,7 +77,7 @@ pub struct Asked<'a> {
 /// By what a request is decided.
 struct Rules<'a> {
     routes: &'a Routes,
-    gateway: &'a Gateway,
+    gateway: &'a GatewaySettings,
     engine: &'a Engine,
     shelf: &'a Shelf,
 }

@@ -107,7 +107,7 @@ impl Tool for Explain {
         it costs in tokens and why.";
 
     fn call(self, guest: &Guest, _: &Course) -> Result<(Explained, String), Failure> {
-        let found = guest.engine.own_or_shipped(&self.recipe);
+        let found = guest.engine.recipe_or_builtin(&self.recipe);
         let recipe = found.map_err(|error| missing(&error))?.id();
         let inputs = Inputs {
             query: self.query,

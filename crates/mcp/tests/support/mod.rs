@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_engine::project::Project;
-use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
-use larder_engine::{Engine, Policy};
+use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_engine::{Engine, RunPolicy};
 use larder_mcp::{Guest, Roots, serve};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
@@ -82,7 +82,7 @@ impl Shop {
     pub fn planning(&self, user: &str) -> Guest {
         let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
         let guest = self.guest_over(&table, user);
-        Guest { asking: Asking { planner: Planner::Model, ..guest.asking }, ..guest }
+        Guest { asking: AskSettings { planner: Planner::Model, ..guest.asking }, ..guest }
     }
 
     fn guest_over(&self, table: &str, user: &str) -> Guest {
@@ -90,10 +90,10 @@ impl Shop {
         let models = models.with_embedded(Arc::new(Only(Arc::clone(&self.model))));
         let project = Project::builtin(&Counter::cl100k());
         let store = self.store.user(user).unwrap();
-        let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+        let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
         Guest {
             engine: Arc::new(engine),
-            asking: Asking {
+            asking: AskSettings {
                 answer: AnswerMode::Generate,
                 planner: Planner::Rules,
                 limits: AskLimits::DEFAULT,
