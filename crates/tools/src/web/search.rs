@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
-use larder_models::web::{self, Get, Guard};
+use larder_models::web::{self, Guard, WebRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
@@ -129,7 +129,7 @@ impl Web {
         if let Some(range) = time_range {
             url.query_pairs_mut().append_pair("time_range", range);
         }
-        let request = Get { url: url.as_str(), accept: "application/json", limit: LARGEST };
+        let request = WebRequest { url: url.as_str(), accept: "application/json", limit: LARGEST };
         let trusting = Guard { trusting: true, ..Guard::default() };
         let limit = context.budget.time(self.page_timeout);
         let late = |_| ToolError::Timeout { what: "the search engine".to_owned(), after: limit };
