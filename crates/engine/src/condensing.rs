@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
-use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
+use larder_core::pack::{Pack, PackError, PackRequest, PackStep, Packing, Receipt, RenditionRequest};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
 use larder_text::hash::ContentHash;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub(crate) use self::recipes::check;
 pub use self::recipes::{COMPRESSION_RECIPES, MissingRecipe};
 use crate::engine::Engine;
-use crate::executor::{CondensingTally, Observer, RunError, RunOutcome};
+use crate::executor::{CondensingTally, ProgressObserver, RunError, RunOutcome};
 use crate::inputs::RunInput;
 use crate::packer;
 
@@ -33,13 +33,13 @@ const MAX_CALLS: usize = 200;
 const PARALLEL: usize = 4;
 
 /// What one run may spend on condensing, and what it has spent.
-pub(crate) struct Allowance<'a> {
+pub(crate) struct SummarizerBudget<'a> {
     /// None when it lies beyond what a clock can say.
     deadline: Option<Instant>,
     slots: Semaphore,
     calls_left: AtomicUsize,
     tally: Mutex<CondensingTally>,
-    observer: &'a dyn Observer,
+    observer: &'a dyn ProgressObserver,
     session_id: Option<String>,
     turn_id: Option<String>,
     request_id: Option<String>,
@@ -78,8 +78,8 @@ pub(crate) enum Failure {
     Pack(String),
 }
 
-impl<'a> Allowance<'a> {
-    pub(crate) fn new(engine: &Engine, input: &RunInput, observer: &'a dyn Observer) -> Self {
+impl<'a> SummarizerBudget<'a> {
+    pub(crate) fn new(engine: &Engine, input: &RunInput, observer: &'a dyn ProgressObserver) -> Self {
         Self {
             deadline: Instant::now().checked_add(engine.policy.summarizer_timeout),
             slots: Semaphore::new(PARALLEL),
@@ -136,11 +136,11 @@ impl Engine {
         &self,
         request: &CondenseRequest<'_>,
         name: &str,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<(Condensed, CondensingTally), RunError> {
         let began = std::time::Instant::now();
         self.store.put(request.text.as_bytes(), "document", name)?;
-        let allowance = Allowance::new(self, &RunInput::default(), observer);
+        let allowance = SummarizerBudget::new(self, &RunInput::default(), observer);
         // By rule first: it refuses what no rendition can meet, before anything is spent.
         let by_rule = larder_condense::condense(request)?;
         let unneeded = by_rule.text == request.text;
@@ -156,16 +156,16 @@ impl Engine {
         recipe: &Recipe,
         request: &PackRequest,
         counter: &Counter,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Result<Result<Box<Pack>, Box<Receipt>>, PackError> {
         let mut packing = Packing::new(request, counter, self.store.key())?;
         loop {
             match packing.step() {
-                Step::Done(pack) => {
+                PackStep::Done(pack) => {
                     return packer::relieved(pack, request, counter, self.store.key(), &self.policy).map(Ok);
                 }
-                Step::Refused(receipt) => return Ok(Err(receipt)),
-                Step::Need(wanted) => {
+                PackStep::Refused(receipt) => return Ok(Err(receipt)),
+                PackStep::Need(wanted) => {
                     let made = wanted.iter().map(|rendition| {
                         self.rendition(recipe, request.query.as_deref(), rendition, counter, allowance)
                     });
@@ -182,7 +182,7 @@ impl Engine {
         query: Option<&str>,
         wanted: &RenditionRequest,
         counter: &Counter,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Option<Condensed> {
         let request = CondenseRequest {
             text: &wanted.text,
@@ -202,7 +202,7 @@ impl Engine {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         name: &str,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Option<Condensed> {
         match self.written(request, preserve, name, allowance).await {
             Ok(condensed) => {
@@ -222,7 +222,7 @@ impl Engine {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         name: &str,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Result<Condensed, Failure> {
         let recipe = self.compression_recipe(request.content_type)?;
         let candidate = self.candidate(recipe.layer, recipe.mode)?;

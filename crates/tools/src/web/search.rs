@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_condense::ContentType;
-use larder_models::web::{self, Get, Guard};
+use larder_models::web::{self, Guard, WebRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -114,7 +114,7 @@ impl Web {
             };
             url.query_pairs_mut().append_pair("time_range", range);
         }
-        let request = Get { url: url.as_str(), accept: "application/json", limit: MAX_BYTES };
+        let request = WebRequest { url: url.as_str(), accept: "application/json", limit: MAX_BYTES };
         let trusting = Guard { trusting: true, ..Guard::default() };
         let limit = context.budget.time(self.page_timeout);
         let late = |_| ToolError::Timeout { what: "the search engine".to_owned(), after: limit };

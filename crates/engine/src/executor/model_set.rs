@@ -20,9 +20,9 @@ pub fn call_of(recipe: &Recipe) -> Usage {
 
 /// Models that may be asked, with their prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach(BTreeMap<String, Option<Prices>>);
+pub struct ModelSet(BTreeMap<String, Option<Prices>>);
 
-impl Reach {
+impl ModelSet {
     /// Whether no model is asked.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -34,7 +34,7 @@ impl Reach {
     }
 
     /// What so many tokens cost at most, whichever of the models they go to and whatever they are.
-    pub fn most(&self, tokens: u64) -> Usd {
+    pub fn max_cost(&self, tokens: u64) -> Usd {
         self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
@@ -81,16 +81,16 @@ impl Reach {
 impl Engine {
     /// Every model that a run of `recipe` may ask: that of its layer, the next one for answers that fail their checks,
     /// those that condense for it, and those that take their place when they fail.
-    pub fn reach(&self, recipe: &Recipe, mode: Option<Mode>) -> Reach {
+    pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
         let (table, mode) = (self.models.table(), mode.or(recipe.mode));
-        let mut reach = Reach::default();
+        let mut reach = ModelSet::default();
         reach.add_layer(table, recipe.layer, mode);
         if let Some(next) = next_layer(recipe.layer) {
             reach.add_layer(table, next, mode);
         }
         if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
             for (.., name) in COMPRESSION_RECIPES {
-                let Ok(condenses) = self.own_or_shipped(name) else { continue };
+                let Ok(condenses) = self.recipe_or_builtin(name) else { continue };
                 reach.add_layer(table, condenses.layer, condenses.mode);
             }
         }
@@ -105,7 +105,7 @@ mod tests {
     use larder_text::tokens::Counter;
 
     use super::*;
-    use crate::engine::Policy;
+    use crate::engine::RunPolicy;
     use crate::project::Project;
 
     const TABLE: &str = "
@@ -154,10 +154,10 @@ prices = { input = 4, output = 5 }
         let models = Models::new(ModelTable::parse(TABLE).unwrap(), home.path(), &|_| None);
         let store = Store::open(home.path(), StoreOptions::default()).unwrap().user("ann").unwrap();
         let project = Project::builtin(&Counter::cl100k());
-        Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap()
+        Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap()
     }
 
-    fn names(reach: &Reach) -> Vec<&str> {
+    fn names(reach: &ModelSet) -> Vec<&str> {
         reach.names().collect()
     }
 
@@ -165,17 +165,19 @@ prices = { input = 4, output = 5 }
     fn a_run_reaches_the_next_layer_what_stands_in_and_what_condenses() {
         let home = tempfile::tempdir().unwrap();
         let engine = engine(&home);
-        let of = |engine: &Engine, name: &str| engine.reach(engine.own_or_shipped(name).unwrap(), None);
+        let of = |engine: &Engine, name: &str| {
+            engine.reachable_models(engine.recipe_or_builtin(name).unwrap(), None)
+        };
         let answer = of(&engine, "ask/answer");
         assert_eq!(names(&answer), ["voice"], "nothing comes after the layer VOICE");
         assert_eq!(answer.unpriced(), None);
-        assert_eq!(answer.most(1_000_000).to_string(), "5", "as if all of them were the dearest");
+        assert_eq!(answer.max_cost(1_000_000).to_string(), "5", "as if all of them were the dearest");
         let usage = Usage { input: 1_000_000, output: 1_000_000, ..Usage::default() };
         assert_eq!(answer.cost(&usage).to_string(), "9");
         let summary = of(&engine, "pipeline/phase7_summarizer");
         assert_eq!(names(&summary), ["big", "small", "spare"]);
         assert_eq!(summary.unpriced(), Some("spare"));
-        assert_eq!(summary.most(1_000_000).to_string(), "6");
+        assert_eq!(summary.max_cost(1_000_000).to_string(), "6");
         let mut condensing = engine.clone();
         condensing.policy.use_llm_summarizer = true;
         assert_eq!(names(&of(&condensing, "ask/answer")), ["small", "voice"]);
@@ -184,11 +186,11 @@ prices = { input = 4, output = 5 }
     #[test]
     fn a_model_in_this_process_needs_no_price() {
         let table = ModelTable::parse(TABLE).unwrap();
-        let mut reach = Reach::default();
+        let mut reach = ModelSet::default();
         reach.add(&table, "inside");
-        assert_eq!((reach.unpriced(), reach.most(1_000_000)), (None, Usd::default()));
+        assert_eq!((reach.unpriced(), reach.max_cost(1_000_000)), (None, Usd::default()));
         reach.add(&table, "small");
-        assert_eq!(reach.most(1_000_000).to_string(), "2", "a price that the table gives holds");
+        assert_eq!(reach.max_cost(1_000_000).to_string(), "2", "a price that the table gives holds");
         reach.add(&table, "spare");
         assert_eq!(reach.unpriced(), Some("spare"), "it does not run in this process");
     }
