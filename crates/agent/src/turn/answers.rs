@@ -1,8 +1,8 @@
-//! What the recipes of a turn answer: the JSON as typed values, and how each becomes a value of a document.
+//! The answers of the recipes of a turn as typed values, and how each becomes a value of a document.
 //!
-//! The shapes are those of the recipes' `output_schema`; an unknown field is refused here as it is there. What a schema
-//! cannot say, such as that a goal depends only on goals of its plan, is said by the conversions, in words that a model
-//! can act on. Knows no recipe file, asks no model, and decides nothing about what happens next.
+//! The shapes are those of the recipes' `output_schema`; unknown fields are refused here as there. What a schema cannot
+//! express, such as that a goal depends only on goals of its plan, the conversions check, with messages that a model can
+//! act on. Knows no recipe file, asks no model, and decides nothing about the next phase.
 
 mod gathering;
 mod iteration;
@@ -21,7 +21,7 @@ pub use plan::{GoalAnswer, PlanAnswer, TaskAnswer};
 pub use query::{QueryAnswer, ReferenceAnswer, ReflectionAnswer};
 pub use validation::{Checks, GoalCheck, ValidationAnswer};
 
-/// Below this, reflection asks the user and validation does not approve (R0-14.2, R0-14.7, C67).
+/// Confidence below which reflection asks the user and validation does not approve (R0-14.2, R0-14.7, C67).
 pub const CONFIDENCE_THRESHOLD: f64 = 0.7;
 
 #[cfg(test)]

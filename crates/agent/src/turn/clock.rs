@@ -1,21 +1,21 @@
-//! The time of a turn: the store's clock, held so that it never goes back within a turn, not even over a stop.
+//! The time of a turn: the store's clock, which never goes back within a turn, not even across a resume.
 
 use larder_store::Store;
 use larder_vault::Timestamp;
 
-/// A clock that only goes on.
+/// A clock that never goes back.
 #[derive(Debug, Clone)]
 pub(super) struct TurnClock {
     store: Store,
     last: Timestamp,
-    /// The last moment before the turn went on, from which time is counted.
+    /// When the turn was started or resumed.
     since: Timestamp,
-    /// Milliseconds spent before.
+    /// Milliseconds spent before that.
     before: u64,
 }
 
 impl TurnClock {
-    /// Goes on from `last`, after `before` milliseconds.
+    /// Continues from `last`, after `before` milliseconds.
     pub(super) fn new(store: &Store, last: Timestamp, before: u64) -> Self {
         let mut clock = Self { store: store.clone(), last, since: last, before };
         clock.since = clock.now();
@@ -29,17 +29,17 @@ impl TurnClock {
         self.last
     }
 
-    /// The last moment that was told.
+    /// The last reading.
     pub(super) const fn last(&self) -> Timestamp {
         self.last
     }
 
-    /// Milliseconds from `earlier` to the present.
+    /// Milliseconds since `earlier`.
     pub(super) fn millis_since(&mut self, earlier: Timestamp) -> u64 {
         u64::try_from(self.now().as_millis() - earlier.as_millis()).unwrap_or(0)
     }
 
-    /// Milliseconds that the turn has taken, pauses not counted.
+    /// Milliseconds that the turn has run, pauses not counted.
     pub(super) fn spent(&mut self) -> u64 {
         self.before.saturating_add(self.millis_since(self.since))
     }

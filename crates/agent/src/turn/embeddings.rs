@@ -1,71 +1,60 @@
-//! Vectors in a turn: that of its query before it gathers, and those of what turns say once it has ended. Without them
-//! a turn goes by words alone, so a model that fails costs nothing else.
+//! Vectors in a turn: that of its query before it gathers, and those of finished turns. Without them a turn is gathered by
+//! words alone, so a model that fails costs nothing else.
 
 use std::sync::Arc;
 
-use larder_models::chat::ModelError;
-use larder_store::TextVector;
-
-use super::Turns;
-use super::machine::Machine;
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::ProgressObserver;
 use larder_retrieval::{TraceEntry, has_search_terms};
+use larder_store::TextVector;
 
-/// Newest turns whose missing vectors are made after a turn: enough for those whose model was out for a while.
+use super::Turns;
+use super::phase::PhaseContext;
+
+/// Newest turns whose missing vectors are made after a turn: enough for those of a time without the model.
 const NEWEST: u32 = 64;
 
-impl Machine<'_> {
-    /// The query as a vector, where the settings name a model for it. That the model failed is told, and stands in the
-    /// receipts.
-    pub(super) async fn query_vector(&mut self) -> Option<TextVector> {
-        let turns = self.turns;
-        let name = turns.embedding.as_deref()?;
-        // Where a limit is reached, the next run says so.
-        if self.ceiling().is_some() || !has_search_terms(self.resolved()) {
-            return None;
-        }
-        let (query, meter) = (self.resolved().to_owned(), Arc::clone(&self.meter));
-        let asked = async {
-            let embedder = Embedder::open(&turns.engine.models, name)?;
-            embedder.query(&query, &*meter).await
-        };
-        let made = match self.until {
-            None => Ok(asked.await),
-            Some(until) => tokio::time::timeout_at(until, asked).await,
-        };
-        self.settle_meter();
-        // Where the turn is out of time, the next call says so.
-        match made.ok()? {
-            Ok(vector) => Some(vector),
-            Err(error) => {
-                self.tell_without_vector(name, &error);
-                None
-            }
-        }
+/// The query as a vector, where the settings name a model for it. A failure of the model is reported, and recorded in the
+/// receipts.
+pub(super) async fn query_vector(cx: &mut PhaseContext<'_>) -> Option<TextVector> {
+    let turns = cx.turns;
+    let name = turns.embedding.as_deref()?;
+    // A limit that is reached is reported by the next run.
+    if cx.budget.reached(&cx.state).is_some() || !has_search_terms(cx.query()) {
+        return None;
     }
-
-    fn tell_without_vector(&mut self, name: &str, error: &ModelError) {
-        let why = format!("only words were searched, since {name} made no vector of the query: {error}");
-        self.warn(why.clone());
-        let considered = TraceEntry {
-            document: String::new(),
-            kind: "vector".to_owned(),
-            score: 0.0,
-            used: false,
-            tokens: 0,
-            why,
-        };
-        self.state.considered.extend(serde_json::to_value(considered));
+    let (query, meter) = (cx.query().to_owned(), Arc::clone(&cx.budget.meter));
+    let asked = async {
+        let embedder = Embedder::open(&turns.engine.models, name)?;
+        embedder.query(&query, &*meter).await
+    };
+    let vector = cx.budget.within(asked).await;
+    cx.budget.settle(&mut cx.state);
+    match vector? {
+        Ok(vector) => Some(vector),
+        Err(error) => {
+            let why = format!("only words were searched, since {name} made no vector of the query: {error}");
+            cx.events.warn(why.clone());
+            let considered = TraceEntry {
+                document: String::new(),
+                kind: "vector".to_owned(),
+                score: 0.0,
+                used: false,
+                tokens: 0,
+                why,
+            };
+            cx.state.considered.extend(serde_json::to_value(considered));
+            None
+        }
     }
 }
 
 impl Turns {
-    /// Makes the vectors that the newest turns up to this one lack, where the settings name a model for it; gives how
-    /// many. `observer` is told what that takes.
+    /// Makes the vectors that the newest turns up to this one lack, where the settings name a model for it, and returns
+    /// their number. `observer` is notified of what that costs.
     ///
     /// # Errors
-    /// The model cannot be had or fails, or the index fails. The turns are as they were, and are found by their words.
+    /// The model is not available or fails, or the index fails. The turns are unchanged and are still found by words.
     pub async fn embed(&self, number: u32, observer: &dyn ProgressObserver) -> Result<u64, EmbeddingError> {
         let Some(name) = self.embedding.as_deref() else { return Ok(0) };
         let embedder = Embedder::open(&self.engine.models, name)?;

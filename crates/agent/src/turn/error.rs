@@ -1,12 +1,12 @@
-//! Why a turn did not come to its end, and how a phase stops it.
+//! Why a turn did not finish, and how a phase stops it.
 
 use larder_store::{RunId, StoreError};
 
-use super::state::Step;
+use super::state::TurnPhase;
 use larder_engine::executor::RunError;
 use larder_retrieval::RetrievalError;
 
-/// A turn that did not come to its end. It is a draft then, unless it never began.
+/// Why a turn did not finish. It remains a draft, unless it never started.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// There is nothing to answer.
@@ -15,10 +15,10 @@ pub enum TurnError {
     /// There is no unfinished turn of this number.
     #[error("there is no unfinished turn {0}; a finished one needs no resuming")]
     NoDraft(u32),
-    /// Somebody works on it.
+    /// Another process is running it.
     #[error("turn {0} is under way in another process; wait for it, or stop it")]
     Running(u32),
-    /// The draft was left by a version that kept its state otherwise.
+    /// The draft was written by a version with another format of the state.
     #[error(
         "turn {turn} was left in a state that this version cannot read ({reason}); discard it and ask again"
     )]
@@ -30,7 +30,7 @@ pub enum TurnError {
     },
     /// A recipe could not be run.
     #[error(
-        "turn {turn} stopped in phase {phase} ({name}): {source}; once that is mended, `larder turn resume {turn}` goes on"
+        "turn {turn} stopped in phase {phase} ({name}): {source}; fix that, then run `larder turn resume {turn}`"
     )]
     Stopped {
         /// The turn.
@@ -42,7 +42,7 @@ pub enum TurnError {
         /// Why.
         source: Box<RunError>,
     },
-    /// A committed turn could not be summarized; nothing else is wrong with it.
+    /// A committed turn could not be summarized; it is complete otherwise.
     #[error("turn {turn} has no summary: {reason}")]
     Summary {
         /// The turn.
@@ -50,10 +50,10 @@ pub enum TurnError {
         /// Why.
         reason: String,
     },
-    /// What is known could not be looked up.
+    /// Retrieval failed.
     #[error(transparent)]
     Gather(#[from] RetrievalError),
-    /// What has to persist could not.
+    /// Storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -63,13 +63,13 @@ pub enum TurnError {
 pub(super) enum Stop {
     /// The turn ends without an answer.
     Fail(String),
-    /// Nothing more may be spent: the best answer there is goes out, marked, or the turn fails (C68).
+    /// A limit is reached: the best answer so far is delivered, marked as unverified, or the turn fails (C68).
     Exhausted(String),
-    /// No answer of a run passed its gates (C66). Ends the turn, unless the phase can use the last one.
+    /// No answer of a run passed its gates (C66). Ends the turn, unless the phase can use the last answer.
     Unmet(RunId, String),
-    /// A run failed for a reason outside of the turn, which can go on when it is mended.
+    /// A run failed for a reason outside the turn, which can be resumed once that is fixed.
     Run(Box<RunError>),
-    /// The turn cannot go on now.
+    /// The turn cannot continue now; it remains a draft.
     Error(TurnError),
 }
 
@@ -86,8 +86,8 @@ impl From<RetrievalError> for Stop {
 }
 
 impl From<RunError> for Stop {
-    /// Answers that never passed their checks and prompts that cannot fit end the turn (C66): asking again would give
-    /// the same. Whatever lies outside of the turn stops it where it is.
+    /// Answers that never passed their checks and prompts that cannot fit end the turn (C66), since asking again would
+    /// give the same result. Reasons outside the turn stop it where it is.
     fn from(error: RunError) -> Self {
         match error {
             RunError::Spent { .. } => Self::Exhausted(error.to_string()),
@@ -103,10 +103,12 @@ impl From<RunError> for Stop {
 }
 
 impl Stop {
-    /// The error of a turn that stays a draft.
-    pub(super) fn into_error(self, turn: u32, step: Step) -> TurnError {
+    /// The error of a turn that remains a draft.
+    pub(super) fn into_error(self, turn: u32, phase: TurnPhase) -> TurnError {
         match self {
-            Self::Run(source) => TurnError::Stopped { turn, phase: step.phase(), name: step.name(), source },
+            Self::Run(source) => {
+                TurnError::Stopped { turn, phase: phase.number(), name: phase.name(), source }
+            }
             Self::Error(error) => error,
             Self::Fail(reason) | Self::Exhausted(reason) | Self::Unmet(_, reason) => {
                 TurnError::State { turn, reason }

@@ -1,4 +1,4 @@
-//! What a turn tells whoever watches it. Plain data; who shows it is nobody's business here.
+//! Events of a turn, as plain data. Knows nothing of how they are shown.
 
 use larder_models::price::Usd;
 use larder_vault::TurnStatus;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TurnEvent {
-    /// The turn has its number and folder; also when it goes on after a stop.
+    /// The turn has its number and folder; sent again when it is resumed.
     Started {
         /// Its number, per user.
         turn: u32,
@@ -24,15 +24,15 @@ pub enum TurnEvent {
         /// From 1; more after REVISE or RETRY.
         attempt: u32,
     },
-    /// A phase ended and is saved.
+    /// A phase ended and was saved.
     PhaseDone {
         /// 0 to 7.
         number: u8,
-        /// In and out.
+        /// Input and output tokens.
         tokens: u64,
-        /// Time it took.
+        /// Milliseconds it took.
         millis: u64,
-        /// What came of it, in a line.
+        /// Its result in a line.
         text: String,
     },
     /// A tool is called.
@@ -40,7 +40,7 @@ pub enum TurnEvent {
         /// Such as `doc.search(query="…")`.
         call: String,
     },
-    /// A tool gave its result.
+    /// A tool returned its result.
     ToolDone {
         /// SUCCESS, ERROR, TIMEOUT or DENIED.
         status: String,
@@ -48,15 +48,15 @@ pub enum TurnEvent {
         summary: String,
         /// Size of the whole result.
         bytes: u64,
-        /// Time it took.
+        /// Milliseconds it took.
         millis: u64,
     },
-    /// What gathering looked at.
+    /// The documents that gathering considered.
     Gathered {
         /// Each document with its score, whether it was used, and why.
         considered: Vec<serde_json::Value>,
     },
-    /// A section came too near its budget and its older text stands condensed from here on.
+    /// A section exceeded its budget; from here on prompts see its older text condensed.
     Compacted {
         /// The number of the section.
         section: u8,
@@ -72,7 +72,7 @@ pub enum TurnEvent {
     },
     /// The turn needs to know more from the user.
     Clarify {
-        /// What is asked.
+        /// The question to the user.
         question: String,
     },
     /// The turn is committed.
@@ -81,30 +81,45 @@ pub enum TurnEvent {
         status: TurnStatus,
         /// The answer did not pass validation.
         unverified: bool,
-        /// In and out.
+        /// Input and output tokens.
         tokens: u64,
         /// In US dollars.
         cost: Option<Usd>,
-        /// Time spent.
+        /// Milliseconds spent.
         millis: u64,
     },
     /// Something went wrong that does not end the turn.
     Warning {
-        /// What.
+        /// The problem.
         text: String,
     },
 }
 
-/// Watches a turn.
+/// Receives the events of a turn.
 pub trait TurnObserver: Send + Sync {
-    /// Something happened.
+    /// Called for each event, in order.
     fn event(&self, event: &TurnEvent);
 }
 
-/// Watches nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoopTurnObserver;
 
 impl TurnObserver for NoopTurnObserver {
     fn event(&self, _: &TurnEvent) {}
+}
+
+/// The events of one turn on their way to its observer.
+#[derive(Clone, Copy)]
+pub(super) struct Events<'a>(pub(super) &'a dyn TurnObserver);
+
+impl Events<'_> {
+    pub(super) fn send(self, event: &TurnEvent) {
+        self.0.event(event);
+    }
+
+    /// Reports a problem that does not end the turn.
+    pub(super) fn warn(self, text: impl Into<String>) {
+        self.send(&TurnEvent::Warning { text: text.into() });
+    }
 }

@@ -1,5 +1,5 @@
-//! Claims of phase 4 and what they stand on (R0-14.8, R1-3.42, R1-9.15): each is led back to the bytes of a tool's result
-//! that say it. A claim with a value that no result states is made up, whatever source it names, and is left out.
+//! Claims of phase 4 and their evidence (R0-14.8, R1-3.42, R1-9.15): each claim is traced to the bytes of a tool's result
+//! that state it. A claim with a value that no result states is invented, whatever source it names, and is left out.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,103 +7,98 @@ use std::ops::Range;
 use larder_condense::rank::RankIndex;
 use larder_condense::rewrite;
 use larder_condense::sections::SectionId;
+use larder_engine::inputs::InputDocument;
+use larder_store::TurnDraft;
 use larder_text::pointer::Pointer;
+use larder_tools::ToolOutput;
 use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
 use larder_vault::{BlockId, ToolResult, ToolResults};
 
-use super::machine::Machine;
-use larder_engine::inputs::InputDocument;
-use larder_tools::ToolOutput;
+use super::files;
+use super::phase::PhaseContext;
+use super::state::TurnState;
 
-/// Lines of one result that are searched for what a claim says.
-const MOST_LINES: usize = 5_000;
+/// Lines of one result that are searched for a claim.
+const MAX_LINES: usize = 5_000;
 /// Hits among which a better place than the title of a result is looked for.
 const NEAREST: usize = 50;
 
-impl Machine<'_> {
-    /// Takes up what a tool found to be so. Its own word for where that stands counts; else the result is searched.
-    pub(super) fn add_tool_claims(
-        &mut self,
-        output: &ToolOutput,
-        pointer: &Pointer,
-        result: &DualLink,
-        content: Option<&str>,
-    ) {
-        for claim in &output.claims {
-            let known = claim.origin.as_ref();
-            let found = || stretch(content?, &claim.claim).map(|range| part(pointer, range));
-            let bytes = known.and_then(|origin| origin.bytes.clone()).or_else(found);
-            let document = known.and_then(|origin| origin.document.clone()).or(Some(result.clone()));
-            self.add_claim(claim.clone(), bytes, document);
-        }
-    }
-
-    /// Takes up what the model says that results show.
-    pub(super) fn add_claims(&mut self, claims: Vec<Claim>) {
-        if claims.is_empty() {
-            return;
-        }
-        let results = self.results();
-        let gathered = self.gathered();
-        for claim in claims {
-            match ground(&claim.claim, &results) {
-                Some((result, range)) => {
-                    let original = result.original.as_ref().filter(|_| is_exact(result, &range));
-                    let bytes = original.map(|pointer| part(pointer, range));
-                    let block = result.block();
-                    let label = block.as_str().to_owned();
-                    let link = DualLink::to_block(self.draft.place.tool_results(), block, &label);
-                    self.add_claim(claim, bytes, Some(link));
-                }
-                None if states(&gathered, &claim.claim) => self.add_claim(claim, None, None),
-                None => self.warn(format!(
-                    "the claim {:?} is left out: nothing that a tool gave or that was gathered states it",
-                    claim.claim
-                )),
-            }
-        }
-    }
-
-    fn add_claim(&mut self, mut claim: Claim, bytes: Option<Pointer>, document: Option<DualLink>) {
-        let rounds = self.state.rounds.get_or_insert_default();
-        if rounds.claims.iter().any(|known| known.claim == claim.claim && known.source == claim.source) {
-            return;
-        }
-        self.state.claims += 1;
-        let block = BlockId::numbered("claim", self.state.claims);
-        claim.origin = Some(ClaimOrigin { block, bytes, document });
-        rounds.claims.push(claim);
-    }
-
-    /// Every result of the turn.
-    pub(super) fn results(&self) -> Vec<ToolResult> {
-        let at = self.draft.place.tool_results();
-        let text = self.text_of(&at).unwrap_or_default();
-        let read = larder_vault::Document::<ToolResults>::read(text, &at);
-        read.value.map(|document| document.value.results).unwrap_or_default()
-    }
-
-    fn gathered(&self) -> String {
-        let view = larder_vault::select(&self.context, [SectionId::GatheredContext]);
-        let section = view.sections.iter().find(|section| section.id == SectionId::GatheredContext);
-        section.map(|section| view.body_of(section).to_owned()).unwrap_or_default()
-    }
-
-    /// `toolresults.md` as a document for recipes.
-    pub(super) fn result_document(&self) -> Option<InputDocument> {
-        let at = self.draft.place.tool_results();
-        Some(InputDocument::whole(at.name(), at.as_str(), self.text_of(&at)?))
+/// Adds what a tool states. Its own word for the place counts; without one, the result is searched.
+pub(super) fn add_tool_claims(
+    cx: &mut PhaseContext<'_>,
+    output: &ToolOutput,
+    pointer: &Pointer,
+    result: &DualLink,
+    content: Option<&str>,
+) {
+    for claim in &output.claims {
+        let known = claim.origin.as_ref();
+        let found = || stretch(content?, &claim.claim).map(|range| part(pointer, range));
+        let bytes = known.and_then(|origin| origin.bytes.clone()).or_else(found);
+        let document = known.and_then(|origin| origin.document.clone()).or(Some(result.clone()));
+        add_claim(&mut cx.state, claim.clone(), bytes, document);
     }
 }
 
-/// The result that states a claim, and the line of it that says so: not the title of the result, if another line says
-/// what the title does not.
+/// Adds what the model says that results show.
+pub(super) fn add_claims(cx: &mut PhaseContext<'_>, claims: Vec<Claim>) {
+    if claims.is_empty() {
+        return;
+    }
+    let results = results(&cx.draft);
+    let gathered = cx.document.body(SectionId::GatheredContext);
+    for claim in claims {
+        match ground(&claim.claim, &results) {
+            Some((result, range)) => {
+                let original = result.original.as_ref().filter(|_| is_exact(result, &range));
+                let bytes = original.map(|pointer| part(pointer, range));
+                let block = result.block();
+                let label = block.as_str().to_owned();
+                let link = DualLink::to_block(cx.draft.place.tool_results(), block, &label);
+                add_claim(&mut cx.state, claim, bytes, Some(link));
+            }
+            None if states(&gathered, &claim.claim) => add_claim(&mut cx.state, claim, None, None),
+            None => cx.events.warn(format!(
+                "the claim {:?} is left out: no tool result and nothing that was gathered states it",
+                claim.claim
+            )),
+        }
+    }
+}
+
+fn add_claim(state: &mut TurnState, mut claim: Claim, bytes: Option<Pointer>, document: Option<DualLink>) {
+    let known = &state.rounds().claims;
+    if known.iter().any(|known| known.claim == claim.claim && known.source == claim.source) {
+        return;
+    }
+    state.claims += 1;
+    let block = BlockId::numbered("claim", state.claims);
+    claim.origin = Some(ClaimOrigin { block, bytes, document });
+    state.rounds().claims.push(claim);
+}
+
+/// Every tool result of the turn.
+pub(super) fn results(draft: &TurnDraft) -> Vec<ToolResult> {
+    let at = draft.place.tool_results();
+    let text = files::text(draft, &at).unwrap_or_default();
+    let read = larder_vault::Document::<ToolResults>::read(text, &at);
+    read.value.map(|document| document.value.results).unwrap_or_default()
+}
+
+/// `toolresults.md` as a document for recipes.
+pub(super) fn result_document(draft: &TurnDraft) -> Option<InputDocument> {
+    let at = draft.place.tool_results();
+    Some(InputDocument::whole(at.name(), at.as_str(), files::text(draft, &at)?))
+}
+
+/// The result that states a claim, and its line that does: not the title of the result, if another line states what the
+/// title does not.
 fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {
     let mut index = RankIndex::for_query(claim);
     let mut places = Vec::new();
     for result in results {
-        // Asked for each of its lines, a long result would be read thousands of times.
+        // Once for the result: checked for each line, a long result would be read thousands of times.
         let is_stating = states(&result.content, claim);
         for range in lines(&result.content) {
             index.add(&result.content[range.clone()]);
@@ -123,24 +118,24 @@ fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult,
     Some((*result, range.clone()))
 }
 
-/// Words and numbers in lower case; short words say nothing.
+/// Words and numbers in lower case, without short words.
 fn words(text: &str) -> BTreeSet<String> {
     let words = text.split(|char: char| !char.is_alphanumeric());
-    let telling = |word: &&str| word.chars().count() > 2 || word.parse::<u64>().is_ok();
-    words.filter(telling).map(str::to_lowercase).collect()
+    let is_significant = |word: &&str| word.chars().count() > 2 || word.parse::<u64>().is_ok();
+    words.filter(is_significant).map(str::to_lowercase).collect()
 }
 
-/// Whether a place in the text is the same place in the stored bytes: before it, no byte was replaced.
+/// Whether a position in the text is the same position in the stored bytes: no byte before it was replaced.
 fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
     !result.content[..range.end].contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// Whether every number, price, address and name of `claim` stands in `text`.
+/// Whether every number, price, address and name of `claim` appears in `text`.
 fn states(text: &str, claim: &str) -> bool {
     !text.is_empty() && rewrite::invented(text, claim).is_none()
 }
 
-/// The line of `text` that says most of what `claim` says.
+/// The line of `text` that shares most with `claim`.
 fn stretch(text: &str, claim: &str) -> Option<Range<usize>> {
     let ranges: Vec<Range<usize>> = lines(text).collect();
     let mut index = RankIndex::for_query(claim);
@@ -157,10 +152,10 @@ fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
         at += line.len();
         start..start + line.trim_end().len()
     };
-    text.split_inclusive('\n').map(range).filter(|range| !range.is_empty()).take(MOST_LINES)
+    text.split_inclusive('\n').map(range).filter(|range| !range.is_empty()).take(MAX_LINES)
 }
 
-/// The pointer to a stretch.
+/// The pointer to a range of an original.
 fn part(pointer: &Pointer, range: Range<usize>) -> Pointer {
     Pointer::bytes(pointer.id.clone(), range)
 }
@@ -186,19 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_led_back_to_the_line_that_says_it() {
+    fn a_claim_is_traced_to_the_line_that_states_it() {
         let results = [
             result(1, "Laptops of the week\nHP Victus 15 for $649 at bestbuy\n"),
             result(2, "Other\nLenovo LOQ 15 now $697\nEnd"),
         ];
         let (found, range) = ground("Lenovo LOQ 15 @ $697", &results).unwrap();
         assert_eq!((found.number, &found.content[range]), (2, "Lenovo LOQ 15 now $697"));
-        assert!(ground("Lenovo LOQ 15 @ $599", &results).is_none(), "a price that nobody states");
+        assert!(ground("Lenovo LOQ 15 @ $599", &results).is_none(), "a price that no result states");
         assert!(ground("Lenovo LOQ 15 @ $697", &[]).is_none());
     }
 
     #[test]
-    fn a_title_does_not_stand_for_what_another_line_says() {
+    fn a_line_that_states_more_is_preferred_to_the_title() {
         let notes = "Acme Server 3.0 release notes\n\n- Fixed a crash.\n- HTTP/3 is on by default.\n";
         let notes = [result(1, notes)];
         let (found, range) = ground("Acme Server 3.0 has HTTP/3 on by default.", &notes).unwrap();
@@ -208,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_bytes_that_are_no_text_no_place_is_named() {
+    fn after_bytes_that_are_not_text_no_position_is_exact() {
         let latin = result(1, "Preis f\u{fffd}r LOQ\nLOQ: $697\n");
         assert!(!is_exact(&latin, &(16..25)) && is_exact(&latin, &(0..5)));
     }

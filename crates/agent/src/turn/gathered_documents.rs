@@ -1,4 +1,4 @@
-//! What retrieval found, as the documents that the recipes of phases 2 and 5 are given (R1-10.6, R1-10.9).
+//! The candidates of retrieval as documents for the recipes of phase 2 (R1-10.6, R1-10.9).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use larder_retrieval::{
 use larder_text::hash::ContentHash;
 
 /// The inputs of the RETRIEVAL recipe by their names (R1-10.6): `page`, `turn_index`, `cached_intel`,
-/// `research_hits`, `strategy_patterns`, `preferences` (with facts), `passages`. What was not found is left out.
+/// `research_hits`, `strategy_patterns`, `preferences` (with facts), `passages`. Empty ones are left out.
 pub fn candidates(found: &Candidates) -> Vec<InputDocument> {
     let mut documents = Vec::new();
     documents.extend(page(found));
@@ -32,7 +32,7 @@ pub fn page(found: &Candidates) -> Option<InputDocument> {
     found.page.as_ref().map(|page| InputDocument::whole("page", page.document.as_str(), page.to_text()))
 }
 
-/// The input `preferences` of the SYNTHESIS recipe (R1-10.9); none if nothing is known.
+/// The input `preferences` of the SYNTHESIS recipe (R1-10.9); `None` if nothing is known.
 pub fn preferences(found: &Candidates) -> Option<InputDocument> {
     let preferences = found.preferences.iter().map(PreferenceLine::line);
     let facts = found.facts.iter().map(FactLine::line);
@@ -40,8 +40,7 @@ pub fn preferences(found: &Candidates) -> Option<InputDocument> {
     list("preferences", preferences.chain(heading).chain(facts).collect())
 }
 
-/// The documents that links led to, as the input `linked_content`; those that were named count for more than those
-/// that they link to.
+/// The linked documents, as the input `linked_content`. Those that were named are more relevant than those they link to.
 pub fn linked(followed: &LinkExpansion) -> Vec<InputDocument> {
     let document = |followed: &LinkedDocument| {
         let whole = InputDocument::whole("linked_content", followed.path.as_str(), block(&followed.text));
@@ -50,12 +49,12 @@ pub fn linked(followed: &LinkExpansion) -> Vec<InputDocument> {
     followed.documents.iter().map(document).collect()
 }
 
-/// One document of lines, unless there are none.
+/// One document of lines, or `None` without lines.
 fn list(input: &str, lines: Vec<String>) -> Option<InputDocument> {
     (!lines.is_empty()).then(|| InputDocument::whole(input, input, block(&(lines.join("\n") + "\n"))))
 }
 
-/// A document for each, so that the packer can let the weakest go.
+/// One document for each, so that the packer can omit the weakest.
 fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item = InputDocument> {
     let best = candidates.first().map_or(1.0, |best| best.score.max(f64::MIN_POSITIVE));
     candidates.iter().map(move |candidate| {
@@ -64,8 +63,8 @@ fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item
     })
 }
 
-/// The passage as a stretch of its document, so that what is left of it can be had again. Its text is escaped as data
-/// only where it has to be: else it is the document's own bytes.
+/// The passage as a slice of its document, so that what is omitted can be read back, unless its text had to be escaped as
+/// data and differs from the document's bytes.
 fn passage(passage: &Passage) -> InputDocument {
     let text = block(&passage.text);
     let own = text == passage.text;

@@ -1,9 +1,9 @@
-//! Several goals with dependencies (R1-3.82, R1-3.83): which may be worked at, which wait, and how they stand. Plain
-//! functions of the goals; the planner's answer has no circles and no unknown goals.
+//! Several goals with dependencies (R1-3.82, R1-3.83): which can be worked on, which wait, and the status of each. Plain
+//! functions of the goals; the planner's answer has no cycles and no unknown goals.
 
 use larder_vault::context::{Goal, GoalId, GoalStatus};
 
-/// The goals that must be reached before this one may be worked at.
+/// The goals that must be reached before this one can be worked on.
 pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {
     let reached = |id: &GoalId| goals.iter().any(|goal| goal.id == *id && goal.status == GoalStatus::Done);
     let goal = goals.iter().find(|goal| goal.id == id);
@@ -11,12 +11,12 @@ pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {
     needed.iter().filter(|id| !reached(id)).copied().collect()
 }
 
-/// The goal to work at: the first that is not reached and waits for none.
+/// The goal to work on: the first that is not reached and waits for none.
 pub(super) fn focus(goals: &[Goal]) -> Option<&Goal> {
     goals.iter().find(|goal| goal.status != GoalStatus::Done && waits_for(goals, goal.id).is_empty())
 }
 
-/// Notes that a goal is reached, and begins the next one.
+/// Marks a goal as reached and starts the next one.
 pub(super) fn reached(goals: &mut [Goal], id: GoalId) {
     if let Some(goal) = goals.iter_mut().find(|goal| goal.id == id) {
         goal.status = GoalStatus::Done;
@@ -27,8 +27,8 @@ pub(super) fn reached(goals: &mut [Goal], id: GoalId) {
     }
 }
 
-/// How the goals stand, for the coordinator: `GOAL_2 waits for GOAL_1`.
-pub(super) fn standing(goals: &[Goal]) -> Vec<String> {
+/// The status of each goal, for the coordinator: `GOAL_2 waits for GOAL_1`.
+pub(super) fn status_lines(goals: &[Goal]) -> Vec<String> {
     let focus = focus(goals).map(|goal| goal.id);
     let line = |goal: &Goal| {
         let waits = waits_for(goals, goal.id);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_worked_at_in_the_order_of_their_dependencies() {
+    fn goals_are_worked_on_in_the_order_of_their_dependencies() {
         let mut goals = goals(&[&[3], &[1], &[], &[2, 3]]);
         let mut order = Vec::new();
         while let Some(next) = focus(&goals).map(|goal| goal.id) {
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(waits_for(&goals, GoalId(3)), [GoalId(2)]);
         assert_eq!(goals[1].status, GoalStatus::InProgress);
         assert_eq!(
-            standing(&goals),
+            status_lines(&goals),
             ["GOAL_1 is reached.", "GOAL_2 is next: goal 2", "GOAL_3 waits for GOAL_2."]
         );
         assert!(waits_for(&goals, GoalId(9)).is_empty());

@@ -1,5 +1,5 @@
-//! What the turns of all users run on, opened once from the settings: documents, tools, limits. The command line and
-//! the server use the same.
+//! What the turns of all users share, opened once from the settings: documents, tools, limits. Used by the command line and
+//! the server alike.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl TurnHost {
         Ok(documents)
     }
 
-    /// Opens documents and tools; gives with them, in words, which MCP servers cannot be reached.
+    /// Opens documents and tools; returns with them a message for each MCP server that cannot be reached.
     ///
     /// # Errors
     /// As [`documents`](Self::documents), or a setting of the tools cannot be used.
@@ -63,7 +63,7 @@ impl TurnHost {
         Ok((host, problems))
     }
 
-    /// The turns of the user whose store the engine has.
+    /// The turns of the user whose store the engine uses.
     ///
     /// # Errors
     /// The user's documents cannot be opened.
@@ -106,9 +106,9 @@ impl Turns {
         reach
     }
 
-    /// Has a turn summarized that was answered (C5), and makes the vectors that it and the newest turns before it lack.
-    /// Once a turn has reached a ceiling nothing more is spent on it, and the beginning of its answer stands for it.
-    /// `observer` is told what all of it takes. That vectors cannot be made is only logged: the next turn makes them.
+    /// Summarizes an answered turn (C5), and makes the vectors that it and the newest turns before it lack. Nothing more is
+    /// spent on a turn that has reached a limit; the beginning of its answer remains its summary. `observer` is notified of
+    /// all that is spent. Vectors that cannot be made are only logged: the next turn makes them.
     ///
     /// # Errors
     /// As [`summarize`](Self::summarize).

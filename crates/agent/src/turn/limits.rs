@@ -1,44 +1,92 @@
-//! What a whole turn may spend: looked at before every call of a model or tool. One call may go beyond it; the next
-//! one does not happen.
+//! What a whole turn may spend: checked before every call of a model or tool. One call may exceed a limit; no other
+//! follows it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_engine::executor::{Meter, NoopObserver, Spending};
+use larder_engine::settings::TurnLimits;
 use larder_models::price::Usd;
+use larder_tools::RemainingBudget;
 use tokio::time::Instant;
 
 use super::error::Stop;
-use super::machine::Machine;
+use super::state::TurnState;
 
-impl Machine<'_> {
-    /// Which ceiling is reached, if one is.
-    pub(super) fn ceiling(&self) -> Option<String> {
-        let limits = &self.turns.limits;
-        if let Some(limit) = limits.tokens.filter(|limit| self.state.tokens() >= *limit) {
+/// The limits of a turn and the meter that counts against them.
+pub(super) struct TurnBudget {
+    limits: TurnLimits,
+    /// When time runs out.
+    until: Option<Instant>,
+    /// Counts what models take since the turn was started or resumed.
+    pub(super) meter: Arc<Meter<'static>>,
+    /// The part of the meter's count that the state includes already.
+    charged: Spending,
+}
+
+impl TurnBudget {
+    /// The budget of a turn that has spent what its state says.
+    pub(super) fn new(limits: TurnLimits, state: &TurnState) -> Self {
+        let spent = Duration::from_millis(state.spent_ms);
+        let until = limits.time.and_then(|time| Instant::now().checked_add(time.saturating_sub(spent)));
+        let mut budget = Self {
+            limits,
+            until,
+            meter: Arc::new(Meter::new(&NoopObserver, None, None)),
+            charged: Spending::default(),
+        };
+        let left = budget.remaining(state);
+        budget.meter = Arc::new(Meter::new(&NoopObserver, left.tokens, left.cost));
+        budget
+    }
+
+    /// What may still be spent, for a tool that spends by itself.
+    pub(super) fn remaining(&self, state: &TurnState) -> RemainingBudget {
+        let spent = state.cost.unwrap_or_default().picos();
+        RemainingBudget {
+            tokens: self.limits.tokens.map(|limit| limit.saturating_sub(state.tokens())),
+            cost: self.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent))),
+            deadline: self.until,
+        }
+    }
+
+    /// The limit that is reached, in words.
+    pub(super) fn reached(&self, state: &TurnState) -> Option<String> {
+        if let Some(limit) = self.limits.tokens.filter(|limit| state.tokens() >= *limit) {
             return Some(format!("the turn has spent its {limit} tokens"));
         }
-        if let Some(limit) = limits.cost.filter(|limit| self.state.cost.unwrap_or_default() >= *limit) {
+        if let Some(limit) = self.limits.cost.filter(|limit| state.cost.unwrap_or_default() >= *limit) {
             return Some(format!("the turn has spent its {limit} US dollars"));
         }
         self.until.filter(|until| Instant::now() >= *until).map(|_| self.out_of_time())
     }
 
-    /// Fails if nothing more may be spent.
-    pub(super) fn may_spend(&self) -> Result<(), Stop> {
-        self.ceiling().map_or(Ok(()), |reason| Err(Stop::Exhausted(reason)))
+    /// # Errors
+    /// [`Stop::Exhausted`] when a limit is reached.
+    pub(super) fn check(&self, state: &TurnState) -> Result<(), Stop> {
+        self.reached(state).map_or(Ok(()), |reason| Err(Stop::Exhausted(reason)))
     }
 
-    /// What is said when time runs out.
+    /// The reason when time runs out.
     pub(super) fn out_of_time(&self) -> String {
-        let time = self.turns.limits.time.unwrap_or_default();
+        let time = self.limits.time.unwrap_or_default();
         format!("the turn has taken its {} seconds", time.as_secs_f64())
     }
 
-    /// Tokens that are left, if they are limited.
-    pub(super) fn tokens_left(&self) -> Option<u64> {
-        self.turns.limits.tokens.map(|limit| limit.saturating_sub(self.state.tokens()))
+    /// Awaits a call; `None` when the turn's time runs out first.
+    pub(super) async fn within<F: Future>(&self, call: F) -> Option<F::Output> {
+        match self.until {
+            None => Some(call.await),
+            Some(until) => tokio::time::timeout_at(until, call).await.ok(),
+        }
     }
 
-    /// Money that is left, if it is limited.
-    pub(super) fn cost_left(&self) -> Option<Usd> {
-        let spent = self.state.cost.unwrap_or_default();
-        self.turns.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent.picos())))
+    /// Charges to the state what the meter has counted since the last time, and returns it.
+    pub(super) fn settle(&mut self, state: &mut TurnState) -> Spending {
+        let now = self.meter.taken();
+        let spent = now.since(&self.charged);
+        self.charged = now;
+        state.charge(spent);
+        spent
     }
 }

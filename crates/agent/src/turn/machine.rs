@@ -1,86 +1,41 @@
-//! The machine: from step to step, with a checkpoint behind each. Knows what comes after what, and nothing of what
-//! happens inside a phase.
-
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+//! From phase to phase, with a checkpoint after each. Knows which phase follows which, and nothing of what happens inside
+//! one.
 
 use larder_condense::sections::SectionId;
-use larder_core::recipe::Layer;
-use larder_models::price::Usd;
 use larder_store::{TurnDraft, TurnLease};
-use larder_text::tokens::Counter;
-use larder_vault::{ContentKind, Meta, Tag, VaultPath};
-use serde_json::Value;
-use tokio::time::Instant;
+use larder_vault::{ContentKind, Meta, Tag};
 
-use super::clock::TurnClock;
+use super::documents::CONTEXT;
 use super::error::{Stop, TurnError};
-use super::event::{TurnEvent, TurnObserver};
-use super::state::{Ending, State, Step, VERSION};
+use super::event::{Events, TurnEvent, TurnObserver};
+use super::phase::{PhaseContext, PhaseOutcome};
+use super::state::{TurnPhase, TurnState, VERSION};
 use super::{TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::{Meter, NoopObserver, Spending};
+use super::{analyze, coordinate, ending, gathering, plan, reflect, save, synthesize, validate};
 
-/// The file in the turn's folder that grows.
-pub(super) const CONTEXT: &str = "context.md";
-
-/// A turn under way.
+/// A turn that is running.
 pub(super) struct Machine<'a> {
-    pub(super) turns: &'a Turns,
-    pub(super) observer: &'a dyn TurnObserver,
-    pub(super) draft: TurnDraft,
-    /// `context.md` as it stands now.
-    pub(super) context: String,
-    pub(super) state: State,
-    pub(super) clock: TurnClock,
-    /// Counts sections: the tokenizer of the model that plans.
-    pub(super) counter: Counter,
-    /// When time runs out.
-    pub(super) until: Option<Instant>,
-    /// Counts what models take from here on.
-    pub(super) meter: Arc<Meter<'static>>,
-    /// What of that the state holds.
-    charged: Spending,
-    /// A call that may change something was let through, and what came of it is not saved yet.
-    pub(super) call_begun: AtomicBool,
+    cx: PhaseContext<'a>,
     /// The turn is committed: nothing is left to save.
-    pub(super) committed: bool,
-    /// Nobody else goes on with this turn meanwhile.
-    _hold: Option<TurnLease>,
+    is_committed: bool,
+    /// Keeps other processes from running this turn.
+    _lease: TurnLease,
 }
 
 impl Drop for Machine<'_> {
-    /// A turn that is given up goes on from its last checkpoint. What it took since is paid for all the same, and a call
-    /// that was made since is not made again.
     fn drop(&mut self) {
-        if self.committed {
+        if self.is_committed {
             return;
         }
-        self.settle_meter();
-        self.state.spent_ms = self.clock.spent();
-        self.state.moment = self.clock.last();
-        self.keep_what_counts();
-        if let Err(error) = self.turns.documents.save_state(&self.draft, &self.draft.state) {
-            tracing::warn!(%error, turn = self.draft.number, "what a turn took before it was given up was not saved");
+        let turn = self.cx.draft.number;
+        if let Err(error) = self.cx.save_abandoned() {
+            tracing::warn!(%error, turn, "what the abandoned turn has spent since its last checkpoint was not saved");
         }
-    }
-}
-
-/// A phase came to its end.
-pub(super) struct Done {
-    pub(super) next: Step,
-    /// What came of it, in a line.
-    pub(super) text: String,
-}
-
-impl Done {
-    pub(super) fn new(next: Step, text: impl Into<String>) -> Self {
-        Self { next, text: text.into() }
     }
 }
 
 impl<'a> Machine<'a> {
-    /// Takes a number for a turn and writes its §0 (R1-3.72).
+    /// Reserves a number for a turn and writes its §0 (R1-3.72).
     pub(super) fn begin(
         turns: &'a Turns,
         request: &TurnRequest,
@@ -96,205 +51,106 @@ impl<'a> Machine<'a> {
             request.session.as_deref(),
             &request.query,
             |draft| {
-                let new = State::new(draft.created_at, request.workspace.clone());
-                // What cannot be written down is begun anew by whoever resumes the turn.
+                let new = TurnState::new(draft.created_at, request.workspace.clone());
+                // A state that cannot be serialized is reported by the first checkpoint.
                 draft.state = serde_json::to_value(&new).unwrap_or_default();
                 draft.files.insert(CONTEXT.to_owned(), opening(draft, user).into_bytes());
                 state = Some(new);
             },
         )?;
-        let hold = turns.documents.lease(draft.number)?;
-        if hold.is_none() {
-            return Err(TurnError::Running(draft.number));
-        }
-        let state = state.unwrap_or_else(|| State::new(draft.created_at, request.workspace.clone()));
-        let machine = Self::open(turns, draft, state, hold, observer);
-        machine.tell_started();
-        Ok(machine)
+        let lease = turns.documents.lease(draft.number)?;
+        let state = state.unwrap_or_else(|| TurnState::new(draft.created_at, request.workspace.clone()));
+        Self::start(turns, draft, state, lease, observer)
     }
 
-    /// Takes a draft up again.
+    /// Continues a draft from its last checkpoint.
     pub(super) fn resume(
         turns: &'a Turns,
         number: u32,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        let hold = turns.documents.lease(number)?;
+        let lease = turns.documents.lease(number)?;
         let draft = turns.documents.draft(number)?.ok_or(TurnError::NoDraft(number))?;
-        if hold.is_none() {
+        if lease.is_none() {
             return Err(TurnError::Running(number));
         }
         let invalid = |reason: String| TurnError::State { turn: number, reason };
-        let state: State =
+        let state: TurnState =
             serde_json::from_value(draft.state.clone()).map_err(|error| invalid(error.to_string()))?;
         if state.version != VERSION {
             return Err(invalid(format!("version {}", state.version)));
         }
-        let machine = Self::open(turns, draft, state, hold, observer);
-        machine.tell_started();
-        Ok(machine)
+        Self::start(turns, draft, state, lease, observer)
     }
 
-    fn open(
+    fn start(
         turns: &'a Turns,
         draft: TurnDraft,
-        state: State,
-        hold: Option<TurnLease>,
+        state: TurnState,
+        lease: Option<TurnLease>,
         observer: &'a dyn TurnObserver,
-    ) -> Self {
-        let context = draft.files.get(CONTEXT).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        let clock = TurnClock::new(turns.engine.store.store(), state.moment, state.spent_ms);
-        let left = turns.limits.time.map(|time| time.saturating_sub(Duration::from_millis(state.spent_ms)));
-        let mind = turns.engine.candidate(Layer::Mind, Some(draft.mode));
-        // Without such a model the first run says so; nothing is counted before.
-        let counter =
-            mind.map_or_else(|_| Counter::unknown(), |candidate| turns.engine.counter(&candidate.spec));
-        let tokens = turns.limits.tokens.map(|limit| limit.saturating_sub(state.tokens()));
-        let spent = state.cost.unwrap_or_default().picos();
-        let cost = turns.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent)));
-        Self {
-            meter: Arc::new(Meter::new(&NoopObserver, tokens, cost)),
-            charged: Spending::default(),
-            call_begun: AtomicBool::new(false),
-            committed: false,
-            context: context.unwrap_or_default(),
-            until: left.and_then(|left| Instant::now().checked_add(left)),
-            turns,
-            observer,
-            draft,
-            state,
-            clock,
-            counter,
-            _hold: hold,
-        }
+    ) -> Result<Self, TurnError> {
+        let lease = lease.ok_or(TurnError::Running(draft.number))?;
+        let events = Events(observer);
+        events.send(&TurnEvent::Started { turn: draft.number, folder: draft.place.folder().to_owned() });
+        let cx = PhaseContext::new(turns, draft, state, events);
+        Ok(Self { cx, is_committed: false, _lease: lease })
     }
 
-    fn tell_started(&self) {
-        let folder = self.draft.place.folder().to_owned();
-        self.tell(&TurnEvent::Started { turn: self.draft.number, folder });
-    }
-
-    /// Goes from step to step until the turn is saved.
+    /// Runs phase after phase until the turn is committed.
     pub(super) async fn finish(mut self) -> Result<TurnOutcome, TurnError> {
-        while self.state.step != Step::Save {
+        while self.cx.state.next != TurnPhase::Save {
             self.phase().await?;
         }
-        self.save().await
+        let prepared = save::prepare(&mut self.cx);
+        self.cx.turns.documents.commit(&self.cx.draft).await?;
+        self.is_committed = true;
+        Ok(save::conclude(&mut self.cx, prepared).await)
     }
 
     async fn phase(&mut self) -> Result<(), TurnError> {
-        let step = self.state.step;
-        let (began, tokens) = (self.clock.now(), self.state.tokens());
-        self.tell(&TurnEvent::Phase {
-            number: step.phase(),
-            name: step.name().to_owned(),
-            attempt: self.state.attempt(step),
+        let cx = &mut self.cx;
+        let phase = cx.state.next;
+        let (began, tokens) = (cx.clock.now(), cx.state.tokens());
+        cx.events.send(&TurnEvent::Phase {
+            number: phase.number(),
+            name: phase.name().to_owned(),
+            attempt: cx.state.attempt(phase),
         });
-        let finished = self.draft.phase;
-        let done = match self.step(step).await {
-            Ok(done) => {
-                self.draft.phase = Some(step.phase());
-                done
+        let finished = cx.draft.phase;
+        let outcome = match run(phase, cx).await {
+            Ok(outcome) => {
+                cx.draft.phase = Some(phase.number());
+                outcome
             }
-            Err(Stop::Fail(reason) | Stop::Unmet(_, reason)) => self.fail(reason),
-            Err(Stop::Exhausted(reason)) => self.exhausted(&reason),
-            Err(stop) => return Err(stop.into_error(self.draft.number, step)),
+            Err(Stop::Fail(reason) | Stop::Unmet(_, reason)) => {
+                ending::fail(&mut cx.state, cx.events, reason)
+            }
+            Err(Stop::Exhausted(reason)) => ending::exhausted(&mut cx.state, cx.events, &reason),
+            Err(stop) => return Err(stop.into_error(cx.draft.number, phase)),
         };
-        self.state.step = done.next;
-        self.checkpoint().inspect_err(|_| self.draft.phase = finished)?;
-        let tokens = self.state.tokens().saturating_sub(tokens);
-        let millis = self.clock.millis_since(began);
-        self.tell(&TurnEvent::PhaseDone { number: step.phase(), tokens, millis, text: done.text });
+        cx.state.next = outcome.next;
+        if let Err(error) = cx.checkpoint() {
+            cx.draft.phase = finished;
+            return Err(error);
+        }
+        let tokens = cx.state.tokens().saturating_sub(tokens);
+        let millis = cx.clock.millis_since(began);
+        cx.events.send(&TurnEvent::PhaseDone { number: phase.number(), tokens, millis, text: outcome.text });
         Ok(())
     }
+}
 
-    async fn step(&mut self, step: Step) -> Result<Done, Stop> {
-        match step {
-            Step::Analyze => self.analyze().await,
-            Step::Reflect => self.reflect().await,
-            Step::Gather => self.gather().await,
-            Step::Plan => self.plan().await,
-            Step::Coordinate => self.coordinate().await,
-            Step::Synthesize => self.synthesize().await,
-            Step::Validate => self.validate().await,
-            Step::Save => Ok(Done::new(Step::Save, "")),
-        }
-    }
-
-    /// Ends the turn without an answer (R1-3.77).
-    pub(super) fn fail(&mut self, reason: String) -> Done {
-        self.tell(&TurnEvent::Warning { text: reason.clone() });
-        let done = Done::new(Step::Save, format!("failed: {reason}"));
-        self.state.ending = Some(Ending::Failed { reason });
-        done
-    }
-
-    /// Ends the turn with a question to the user (C6).
-    pub(super) fn clarify(&mut self, question: String) -> Done {
-        let done = Done::new(Step::Save, format!("CLARIFY: {question}"));
-        self.state.ending = Some(Ending::Clarify { question });
-        done
-    }
-
-    /// Saves everything that is needed to go on from here.
-    pub(super) fn checkpoint(&mut self) -> Result<(), TurnError> {
-        self.state.spent_ms = self.clock.spent();
-        self.state.moment = self.clock.last();
-        self.draft.files.insert(CONTEXT.to_owned(), self.context.clone().into_bytes());
-        let state = serde_json::to_value(&self.state)
-            .map_err(|error| TurnError::State { turn: self.draft.number, reason: error.to_string() })?;
-        let before = std::mem::replace(&mut self.draft.state, state);
-        let saved = self.turns.documents.checkpoint(&self.draft);
-        if saved.is_err() {
-            // What is saved when the turn is given up goes with the files of the last checkpoint.
-            self.draft.state = before;
-        }
-        Ok(saved?)
-    }
-
-    /// Adds what the meter has counted since the last time to what the turn has taken; gives that.
-    pub(super) fn settle_meter(&mut self) -> Spending {
-        let now = self.meter.taken();
-        let taken = now.since(&self.charged);
-        self.charged = now;
-        self.state.charge(taken);
-        taken
-    }
-
-    /// Brings the saved state up to date in what holds whether or not the phase under way comes to its end.
-    fn keep_what_counts(&mut self) {
-        let Ok(state) = serde_json::to_value(&self.state) else { return };
-        let made = self.state.rounds.as_ref().and_then(|rounds| rounds.under_way.as_ref());
-        let made = made.map(|round| (round.called.len(), round.begun));
-        let call_begun = *self.call_begun.get_mut();
-        if let (Some((calls, begun)), Some(saved)) = (made, self.draft.state.pointer_mut("/rounds/under_way"))
-        {
-            let known = saved["called"].as_array().map_or(0, Vec::len);
-            saved["begun"] = Value::Bool(begun || call_begun || calls > known);
-        }
-        if let Some(saved) = self.draft.state.as_object_mut() {
-            for name in ["usage", "cost", "spent_ms", "moment"] {
-                saved.insert(name.to_owned(), state[name].clone());
-            }
-        }
-    }
-
-    pub(super) fn tell(&self, event: &TurnEvent) {
-        self.observer.event(event);
-    }
-
-    pub(super) fn warn(&self, text: impl Into<String>) {
-        self.tell(&TurnEvent::Warning { text: text.into() });
-    }
-
-    /// Where `context.md` stands.
-    pub(super) fn at(&self) -> VaultPath {
-        self.draft.place.context()
-    }
-
-    /// The query with its references resolved.
-    pub(super) fn resolved(&self) -> &str {
-        self.state.analysis.as_ref().map_or(&self.draft.query, |analysis| &analysis.resolved_query)
+async fn run(phase: TurnPhase, cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
+    match phase {
+        TurnPhase::Analyze => analyze::run(cx).await,
+        TurnPhase::Reflect => reflect::run(cx).await,
+        TurnPhase::Gather => gathering::run(cx).await,
+        TurnPhase::Plan => plan::run(cx).await,
+        TurnPhase::Coordinate => coordinate::run(cx).await,
+        TurnPhase::Synthesize => synthesize::run(cx).await,
+        TurnPhase::Validate => validate::run(cx).await,
+        TurnPhase::Save => Ok(PhaseOutcome::new(TurnPhase::Save, "")),
     }
 }
 

@@ -1,31 +1,37 @@
 //! A turn: one question through the phases 0 to 7 over one `context.md` (R1-3.72 to R1-3.86). It owns what a turn does;
 //! it knows no terminal and no HTTP, how a recipe is run, or how a document is stored.
 //!
-//! The turn is a typed machine: `state` says what comes next, a phase gives the step after it, and the machine saves
-//! a checkpoint behind each phase and each round of the coordinator. What a phase knows stands in the documents and in
-//! that state alone, so a turn that was stopped goes on as if nothing had happened.
+//! Each phase is a function over a [`PhaseContext`](phase::PhaseContext) that returns the phase to run next. The machine
+//! saves a checkpoint after each phase and each round of the coordinator. Everything a phase knows is in the documents and
+//! the state, so a turn can be resumed from any checkpoint.
 //!
 //! | phase | | module |
 //! |---|---|---|
 //! | 0 | what the query refers to | `analyze` |
-//! | 1 | go on or ask back | `reflect` |
+//! | 1 | proceed, or ask the user | `reflect` |
 //! | 2 | what is known already | `gathering` |
 //! | 3 | plan and route | `plan`, `goals` |
-//! | 4 | tools | `coordinate`, `calls`, `evidence`, `shrink` |
+//! | 4 | tools | `coordinate`, `round_rules`, `calls`, `evidence`, `shown_results`, `tool_log`, `shrink` |
 //! | 5 | the answer | `synthesize` |
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `embeddings` |
+//!
+//! Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense` and
+//! `ending`; `machine` runs them.
 
 mod analyze;
 pub mod answers;
 mod calls;
 mod clock;
+mod condense;
 mod coordinate;
 mod documents;
 mod embeddings;
+mod ending;
 mod error;
 mod event;
 mod evidence;
+mod files;
 pub mod gathered_documents;
 mod gathering;
 mod goals;
@@ -33,14 +39,18 @@ mod host;
 mod limits;
 mod machine;
 mod notes;
+mod phase;
 mod plan;
 mod recipes;
 mod reflect;
+mod round_rules;
 mod save;
+mod shown_results;
 mod shrink;
 mod state;
 mod summarize;
 mod synthesize;
+mod tool_log;
 mod validate;
 
 use std::path::PathBuf;
@@ -60,12 +70,12 @@ use self::machine::Machine;
 use larder_engine::Engine;
 use larder_tools::{Confirm, ToolBox};
 
-/// What is asked.
+/// A question to a turn.
 #[derive(Debug, Clone)]
 pub struct TurnRequest {
     /// The user's words, verbatim.
     pub query: String,
-    /// Which recipes and tools serve it (R0-17.4).
+    /// Selects recipes and tools (R0-17.4).
     pub mode: Mode,
     /// The conversation it belongs to (C85).
     pub session: Option<String>,
@@ -82,9 +92,9 @@ pub struct TurnOutcome {
     pub folder: String,
     /// Complete, clarify or failed.
     pub status: TurnStatus,
-    /// The answer; with `unverified`, it says so itself in its first line.
+    /// The answer; with `unverified`, its first line says so.
     pub answer: Option<String>,
-    /// What the user is asked, with status clarify.
+    /// The question to the user, with status clarify.
     pub question: Option<String>,
     /// Why there is no answer, with status failed.
     pub reason: Option<String>,
@@ -96,7 +106,7 @@ pub struct TurnOutcome {
     pub cost: Option<Usd>,
     /// Calls of tools.
     pub tool_calls: u32,
-    /// Time spent, pauses between stopping and resuming not counted.
+    /// Milliseconds spent, pauses between stopping and resuming not counted.
     pub latency_ms: u64,
 }
 
@@ -108,21 +118,20 @@ pub struct Turns {
     pub documents: UserDocuments,
     /// What the coordinator may call.
     pub tools: Arc<ToolBox>,
-    /// How much a turn may do.
+    /// Limits of one turn.
     pub limits: TurnLimits,
-    /// The model of the table by whose vectors turns and research are gathered too; by words alone without one.
+    /// The model of the table whose vectors help to gather turns and research; without one, words alone do.
     pub embedding: Option<String>,
-    /// Who lets dangerous calls through.
+    /// Permits dangerous calls.
     pub confirm: Arc<dyn Confirm>,
 }
 
 impl Turns {
-    /// Runs a turn to its end, which is committed when this returns. [`Turns::summarize`] comes after it, whenever
-    /// somebody has time for it (C5).
+    /// Runs a turn to its end; it is committed when this returns. [`Turns::conclude`] can follow at any time (C5).
     ///
     /// # Errors
     /// An empty query. A store, a provider or a recipe that fails: the turn is then a draft that
-    /// [`resume`](Self::resume) goes on with from its last checkpoint.
+    /// [`resume`](Self::resume) continues from its last checkpoint.
     pub async fn run(
         &self,
         request: &TurnRequest,
@@ -131,10 +140,10 @@ impl Turns {
         Machine::begin(self, request, observer)?.finish().await
     }
 
-    /// Goes on with a turn that was stopped, from its last checkpoint.
+    /// Continues a turn that was stopped, from its last checkpoint.
     ///
     /// # Errors
-    /// There is no such draft, or another process works on it; or as [`run`](Self::run).
+    /// There is no such draft, or another process is running it; or as [`run`](Self::run).
     pub async fn resume(&self, number: u32, observer: &dyn TurnObserver) -> Result<TurnOutcome, TurnError> {
         Machine::resume(self, number, observer)?.finish().await
     }

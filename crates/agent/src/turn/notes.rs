@@ -1,87 +1,88 @@
-//! What a committed turn leaves outside of its folder: backlinks in the research it used, and notes of use. Best effort:
-//! none of it can undo the commit.
+//! What a committed turn leaves outside its folder: backlinks in the research it used, and records of use. Best effort: a
+//! failure is reported and does not undo the commit.
 
 use std::collections::BTreeSet;
 
-use larder_store::StoreError;
+use larder_store::{StoreError, UserDocuments};
 use larder_text::hash::ContentHash;
-use larder_vault::VaultPath;
-use larder_vault::context::{self, ToolLog};
-
-use super::machine::Machine;
-use super::save::status;
-use super::state::Ending;
 use larder_tools::site_of;
+use larder_vault::context::ToolLog;
+use larder_vault::links::DualLink;
+use larder_vault::{Backlink, VaultPath};
+
+use super::phase::PhaseContext;
+use super::state::{Ending, TurnState};
 
 /// Tries at a document that somebody else writes at the same time.
 const TRIES: usize = 3;
 
-impl Machine<'_> {
-    /// Notes what the turn used. A turn that only asked back leaves no such notes (C6).
-    pub(super) async fn note_turn(&mut self, ending: &Ending) {
-        if let Ending::Answer { unverified, .. } = ending {
-            for used in self.state.references.clone() {
-                self.note_use(&used, !unverified).await;
-            }
-        }
-        self.note_sites(ending);
-        tracing::debug!(turn = self.draft.number, status = %status(ending), "turn committed");
-    }
-
-    /// Notes of the sites that claims of §4 come from whether what they said held (R1-13.12): it did in an answer that
-    /// was approved, and did not in one whose claims failed. An answer that failed for other reasons says nothing of them.
-    fn note_sites(&self, ending: &Ending) {
-        let failed = self.state.attempts.iter().rev().find_map(|attempt| attempt.verdict.as_ref());
-        let ok = match ending {
-            Ending::Answer { unverified: false, .. } => true,
-            Ending::Clarify { .. } => return,
-            _ if failed.is_some_and(|verdict| verdict.claims_failed) => false,
-            _ => return,
-        };
-        let log = context::read_newest::<ToolLog>(&self.context, &self.at()).and_then(|read| read.value);
-        let claims = log.map(|log| log.claims).unwrap_or_default();
-        let sites: BTreeSet<String> = claims.iter().filter_map(|claim| site_of(&claim.source)).collect();
-        for site in sites {
-            if let Err(error) = self.turns.documents.note_source(&site, ok) {
-                self.warn(format!("how far {site} could be relied on was not noted: {error}"));
-            }
+/// Notes what the turn used. A turn that only asked the user leaves no notes (C6).
+pub(super) async fn note_turn(cx: &PhaseContext<'_>, ending: &Ending) {
+    if let Ending::Answer { unverified, .. } = ending {
+        for used in &cx.state.references {
+            note_use(cx, used, !unverified).await;
         }
     }
+    note_sites(cx, ending);
+    tracing::debug!(turn = cx.draft.number, "turn committed");
+}
 
-    async fn note_use(&self, used: &VaultPath, ok: bool) {
-        let documents = &self.turns.documents;
-        if let Err(error) = documents.note_use(used, ok) {
-            self.warn(format!("the use of {used} was not noted: {error}"));
-        }
-        if used.name() != "research.md" {
-            return;
-        }
-        let backlink = self.backlink("§2 Gathered Context");
-        let linked = self.change(used, |text| text.map(|text| backlink.add_to(&text, used))).await;
-        if let Err(error) = linked {
-            self.warn(format!("{used} has no backlink to this turn: {error}"));
+/// Records for the sites of the claims in §4 whether the claims held (R1-13.12).
+fn note_sites(cx: &PhaseContext<'_>, ending: &Ending) {
+    let Some(held) = claims_held(&cx.state, ending) else { return };
+    let claims = cx.document.newest::<ToolLog>().map(|log| log.claims).unwrap_or_default();
+    let sites: BTreeSet<String> = claims.iter().filter_map(|claim| site_of(&claim.source)).collect();
+    for site in sites {
+        if let Err(error) = cx.turns.documents.note_source(&site, held) {
+            cx.events.warn(format!("the reliability of {site} was not recorded: {error}"));
         }
     }
+}
 
-    /// Changes a document outside of the turn; a change by somebody else in between is seen and kept.
-    async fn change(
-        &self,
-        at: &VaultPath,
-        change: impl Fn(Option<String>) -> Option<String>,
-    ) -> Result<(), StoreError> {
-        let documents = &self.turns.documents;
-        let mut tries = TRIES;
-        loop {
-            tries -= 1;
-            let before = documents.read_text(at).await?;
-            let seen = before.as_ref().map(|text| ContentHash::new(text.as_bytes()));
-            let Some(after) = change(before.clone()).filter(|after| Some(after) != before.as_ref()) else {
-                return Ok(());
-            };
-            match documents.write(at, after.as_bytes(), seen).await {
-                Err(StoreError::Changed { .. }) if tries > 0 => {}
-                written => return written,
-            }
+/// They held in an answer that was approved, and did not in one whose claims failed; an answer that failed for other reasons
+/// says nothing about them.
+fn claims_held(state: &TurnState, ending: &Ending) -> Option<bool> {
+    let verdict = state.attempts.iter().rev().find_map(|attempt| attempt.verdict.as_ref());
+    match ending {
+        Ending::Answer { unverified: false, .. } => Some(true),
+        Ending::Clarify { .. } => None,
+        _ => verdict.is_some_and(|verdict| verdict.claims_failed).then_some(false),
+    }
+}
+
+async fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
+    let documents = &cx.turns.documents;
+    if let Err(error) = documents.note_use(used, ok) {
+        cx.events.warn(format!("the use of {used} was not recorded: {error}"));
+    }
+    if used.name() != "research.md" {
+        return;
+    }
+    let link = DualLink::new(cx.document.at.clone(), &larder_vault::turn_name(cx.draft.number));
+    let backlink = Backlink { link, section: "§2 Gathered Context".to_owned() };
+    if let Err(error) = change(documents, used, |text| backlink.add_to(text, used)).await {
+        cx.events.warn(format!("{used} has no backlink to this turn: {error}"));
+    }
+}
+
+/// Changes an existing document; a concurrent change by somebody else is kept.
+async fn change(
+    documents: &UserDocuments,
+    at: &VaultPath,
+    change: impl Fn(&str) -> String,
+) -> Result<(), StoreError> {
+    let mut tries = TRIES;
+    loop {
+        tries -= 1;
+        let Some(before) = documents.read_text(at).await? else { return Ok(()) };
+        let after = change(&before);
+        if after == before {
+            return Ok(());
+        }
+        let seen = ContentHash::new(before.as_bytes());
+        match documents.write(at, after.as_bytes(), Some(seen)).await {
+            Err(StoreError::Changed { .. }) if tries > 0 => {}
+            written => return written,
         }
     }
 }

@@ -1,53 +1,66 @@
-//! Phase 3: the plan, and where the turn goes (R1-3.35 to R1-3.37, R1-3.81, R1-3.82, C12, C13, C22).
+//! Phase 3: the plan, and the phase that follows from it (R1-3.35 to R1-3.37, R1-3.81, R1-3.82, C12, C13, C22).
 
+use larder_engine::answer::topic;
 use larder_vault::Ticket;
 use larder_vault::context::{NextStep, TaskPlan};
 use serde_json::json;
 
 use super::answers::PlanAnswer;
+use super::ending;
 use super::error::Stop;
-use super::machine::{Done, Machine};
-use super::recipes::Offer;
-use super::state::{Plan, Rounds, Step};
-use larder_engine::answer::topic;
+use super::files;
+use super::phase::{PhaseContext, PhaseOutcome};
+use super::recipes::PhaseInputs;
+use super::state::{PlanSummary, RoundsState, TurnPhase, TurnState};
 
-impl Machine<'_> {
-    /// Plans, writes the plan whole to `ticket.md`, and goes where the planner says.
-    pub(super) async fn plan(&mut self) -> Result<Done, Stop> {
-        let attempt = self.state.attempt(Step::Plan);
-        let name = self.by_mode("phase3_planner");
-        let offer = Offer {
-            values: vec![("tool_list", json!(self.tools_for(&name))), ("attempt", json!(attempt))],
-            hints: std::mem::take(&mut self.state.hints),
-            ..Offer::default()
-        };
-        let make = |answer: &PlanAnswer| answer.plan(attempt);
-        let (answer, mut plan) = self.decide(&name, offer, make).await?;
-        let ticket = self.draft.place.ticket();
-        self.write(&ticket, "ticket", Ticket(plan.clone()));
-        plan.ticket = Some(self.link(ticket));
-        self.append(&plan)?;
-        self.state.plan =
-            Some(Plan { intent: plan.intent, topic: Some(topic(&answer.topic)), goals: plan.goals.clone() });
-        self.state.rounds = None;
-        Ok(self.route(plan))
-    }
+/// Plans, writes the complete plan to `ticket.md`, and goes where the planner says.
+pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
+    let attempt = cx.state.attempt(TurnPhase::Plan);
+    let name = cx.by_mode("phase3_planner");
+    let inputs = PhaseInputs {
+        values: vec![("tool_list", json!(cx.tools_for(&name))), ("attempt", json!(attempt))],
+        hints: std::mem::take(&mut cx.state.hints),
+        ..PhaseInputs::default()
+    };
+    let convert = |answer: &PlanAnswer| answer.plan(attempt);
+    let (answer, mut plan) = cx.recipes().decide(&name, inputs, convert).await?;
+    let (ticket, meta) = (cx.draft.place.ticket(), cx.meta("ticket"));
+    files::insert_document(&mut cx.draft, &ticket, meta, Ticket(plan.clone()));
+    plan.ticket = Some(files::link(ticket));
+    cx.document.append(&plan)?;
+    let topic = Some(topic(&answer.topic));
+    cx.state.plan = Some(PlanSummary { intent: plan.intent, topic, goals: plan.goals.clone() });
+    cx.state.rounds = None;
+    Ok(route(&mut cx.state, plan))
+}
 
-    fn route(&mut self, plan: TaskPlan) -> Done {
-        let text = format!("{}: {}", plan.next, plan.goal);
-        match plan.next {
-            NextStep::Clarify => self.clarify(plan.question.unwrap_or_default()),
-            NextStep::Synthesis => Done::new(Step::Synthesize, text),
-            NextStep::Coordinator => {
-                self.state.rounds = Some(Rounds::default());
-                Done::new(Step::Coordinate, text)
-            }
+fn route(state: &mut TurnState, plan: TaskPlan) -> PhaseOutcome {
+    let text = format!("{}: {}", plan.next, plan.goal);
+    match plan.next {
+        NextStep::Clarify => ending::clarify(state, plan.question.unwrap_or_default()),
+        NextStep::Synthesis => PhaseOutcome::new(TurnPhase::Synthesize, text),
+        NextStep::Coordinator => {
+            state.rounds = Some(RoundsState::default());
+            PhaseOutcome::new(TurnPhase::Coordinate, text)
         }
     }
+}
 
-    /// The tools that a recipe may be told about, as it reads them.
-    pub(super) fn tools_for(&self, recipe: &str) -> String {
-        let named = self.recipe(recipe).map(|recipe| recipe.tools.clone()).unwrap_or_default();
-        larder_tools::describe(&self.turns.tools.specs(self.draft.mode, &named))
-    }
+/// The plan as §3 holds it, with the current status of its goals.
+pub(super) fn task_plan(cx: &PhaseContext<'_>) -> TaskPlan {
+    let mut plan = cx.document.newest().unwrap_or_else(|| TaskPlan {
+        previous_failure: None,
+        new_approach: None,
+        goal: cx.query().to_owned(),
+        intent: larder_vault::Intent::Informational,
+        confidence: None,
+        steps: Vec::new(),
+        goals: Vec::new(),
+        focus: None,
+        next: NextStep::Coordinator,
+        question: None,
+        ticket: None,
+    });
+    plan.goals = cx.state.goals().to_vec();
+    plan
 }

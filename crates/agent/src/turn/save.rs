@@ -1,174 +1,172 @@
-//! Phase 7: saving by rule, before any model is asked for a summary (C5, R1-3.78). When the commit is
-//! through, the turn is whole; what follows it can fail without costing anything.
+//! Phase 7: saving by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is complete;
+//! a failure of what follows costs nothing.
 
 use larder_condense::sections::Sections;
-use larder_vault::links::DualLink;
-use larder_vault::{Backlink, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
+use larder_vault::{Meta, Note, Response, Timestamp, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 
 use super::TurnOutcome;
-use super::error::TurnError;
+use super::documents::CONTEXT;
 use super::event::TurnEvent;
-use super::machine::Machine;
-use super::state::{Ending, Step};
+use super::files;
+use super::notes;
+use super::phase::PhaseContext;
+use super::state::{Ending, TurnPhase};
 
-/// What the runs of the turn read, and what gathering considered; beside the files that the layout names.
+/// What the runs of the turn read and what gathering considered; not part of the vault's layout.
 const RECEIPTS: &str = "receipts.json";
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;
-/// Characters of an answer that stand for a turn until it is summarized.
+/// Characters of an answer that serve as the summary of a turn until a model writes one.
 const INTERIM_SUMMARY: usize = 240;
-/// The last phase.
-const LAST: u8 = Step::Save.phase();
+const NUMBER: u8 = TurnPhase::Save.number();
 
-impl Machine<'_> {
-    /// Ends the turn: its answer is told, its documents are completed and committed.
-    pub(super) async fn save(mut self) -> Result<TurnOutcome, TurnError> {
-        let began = self.clock.now();
-        let (number, name) = (LAST, Step::Save.name().to_owned());
-        self.tell(&TurnEvent::Phase { number, name, attempt: 1 });
-        let lost = || Ending::Failed { reason: "the turn came to no end".to_owned() };
-        let ending = self.state.ending.clone().unwrap_or_else(lost);
-        self.tell_ending(&ending);
-        self.complete(&ending);
-        self.turns.documents.commit(&self.draft).await?;
-        self.committed = true;
-        self.note_turn(&ending).await;
-        let millis = self.clock.millis_since(began);
-        self.tell(&TurnEvent::PhaseDone { number, tokens: 0, millis, text: "saved".to_owned() });
-        let outcome = self.outcome(ending);
-        self.tell(&TurnEvent::Finished {
-            status: outcome.status,
-            unverified: outcome.unverified,
-            tokens: self.state.tokens(),
-            cost: outcome.cost,
-            millis: outcome.latency_ms,
-        });
-        Ok(outcome)
+/// A turn that is ready to be committed.
+pub(super) struct PreparedTurn {
+    ending: Ending,
+    began: Timestamp,
+}
+
+/// Reports the ending and completes every file of the turn's folder.
+pub(super) fn prepare(cx: &mut PhaseContext<'_>) -> PreparedTurn {
+    let began = cx.clock.now();
+    let name = TurnPhase::Save.name().to_owned();
+    cx.events.send(&TurnEvent::Phase { number: NUMBER, name, attempt: 1 });
+    let lost = || Ending::Failed { reason: "the turn came to no end".to_owned() };
+    let ending = cx.state.ending.clone().unwrap_or_else(lost);
+    match &ending {
+        Ending::Answer { text, .. } => cx.events.send(&TurnEvent::Answer { text: text.clone() }),
+        Ending::Clarify { question } => cx.events.send(&TurnEvent::Clarify { question: question.clone() }),
+        Ending::Failed { .. } => {}
     }
+    complete(cx, &ending);
+    PreparedTurn { ending, began }
+}
 
-    fn tell_ending(&self, ending: &Ending) {
-        match ending {
-            Ending::Answer { text, .. } => self.tell(&TurnEvent::Answer { text: text.clone() }),
-            Ending::Clarify { question } => self.tell(&TurnEvent::Clarify { question: question.clone() }),
-            Ending::Failed { .. } => {}
+/// Notes outside the turn what a committed turn used, and reports its end.
+pub(super) async fn conclude(cx: &mut PhaseContext<'_>, turn: PreparedTurn) -> TurnOutcome {
+    notes::note_turn(cx, &turn.ending).await;
+    let millis = cx.clock.millis_since(turn.began);
+    cx.events.send(&TurnEvent::PhaseDone { number: NUMBER, tokens: 0, millis, text: "saved".to_owned() });
+    let outcome = outcome(cx, turn.ending);
+    cx.events.send(&TurnEvent::Finished {
+        status: outcome.status,
+        unverified: outcome.unverified,
+        tokens: cx.state.tokens(),
+        cost: outcome.cost,
+        millis: outcome.latency_ms,
+    });
+    outcome
+}
+
+fn outcome(cx: &mut PhaseContext<'_>, ending: Ending) -> TurnOutcome {
+    let status = status(&ending);
+    let (mut answer, mut question, mut reason, mut is_unverified) = (None, None, None, false);
+    match ending {
+        Ending::Answer { text, unverified, note, .. } => {
+            (answer, is_unverified, reason) = (Some(text), unverified, note);
         }
+        Ending::Clarify { question: asked } => question = Some(asked),
+        Ending::Failed { reason: why } => reason = Some(why),
     }
-
-    fn outcome(&mut self, ending: Ending) -> TurnOutcome {
-        let status = status(&ending);
-        let (mut answer, mut question, mut reason, mut is_unverified) = (None, None, None, false);
-        match ending {
-            Ending::Answer { text, unverified, note, .. } => {
-                (answer, is_unverified, reason) = (Some(text), unverified, note);
-            }
-            Ending::Clarify { question: asked } => question = Some(asked),
-            Ending::Failed { reason: why } => reason = Some(why),
-        }
-        TurnOutcome {
-            turn: self.draft.number,
-            folder: self.draft.place.folder().to_owned(),
-            status,
-            answer,
-            question,
-            reason,
-            unverified: is_unverified,
-            usage: self.state.usage,
-            cost: self.state.cost,
-            tool_calls: self.state.tool_calls,
-            latency_ms: self.clock.spent(),
-        }
-    }
-
-    /// Completes the draft: every file that the turn's folder will hold.
-    fn complete(&mut self, ending: &Ending) {
-        self.draft.phase = Some(LAST);
-        self.write_response(ending);
-        self.complete_frontmatter(ending);
-        let metrics = self.metrics();
-        self.write_json(&self.draft.place.metrics(), &metrics);
-        let metadata = self.metadata(ending);
-        self.write_json(&self.draft.place.metadata(), &metadata);
-        if let Some(receipts) = VaultPath::new(&format!("{}/{RECEIPTS}", self.draft.place.folder())) {
-            let ended = ended(ending);
-            let value = json!({
-                "turn_number": self.draft.number, "ended": ended, "considered": self.state.considered,
-                "runs": self.state.receipts,
-            });
-            self.write_json(&receipts, &value);
-        }
-        self.draft.files.insert(super::machine::CONTEXT.to_owned(), self.context.clone().into_bytes());
-    }
-
-    /// `response.md` holds what the user got: the answer with its mark, or why there is none.
-    fn write_response(&mut self, ending: &Ending) {
-        let text = match ending {
-            Ending::Answer { text, .. } => text.clone(),
-            Ending::Failed { reason } if !self.state.attempts.is_empty() => {
-                format!("> **No answer.** {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
-            }
-            Ending::Failed { .. } | Ending::Clarify { .. } => return,
-        };
-        self.write(&self.draft.place.response(), "response", Response(text));
-    }
-
-    /// The frontmatter of `context.md` says at the end what the turn was about. The sections stay as they are.
-    fn complete_frontmatter(&mut self, ending: &Ending) {
-        let end = Sections::parse(&self.context).frontmatter.end;
-        let Some(mut meta) = Meta::read(&Note::parse(&self.context).frontmatter).value else { return };
-        let plan = self.state.plan.as_ref();
-        meta.topic = plan.and_then(|plan| plan.topic.clone());
-        meta.intent = plan.map(|plan| plan.intent);
-        if let Ending::Answer { quality, .. } = ending {
-            meta.quality = *quality;
-        }
-        self.context.replace_range(..end, meta.write().as_str());
-    }
-
-    /// The entry of this turn in what it uses.
-    pub(super) fn backlink(&self, section: &str) -> Backlink {
-        let link = DualLink::new(self.at(), &larder_vault::turn_name(self.draft.number));
-        Backlink { link, section: section.to_owned() }
-    }
-
-    fn metrics(&mut self) -> TurnMetrics {
-        TurnMetrics {
-            turn_number: self.draft.number,
-            total_duration_ms: self.clock.spent(),
-            total_tokens: self.state.tokens(),
-            total_cost_microdollars: self.state.cost.map_or(0, |cost| cost.picos() / PICOS_PER_MICRO),
-            tool_calls: u64::from(self.state.tool_calls),
-            runs: self.state.runs.clone(),
-        }
-    }
-
-    fn metadata(&mut self, ending: &Ending) -> TurnMetadata {
-        let plan = self.state.plan.as_ref();
-        TurnMetadata {
-            turn_number: self.draft.number,
-            user_id: self.turns.documents.user().to_owned(),
-            session_id: self.draft.session.clone(),
-            mode: self.draft.mode,
-            status: status(ending),
-            created_at: self.draft.created_at,
-            finished_at: Some(self.clock.now()),
-            query: self.resolved().to_owned(),
-            summary: Some(interim_summary(ending)),
-            topic: plan.and_then(|plan| plan.topic.clone()),
-            intent: plan.map(|plan| plan.intent),
-            quality: match ending {
-                Ending::Answer { quality, .. } => *quality,
-                Ending::Clarify { .. } | Ending::Failed { .. } => None,
-            },
-            unverified: matches!(ending, Ending::Answer { unverified: true, .. }),
-            last_phase: Some(LAST),
-            revisions: self.state.revisions,
-            retries: self.state.retries,
-        }
+    TurnOutcome {
+        turn: cx.draft.number,
+        folder: cx.draft.place.folder().to_owned(),
+        status,
+        answer,
+        question,
+        reason,
+        unverified: is_unverified,
+        usage: cx.state.usage,
+        cost: cx.state.cost,
+        tool_calls: cx.state.tool_calls,
+        latency_ms: cx.clock.spent(),
     }
 }
 
-pub(super) const fn status(ending: &Ending) -> TurnStatus {
+fn complete(cx: &mut PhaseContext<'_>, ending: &Ending) {
+    cx.draft.phase = Some(NUMBER);
+    write_response(cx, ending);
+    complete_frontmatter(cx, ending);
+    let (at, metrics) = (cx.draft.place.metrics(), metrics(cx));
+    files::insert_json(&mut cx.draft, &at, &metrics);
+    let (at, metadata) = (cx.draft.place.metadata(), metadata(cx, ending));
+    files::insert_json(&mut cx.draft, &at, &metadata);
+    if let Some(at) = VaultPath::new(&format!("{}/{RECEIPTS}", cx.draft.place.folder())) {
+        let ended = ended(ending);
+        let value = json!({
+            "turn_number": cx.draft.number, "ended": ended, "considered": cx.state.considered,
+            "runs": cx.state.receipts,
+        });
+        files::insert_json(&mut cx.draft, &at, &value);
+    }
+    cx.draft.files.insert(CONTEXT.to_owned(), cx.document.text.clone().into_bytes());
+}
+
+/// `response.md` holds what the user received: the answer with its mark, or why there is none.
+fn write_response(cx: &mut PhaseContext<'_>, ending: &Ending) {
+    let text = match ending {
+        Ending::Answer { text, .. } => text.clone(),
+        Ending::Failed { reason } if !cx.state.attempts.is_empty() => {
+            format!("> **No answer.** {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+        Ending::Failed { .. } | Ending::Clarify { .. } => return,
+    };
+    let (at, meta) = (cx.draft.place.response(), cx.meta("response"));
+    files::insert_document(&mut cx.draft, &at, meta, Response(text));
+}
+
+/// Adds the topic, intent and quality of the turn to the frontmatter of `context.md`. The sections stay as they are.
+fn complete_frontmatter(cx: &mut PhaseContext<'_>, ending: &Ending) {
+    let context = &mut cx.document.text;
+    let end = Sections::parse(context).frontmatter.end;
+    let Some(mut meta) = Meta::read(&Note::parse(context).frontmatter).value else { return };
+    let plan = cx.state.plan.as_ref();
+    meta.topic = plan.and_then(|plan| plan.topic.clone());
+    meta.intent = plan.map(|plan| plan.intent);
+    if let Ending::Answer { quality, .. } = ending {
+        meta.quality = *quality;
+    }
+    context.replace_range(..end, meta.write().as_str());
+}
+
+fn metrics(cx: &mut PhaseContext<'_>) -> TurnMetrics {
+    TurnMetrics {
+        turn_number: cx.draft.number,
+        total_duration_ms: cx.clock.spent(),
+        total_tokens: cx.state.tokens(),
+        total_cost_microdollars: cx.state.cost.map_or(0, |cost| cost.picos() / PICOS_PER_MICRO),
+        tool_calls: u64::from(cx.state.tool_calls),
+        runs: cx.state.runs.clone(),
+    }
+}
+
+fn metadata(cx: &mut PhaseContext<'_>, ending: &Ending) -> TurnMetadata {
+    let plan = cx.state.plan.as_ref();
+    TurnMetadata {
+        turn_number: cx.draft.number,
+        user_id: cx.turns.documents.user().to_owned(),
+        session_id: cx.draft.session.clone(),
+        mode: cx.draft.mode,
+        status: status(ending),
+        created_at: cx.draft.created_at,
+        finished_at: Some(cx.clock.now()),
+        query: cx.query().to_owned(),
+        summary: Some(interim_summary(ending)),
+        topic: plan.and_then(|plan| plan.topic.clone()),
+        intent: plan.map(|plan| plan.intent),
+        quality: match ending {
+            Ending::Answer { quality, .. } => *quality,
+            Ending::Clarify { .. } | Ending::Failed { .. } => None,
+        },
+        unverified: matches!(ending, Ending::Answer { unverified: true, .. }),
+        last_phase: Some(NUMBER),
+        revisions: cx.state.revisions,
+        retries: cx.state.retries,
+    }
+}
+
+const fn status(ending: &Ending) -> TurnStatus {
     match ending {
         Ending::Answer { .. } => TurnStatus::Complete,
         Ending::Clarify { .. } => TurnStatus::Clarify,
@@ -187,7 +185,7 @@ fn ended(ending: &Ending) -> Value {
     }
 }
 
-/// What stands for a turn until a model has summarized it: the next turn may come before that.
+/// The summary of a turn until a model writes one: the next turn may start before that.
 fn interim_summary(ending: &Ending) -> String {
     let (before, text) = match ending {
         Ending::Answer { text, .. } => ("", text),

@@ -1,6 +1,6 @@
-//! A shorter §4 by its own structure (R0-26.6, R1-3.17): every round stays with what it called and how that ended; what
-//! results said is cut first, then reasons, and the oldest rounds become a line when nothing else helps. Links to the
-//! whole results stay links. A plain function of the log.
+//! A shorter §4 by its own structure (R0-26.6, R1-3.17): every round keeps its calls and their status; the text of results
+//! is cut first, then reasons, and the oldest rounds become one line when nothing else helps. Links to the complete
+//! results stay links. A plain function of the log.
 
 use larder_text::tokens::Counter;
 use larder_vault::VaultPath;
@@ -9,7 +9,7 @@ use larder_vault::links::DualLink;
 
 /// How much of each text a step keeps, in characters: of results, of reasons, of calls.
 const STEPS: [(usize, usize, usize); 4] = [(600, 300, 200), (240, 160, 160), (100, 60, 100), (40, 0, 60)];
-/// Tokens that heading and frame of the compaction take.
+/// Tokens of the compaction's heading and frame.
 const FRAME: usize = 80;
 
 /// The rounds of `log` in at most `target` tokens, its frame counted; `None` if not even a line fits.
@@ -27,8 +27,8 @@ pub(super) fn shrunk(
         return Some(text);
     }
     let last = STEPS[STEPS.len() - 1];
-    let fewer = (1..=log.iterations.len()).map(|gone| {
-        let (old, kept) = log.iterations.split_at(gone);
+    let fewer = (1..=log.iterations.len()).map(|dropped| {
+        let (old, kept) = log.iterations.split_at(dropped);
         format!("{}\n\n{}", line(old, results, at), written(kept, last, at))
     });
     fewer.into_iter().find(fits)
@@ -48,7 +48,7 @@ fn shorter(iteration: &Iteration, (results, reasons, calls): (usize, usize, usiz
     short
 }
 
-/// The rounds that are gone, in a line.
+/// The rounds that are dropped, in a line.
 fn line(iterations: &[Iteration], results: &DualLink, at: &VaultPath) -> String {
     let called: usize = iterations.iter().map(|iteration| iteration.calls.len()).sum();
     let all = iterations.iter().flat_map(|iteration| &iteration.results);
@@ -60,8 +60,8 @@ fn line(iterations: &[Iteration], results: &DualLink, at: &VaultPath) -> String 
     format!("Iterations {first} to {last}: {called} calls, {fine} with a result{whole}.")
 }
 
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((0, _)) => String::new(),
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),

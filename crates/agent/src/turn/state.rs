@@ -1,5 +1,5 @@
-//! What a turn remembers between its phases, beside its documents: what comes next, counters, and what was spent. It is
-//! saved with every checkpoint. Knows no recipe.
+//! What a turn remembers between its phases in addition to its documents: the next phase, counters, and what was spent.
+//! Saved with every checkpoint. Knows no recipe.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use larder_vault::{Intent, QueryAnalysis, RunMetrics, Score, Timestamp, VaultPat
 use serde::{Deserialize, Serialize};
 
 use super::answers::IterationAnswer;
-use super::calls::Called;
+use super::calls::CallRecord;
 use larder_engine::executor::Spending;
 
-/// The version of the state; a draft of another one cannot go on.
+/// The version of the saved state; a draft of another version cannot be resumed.
 pub(super) const VERSION: u32 = 1;
 
-/// What comes next.
+/// The phases, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum TurnPhase {
     /// Phase 0.
     Analyze,
     /// Phase 1.
@@ -38,13 +38,13 @@ pub(super) enum Step {
     Save,
 }
 
-impl Step {
-    /// 0 to 7.
-    pub(super) const fn phase(self) -> u8 {
+impl TurnPhase {
+    /// 0 to 7, as users know it.
+    pub(super) const fn number(self) -> u8 {
         self as u8
     }
 
-    /// What the phase is called.
+    /// The name in events and errors.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Analyze => "query_analyzer",
@@ -61,103 +61,104 @@ impl Step {
 
 /// Everything a turn remembers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct TurnState {
     /// [`VERSION`].
     pub(super) version: u32,
-    /// What comes next.
-    pub(super) step: Step,
+    /// The phase to run next.
+    #[serde(rename = "step")]
+    pub(super) next: TurnPhase,
     /// The folder that tools of mode `code` work in.
     pub(super) workspace: Option<PathBuf>,
-    /// The last moment of the turn's clock.
+    /// The last reading of the turn's clock.
     pub(super) moment: Timestamp,
-    /// Milliseconds spent.
+    /// Milliseconds spent, pauses not counted.
     pub(super) spent_ms: u64,
     /// Tokens of all models and tools.
     pub(super) usage: Usage,
-    /// Their price, as far as it is known.
+    /// Their price, as far as prices are known.
     pub(super) cost: Option<Usd>,
-    /// One for each run of a recipe.
+    /// One entry for each run of a recipe.
     pub(super) runs: Vec<RunMetrics>,
-    /// What each run read.
+    /// The short receipt of each run: what it read, and in which rendition.
     pub(super) receipts: Vec<serde_json::Value>,
-    /// What gathering looked at.
+    /// The documents that gathering considered.
     pub(super) considered: Vec<serde_json::Value>,
-    /// What phase 0 found out.
+    /// The result of phase 0.
     pub(super) analysis: Option<QueryAnalysis>,
-    /// Documents that §2 stands on.
+    /// Documents that §2 refers to.
     pub(super) references: Vec<VaultPath>,
-    /// What phase 3 planned.
-    pub(super) plan: Option<Plan>,
-    /// The loop of phase 4 while it goes on.
-    pub(super) rounds: Option<Rounds>,
+    /// The result of phase 3.
+    pub(super) plan: Option<PlanSummary>,
+    /// The loop of phase 4 while it runs.
+    pub(super) rounds: Option<RoundsState>,
     /// Calls of tools so far.
     pub(super) tool_calls: u32,
     /// Results in `toolresults.md` so far.
     pub(super) results: u32,
-    /// Claims so far: their blocks are numbered through the turn.
+    /// Claims so far; their blocks are numbered throughout the turn.
     pub(super) claims: usize,
-    /// Times the answer was written again.
+    /// Times the answer was rewritten.
     pub(super) revisions: u32,
-    /// Times it was planned again.
+    /// Times the turn was planned again.
     pub(super) retries: u32,
-    /// What the last verdict wants to be done otherwise.
+    /// What the last verdict asks to change.
     pub(super) hints: Vec<String>,
     /// Every answer that was written, with its verdict.
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<AnswerAttempt>,
     /// How the turn ends, once that is known.
     pub(super) ending: Option<Ending>,
 }
 
-/// What the later phases need of the plan.
+/// The part of the plan that later phases need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct PlanSummary {
     pub(super) intent: Intent,
     pub(super) topic: Option<String>,
-    /// Empty when there is one goal only.
+    /// Empty when there is only one goal.
     pub(super) goals: Vec<Goal>,
 }
 
-/// The coordinator's loop.
+/// The coordinator's loop: what it counted and found so far.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Rounds {
+pub(super) struct RoundsState {
     pub(super) iterations: u32,
     pub(super) calls: u32,
     pub(super) claims: Vec<Claim>,
-    /// The round whose calls are being made.
+    /// The round whose calls are not all made yet.
     #[serde(default)]
-    pub(super) under_way: Option<Round>,
-    /// Why it ended, once it did.
+    pub(super) under_way: Option<PendingRound>,
+    /// Why the loop ends, once it is known.
     pub(super) ended: Option<String>,
 }
 
-/// A round whose answer was read and whose calls are not all made. It is saved before and after each call, so that a
-/// turn that goes on makes none of them twice.
+/// A round whose answer was read and whose calls are not all made. Saved before and after each call, so that a resumed
+/// turn repeats none of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Round {
+pub(super) struct PendingRound {
     pub(super) number: u32,
     pub(super) answer: IterationAnswer,
-    /// What came of the calls that were made.
-    pub(super) called: Vec<Called>,
-    /// The call after these may change something and was let through: whether it was made to its end is not known.
+    /// The calls made so far, with their results.
+    pub(super) called: Vec<CallRecord>,
+    /// The next call has side effects and was permitted: whether it was completed is not known.
     pub(super) begun: bool,
 }
 
-/// One answer.
+/// One version of the answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Attempt {
+pub(super) struct AnswerAttempt {
     pub(super) answer: String,
-    /// None until it was validated.
-    pub(super) verdict: Option<Judged>,
+    /// `None` until it is validated.
+    pub(super) verdict: Option<AttemptVerdict>,
 }
 
-/// What validation said of an answer.
+/// The verdict of validation on one answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Judged {
+pub(super) struct AttemptVerdict {
     pub(super) confidence: Score,
     pub(super) quality: Option<Score>,
     /// Checks that passed.
     pub(super) passed: usize,
-    /// A claim failed: it has no evidence, or it is made up.
+    /// A claim has no evidence or is invented.
     pub(super) claims_failed: bool,
     pub(super) issues: Vec<String>,
 }
@@ -174,12 +175,12 @@ pub(super) enum Ending {
     Failed { reason: String },
 }
 
-impl State {
-    /// A turn that has only begun.
+impl TurnState {
+    /// The state of a new turn.
     pub(super) fn new(moment: Timestamp, workspace: Option<PathBuf>) -> Self {
         Self {
             version: VERSION,
-            step: Step::Analyze,
+            next: TurnPhase::Analyze,
             workspace,
             moment,
             spent_ms: 0,
@@ -208,27 +209,32 @@ impl State {
         self.usage.input.saturating_add(self.usage.output)
     }
 
-    /// Adds what a run or a tool took.
-    pub(super) fn charge(&mut self, taken: Spending) {
-        self.usage += taken.usage;
-        if let Some(cost) = taken.cost {
+    /// Adds what a run or a tool spent.
+    pub(super) fn charge(&mut self, spent: Spending) {
+        self.usage += spent.usage;
+        if let Some(cost) = spent.cost {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));
         }
     }
 
-    /// Which attempt a step is at, from 1.
-    pub(super) fn attempt(&self, step: Step) -> u32 {
+    /// The number of a phase's current attempt, from 1.
+    pub(super) fn attempt(&self, phase: TurnPhase) -> u32 {
         let answers = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
-        match step {
-            Step::Plan | Step::Coordinate => self.retries + 1,
-            Step::Synthesize => answers + 1,
-            Step::Validate => answers,
+        match phase {
+            TurnPhase::Plan | TurnPhase::Coordinate => self.retries + 1,
+            TurnPhase::Synthesize => answers + 1,
+            TurnPhase::Validate => answers,
             _ => 1,
         }
     }
 
-    /// The goals, if there are several.
+    /// The goals of a plan with several.
     pub(super) fn goals(&self) -> &[Goal] {
         self.plan.as_ref().map(|plan| plan.goals.as_slice()).unwrap_or_default()
+    }
+
+    /// The loop of phase 4, which begins with its first use.
+    pub(super) fn rounds(&mut self) -> &mut RoundsState {
+        self.rounds.get_or_insert_default()
     }
 }

@@ -1,5 +1,5 @@
-//! The summary of a committed turn, by a model (C5): a job of its own, which nobody has to wait for and whose failure
-//! costs nothing but the summary.
+//! The summary of a committed turn, written by a model (C5): a separate job that no reply waits for, whose failure costs
+//! only the summary.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use larder_vault::layout::wrapper;
 use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
 
 use super::answers::SummaryAnswer;
-use super::machine::CONTEXT;
+use super::documents::CONTEXT;
 use super::{TurnError, Turns};
 use larder_engine::answer;
 use larder_engine::executor::ProgressObserver;
@@ -18,11 +18,11 @@ use larder_engine::inputs::{InputDocument, RunInput};
 pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
 
 impl Turns {
-    /// Has a committed turn summarized and writes the summary into its `metadata.json`; gives the summary. `observer`
-    /// is told what that takes.
+    /// Summarizes a committed turn, writes the summary to its `metadata.json` and returns it. `observer` is notified of
+    /// what that costs.
     ///
     /// # Errors
-    /// There is no such turn, or the model, its answer, or the store fails. The turn is as it was then.
+    /// The turn does not exist, or the model, its answer, or the store fails. The turn is unchanged then.
     pub async fn summarize(&self, number: u32, observer: &dyn ProgressObserver) -> Result<String, TurnError> {
         let failed = |reason: String| TurnError::Summary { turn: number, reason };
         let row = self.documents.turn(number)?.ok_or_else(|| failed("there is no such turn".to_owned()))?;
@@ -43,7 +43,7 @@ impl Turns {
             self.engine.run(RECIPE, &input, observer).await.map_err(|error| failed(error.to_string()))?;
         let answer: SummaryAnswer =
             answer::read(&outcome.output).map_err(|unusable| failed(unusable.to_string()))?;
-        // Later turns read the summary alone.
+        // Later turns read only the summary.
         let doubt = if metadata.unverified { "Not verified: " } else { "" };
         let summary = format!("{doubt}{}", answer.summary);
         metadata.summary = Some(summary.clone());
@@ -55,7 +55,7 @@ impl Turns {
         Ok(summary)
     }
 
-    /// The note beside `metadata.json` shows what stands there now, unless somebody has changed the note.
+    /// Updates the note next to `metadata.json`, unless somebody has changed the note.
     async fn show_metadata(
         &self,
         at: &VaultPath,

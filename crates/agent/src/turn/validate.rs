@@ -1,100 +1,45 @@
-//! Phase 6: the verdict, and what follows from it (R1-3.48 to R1-3.52, R1-3.75 to R1-3.81, R1-3.84, C10, C67 to C69).
-//! The machine holds the limits, never the model (R1-3.79).
+//! Phase 6: the verdict, and the phase that follows from it (R1-3.48 to R1-3.52, R1-3.75 to R1-3.81, R1-3.84, C10, C67 to
+//! C69). Limits are enforced here and never by the model (R1-3.79).
 
 use larder_condense::sections::SectionId;
+use larder_engine::inputs::InputDocument;
+use larder_engine::settings::TurnLimits;
 use larder_vault::context::{Check, CheckResult, Validation, Verdict};
 use serde_json::json;
 
 use super::answers::ValidationAnswer;
+use super::ending;
 use super::error::Stop;
-use super::machine::{Done, Machine};
-use super::recipes::Offer;
-use super::state::{Attempt, Ending, Judged, Step};
-use larder_engine::inputs::InputDocument;
+use super::event::Events;
+use super::phase::{PhaseContext, PhaseOutcome};
+use super::plan::task_plan;
+use super::recipes::PhaseInputs;
+use super::state::{AttemptVerdict, Ending, TurnPhase, TurnState};
+use super::synthesize::citable_documents;
 
-impl Machine<'_> {
-    /// Judges the newest answer.
-    pub(super) async fn validate(&mut self) -> Result<Done, Stop> {
-        let plan = self.task_plan();
-        let mut documents = self.evidence().await?;
-        let response = self.draft.place.response();
-        if let Some(attempt) = self.state.attempts.last() {
-            documents.push(InputDocument::whole(response.name(), response.as_str(), attempt.answer.as_str()));
-        }
-        let values = vec![("attempt", json!(self.state.attempt(Step::Validate)))];
-        let offer = Offer { documents, values, ..Offer::default() };
-        let make = |answer: &ValidationAnswer| answer.validation(&plan);
-        let (_, mut validation) = self.decide("phase6_validator", offer, make).await?;
-        hold_to_goals(&mut validation);
-        validation.block = self.decision("validation", SectionId::Validation);
-        self.append(&validation)?;
-        if let Some(attempt) = self.state.attempts.last_mut() {
-            attempt.verdict = Some(judged(&validation));
-        }
-        Ok(self.follow(&validation))
+/// Judges the newest answer.
+pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
+    let plan = task_plan(cx);
+    let mut documents = citable_documents(cx).await?;
+    let response = cx.draft.place.response();
+    if let Some(attempt) = cx.state.attempts.last() {
+        let answer = InputDocument::whole(response.name(), response.as_str(), attempt.answer.as_str());
+        documents.push(answer);
     }
-
-    fn follow(&mut self, validation: &Validation) -> Done {
-        let limits = self.turns.limits;
-        let text = format!("{} {}", validation.decision, validation.confidence);
-        match validation.decision {
-            Verdict::Approve => self.approve(text),
-            Verdict::Revise if self.state.revisions < limits.revisions => {
-                self.state.revisions += 1;
-                self.state.hints.clone_from(&validation.revision_hints);
-                Done::new(Step::Synthesize, text)
-            }
-            Verdict::Retry if self.state.retries < limits.retries => {
-                self.state.retries += 1;
-                self.state.hints.clone_from(&validation.suggested_fixes);
-                Done::new(Step::Plan, text)
-            }
-            Verdict::Revise => self.exhausted("it was revised as often as a turn allows"),
-            Verdict::Retry => self.exhausted("it was planned anew as often as a turn allows"),
-            Verdict::Fail => self.fail(validation.issues.join("; ")),
-        }
+    let values = vec![("attempt", json!(cx.state.attempt(TurnPhase::Validate)))];
+    let inputs = PhaseInputs { documents, values, ..PhaseInputs::default() };
+    let convert = |answer: &ValidationAnswer| answer.validation(&plan);
+    let (_, mut validation) = cx.recipes().decide("phase6_validator", inputs, convert).await?;
+    hold_to_goals(&mut validation);
+    validation.block = cx.document.next_decision("validation", SectionId::Validation);
+    cx.document.append(&validation)?;
+    if let Some(attempt) = cx.state.attempts.last_mut() {
+        attempt.verdict = Some(attempt_verdict(&validation));
     }
-
-    fn approve(&mut self, text: String) -> Done {
-        let attempt = self.state.attempts.last();
-        let quality =
-            attempt.and_then(|attempt| attempt.verdict.as_ref()).and_then(|verdict| verdict.quality);
-        let answer = attempt.map(|attempt| attempt.answer.clone()).unwrap_or_default();
-        self.state.ending = Some(Ending::Answer { text: answer, unverified: false, quality, note: None });
-        Done::new(Step::Save, text)
-    }
-
-    /// Nothing more can be tried: the best answer of which no claim failed goes out with a mark, or none (C68).
-    pub(super) fn exhausted(&mut self, reason: &str) -> Done {
-        let claims_hold = |attempt: &&Attempt| attempt.verdict.as_ref().is_none_or(|it| !it.claims_failed);
-        let rank = |attempt: &&Attempt| {
-            let verdict = attempt.verdict.as_ref();
-            // Confidences compare as whole thousandths; of equals the newest is the best.
-            let confidence = verdict.map_or(0, |verdict| (verdict.confidence.get() * 1_000.0) as u32);
-            (verdict.map_or(0, |verdict| verdict.passed), confidence)
-        };
-        let Some(best) = self.state.attempts.iter().filter(claims_hold).max_by_key(rank) else {
-            return self.fail(self.without_answer(reason));
-        };
-        let issues = best.verdict.as_ref().map(|verdict| verdict.issues.as_slice()).unwrap_or_default();
-        let text = format!("{}{}", mark(reason, issues), best.answer);
-        let quality = best.verdict.as_ref().and_then(|verdict| verdict.quality);
-        self.warn(format!("the answer is not verified: {reason}"));
-        let note = Some(reason.to_owned());
-        self.state.ending = Some(Ending::Answer { text, unverified: true, quality, note });
-        Done::new(Step::Save, format!("delivered unverified: {reason}"))
-    }
-
-    fn without_answer(&self, reason: &str) -> String {
-        let verdict = self.state.attempts.last().and_then(|attempt| attempt.verdict.as_ref());
-        match verdict.filter(|verdict| !verdict.issues.is_empty()) {
-            Some(verdict) => format!("{reason}, and its claims did not hold: {}", verdict.issues.join("; ")),
-            None => reason.to_owned(),
-        }
-    }
+    Ok(follow(&mut cx.state, cx.events, &cx.turns.limits, &validation))
 }
 
-/// An approval that leaves a goal unaddressed contradicts itself: the answer is written again (R1-3.84).
+/// An approval that leaves a goal unaddressed contradicts itself: the answer is rewritten (R1-3.84).
 fn hold_to_goals(validation: &mut Validation) {
     let left: Vec<String> =
         validation.goals.iter().filter(|goal| !goal.addressed).map(|goal| goal.goal.to_string()).collect();
@@ -104,11 +49,11 @@ fn hold_to_goals(validation: &mut Validation) {
     }
 }
 
-fn judged(validation: &Validation) -> Judged {
+fn attempt_verdict(validation: &Validation) -> AttemptVerdict {
     let failed = |check: &(Check, CheckResult)| check.1 == CheckResult::Fail;
     let about_claims =
         |check: &(Check, CheckResult)| matches!(check.0, Check::ClaimsSupported | Check::NoHallucinations);
-    Judged {
+    AttemptVerdict {
         confidence: validation.confidence,
         quality: validation.overall_quality().or(Some(validation.confidence)),
         passed: validation.checks.iter().filter(|check| !failed(check)).count(),
@@ -117,11 +62,104 @@ fn judged(validation: &Validation) -> Judged {
     }
 }
 
-/// The first lines of an answer that did not pass.
-fn mark(reason: &str, issues: &[String]) -> String {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let issues: Vec<String> = issues.iter().map(|issue| words(issue)).collect();
-    let issues =
-        if issues.is_empty() { String::new() } else { format!(" Open issues: {}", issues.join("; ")) };
-    format!("> **Unverified.** This answer did not pass validation: {}.{issues}\n\n", words(reason))
+fn follow(
+    state: &mut TurnState,
+    events: Events<'_>,
+    limits: &TurnLimits,
+    validation: &Validation,
+) -> PhaseOutcome {
+    let text = format!("{} {}", validation.decision, validation.confidence);
+    match validation.decision {
+        Verdict::Approve => approve(state, text),
+        Verdict::Revise if state.revisions < limits.revisions => {
+            state.revisions += 1;
+            state.hints.clone_from(&validation.revision_hints);
+            PhaseOutcome::new(TurnPhase::Synthesize, text)
+        }
+        Verdict::Retry if state.retries < limits.retries => {
+            state.retries += 1;
+            state.hints.clone_from(&validation.suggested_fixes);
+            PhaseOutcome::new(TurnPhase::Plan, text)
+        }
+        Verdict::Revise => ending::exhausted(state, events, "it was revised as often as a turn allows"),
+        Verdict::Retry => ending::exhausted(state, events, "it was planned anew as often as a turn allows"),
+        Verdict::Fail => ending::fail(state, events, validation.issues.join("; ")),
+    }
+}
+
+fn approve(state: &mut TurnState, text: String) -> PhaseOutcome {
+    let attempt = state.attempts.last();
+    let quality = attempt.and_then(|attempt| attempt.verdict.as_ref()).and_then(|verdict| verdict.quality);
+    let answer = attempt.map(|attempt| attempt.answer.clone()).unwrap_or_default();
+    state.ending = Some(Ending::Answer { text: answer, unverified: false, quality, note: None });
+    PhaseOutcome::new(TurnPhase::Save, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_vault::Score;
+    use larder_vault::context::{GoalId, GoalVerdict};
+
+    use super::super::event::NoopTurnObserver;
+    use super::super::state::AnswerAttempt;
+    use super::*;
+
+    fn validation(decision: Verdict) -> Validation {
+        Validation {
+            decision,
+            confidence: Score::new(0.9).unwrap(),
+            checks: vec![
+                (Check::ClaimsSupported, CheckResult::Pass),
+                (Check::CoherentFormat, CheckResult::Fail),
+            ],
+            goals: Vec::new(),
+            issues: vec!["an issue".to_owned()],
+            revision_hints: vec!["a hint".to_owned()],
+            suggested_fixes: vec!["a fix".to_owned()],
+            notes: String::new(),
+            block: None,
+        }
+    }
+
+    fn state() -> TurnState {
+        let mut state = TurnState::new("2026-01-05T10:00:00Z".parse().unwrap(), None);
+        state.attempts = vec![AnswerAttempt { answer: "answer".to_owned(), verdict: None }];
+        state
+    }
+
+    #[test]
+    fn a_verdict_leads_to_its_phase_until_the_limits() {
+        let limits = TurnLimits { revisions: 1, retries: 1, ..TurnLimits::default() };
+        let mut state = state();
+        let mut follow = |decision| {
+            let next = follow(&mut state, Events(&NoopTurnObserver), &limits, &validation(decision)).next;
+            (next, state.hints.clone(), state.ending.is_some())
+        };
+        let hint = vec!["a hint".to_owned()];
+        let fix = vec!["a fix".to_owned()];
+        assert_eq!(follow(Verdict::Revise), (TurnPhase::Synthesize, hint, false));
+        assert_eq!(follow(Verdict::Retry), (TurnPhase::Plan, fix.clone(), false));
+        assert_eq!(follow(Verdict::Revise), (TurnPhase::Save, fix.clone(), true));
+        assert_eq!(follow(Verdict::Retry), (TurnPhase::Save, fix, true));
+    }
+
+    #[test]
+    fn an_approval_that_leaves_a_goal_unaddressed_is_a_revision() {
+        let mut approved = validation(Verdict::Approve);
+        let quality = Score::new(0.8).unwrap();
+        let goal = |id, addressed| GoalVerdict { goal: GoalId(id), addressed, quality, notes: String::new() };
+        approved.goals = vec![goal(1, true), goal(2, false)];
+        hold_to_goals(&mut approved);
+        assert_eq!(approved.decision, Verdict::Revise);
+        assert_eq!(approved.revision_hints.last().unwrap(), "Address GOAL_2.");
+    }
+
+    #[test]
+    fn only_failed_checks_of_claims_make_claims_fail() {
+        let verdict = attempt_verdict(&validation(Verdict::Revise));
+        assert_eq!((verdict.passed, verdict.claims_failed), (1, false));
+        let mut failed = validation(Verdict::Revise);
+        failed.checks = vec![(Check::NoHallucinations, CheckResult::Fail)];
+        assert!(attempt_verdict(&failed).claims_failed);
+    }
 }

@@ -12,11 +12,11 @@ use larder_engine::answer::stated;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrievalAnswer {
-    /// What answers already, each with where it stands.
+    /// Facts that answer the query directly, each with its source.
     pub direct_info: Vec<String>,
-    /// What to read.
+    /// The documents to read.
     pub links_to_follow: Vec<LinkChoice>,
-    /// Why.
+    /// The model's reasoning.
     pub reasoning: String,
 }
 
@@ -24,28 +24,28 @@ pub struct RetrievalAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkChoice {
-    /// As the candidates give it.
+    /// The path as the candidates list it.
     pub path: String,
-    /// Headings; empty means what is relevant of the whole.
+    /// Headings; empty for what is relevant of the whole document.
     pub sections_to_extract: Vec<String>,
 }
 
-/// How far what was gathered goes (R1-11.4 to R1-11.8).
+/// Whether the gathered information is enough (R1-11.4 to R1-11.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Sufficiency {
     /// It answers the query.
     Sufficient,
-    /// What stays true is there, what changes is old.
+    /// Lasting facts are there; the rest is out of date.
     StaleResearch,
-    /// Nothing relevant is there.
+    /// Nothing relevant is known.
     NeedsResearch,
-    /// Some of it is there.
+    /// Part of it is known.
     NeedsMore,
 }
 
 impl Sufficiency {
-    /// The word, as the answer and §2 write it.
+    /// The word in the answer and in §2.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Sufficient => "SUFFICIENT",
@@ -60,7 +60,7 @@ impl Sufficiency {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatheringAnswer {
-    /// Markdown: what matters for the query, each statement with its source and age.
+    /// What matters for the query, as Markdown, each statement with its source and age.
     pub information: String,
     /// Preferences that matter.
     pub preferences: Vec<PreferenceAnswer>,
@@ -68,7 +68,7 @@ pub struct GatheringAnswer {
     pub prior_turns: Vec<PriorTurnAnswer>,
     /// Paths of the documents that were used.
     pub references: Vec<String>,
-    /// How far it goes.
+    /// Whether it is enough.
     pub sufficiency: Sufficiency,
 }
 
@@ -80,7 +80,7 @@ pub struct PreferenceAnswer {
     pub name: String,
     /// Such as `$500-800`.
     pub value: String,
-    /// The turn that said so.
+    /// The turn it is from.
     pub source_turn: Option<u32>,
 }
 
@@ -90,29 +90,28 @@ pub struct PreferenceAnswer {
 pub struct PriorTurnAnswer {
     /// Its number.
     pub turn: u32,
-    /// How much it matters.
+    /// Its relevance to the query.
     pub relevance: Relevance,
-    /// What it was about.
+    /// Its summary.
     pub summary: String,
 }
 
-/// What a model was shown and so may name.
+/// What a model was shown and may therefore refer to.
 #[derive(Debug, Clone, Default)]
 pub struct ShownItems {
-    /// Documents by path, as the prompt spelled it, each with the link that §2 gives.
+    /// Documents by their path in the prompt, each with its link for §2.
     pub documents: BTreeMap<String, Reference>,
     /// Turns by number.
     pub turns: BTreeSet<u32>,
-    /// Research at hand, as §2 lists it (R1-3.32).
+    /// Known research, as §2 lists it (R1-3.32).
     pub research: Vec<CachedResearch>,
 }
 
-/// What an answer named and was not shown: left out of the document, and worth a warning.
+/// References of an answer to what it was not shown; they are left out of the document and reported.
 pub type Dropped = Vec<String>;
 
 impl GatheringAnswer {
-    /// §2, and what it leaves out: documents and turns that nobody showed the model are made up, and no link may lead to
-    /// them.
+    /// §2, and what it leaves out: documents and turns that the model was not shown are invented, and must not be linked.
     pub fn gathered(&self, known: &ShownItems) -> (GatheredContext, Dropped) {
         let mut dropped = Dropped::new();
         let mut references: Vec<Reference> = Vec::new();
@@ -123,9 +122,9 @@ impl GatheringAnswer {
                 None => dropped.push(format!("reference {path}")),
             }
         }
-        let (shown, made_up): (Vec<_>, Vec<_>) =
+        let (shown, invented): (Vec<_>, Vec<_>) =
             self.prior_turns.iter().partition(|row| known.turns.contains(&row.turn));
-        dropped.extend(made_up.iter().map(|row| format!("turn {}", row.turn)));
+        dropped.extend(invented.iter().map(|row| format!("turn {}", row.turn)));
         let gathered = GatheredContext {
             information: self.information(),
             preferences: self.preferences.iter().filter_map(|row| row.preference(known)).collect(),
@@ -136,7 +135,7 @@ impl GatheringAnswer {
         (gathered, dropped)
     }
 
-    /// The text of §2, which ends with how far it goes: that is what the planner routes by (R1-11.10).
+    /// The text of §2. Its last line states the sufficiency, by which the planner routes (R1-11.10).
     fn information(&self) -> String {
         let end = format!("Sufficiency: {}", self.sufficiency.as_str());
         match self.information.trim() {

@@ -13,17 +13,17 @@ use larder_engine::answer::{UnusableAnswer, stated};
 pub struct IterationAnswer {
     /// Whether to call tools or to end the loop.
     pub action: Action,
-    /// The goal that is worked at, if there are several.
+    /// The goal of this round, if there are several.
     pub goal: Option<u32>,
-    /// Why.
+    /// The model's reasoning.
     pub reasoning: String,
     /// The calls, independent of each other.
     pub calls: Vec<ToolRequest>,
-    /// How well the goal is reached by now.
+    /// Confidence that the goal is reached.
     pub goal_confidence: Option<Score>,
-    /// With DONE: what is known now.
+    /// With DONE: what is known by now.
     pub progress: Option<String>,
-    /// What the results so far show to be so.
+    /// Claims that the results so far support.
     pub claims: Vec<ClaimAnswer>,
 }
 
@@ -31,23 +31,23 @@ pub struct IterationAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRequest {
-    /// Its name.
+    /// The name of the tool.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// Something found to be so.
+/// A claim that the model derives from results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimAnswer {
-    /// In one sentence.
+    /// The claim in one sentence.
     pub claim: String,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Score,
-    /// Who says so: an address, a file, a turn.
+    /// Its source: an address, a file, a turn.
     pub source: String,
-    /// How long it may be believed.
+    /// How long it is valid.
     pub ttl: Ttl,
 }
 
@@ -66,7 +66,7 @@ impl ToolRequest {
 }
 
 impl IterationAnswer {
-    /// Round number `number` of §4, still without results, and the claims it adds. Every claim names its source
+    /// Round `number` of §4, without results yet, and the claims it adds. Every claim names its source
     /// (R0-14.8).
     ///
     /// # Errors
@@ -115,10 +115,10 @@ impl IterationAnswer {
 }
 
 impl ClaimAnswer {
-    /// The claim as a row of a document; where exactly it stands is found out by whoever holds the results.
+    /// The claim as a row of a document; the caller locates it in the results.
     ///
     /// # Errors
-    /// A claim that says nothing, or names no source.
+    /// An empty claim, or one without a source.
     pub fn claim(&self) -> Result<Claim, UnusableAnswer> {
         UnusableAnswer::unless(!self.claim.trim().is_empty(), || "a claim is empty; leave it out".into())?;
         UnusableAnswer::unless(!self.source.trim().is_empty(), || {

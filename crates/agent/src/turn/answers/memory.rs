@@ -1,4 +1,4 @@
-//! After the turn: its summary, and what the user wants remembered.
+//! After the turn: its summary, and what the user wants to be remembered.
 
 use larder_vault::{Score, Ttl};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct SummaryAnswer {
     pub summary: String,
     /// Dotted.
     pub topic: String,
-    /// What the next turn of this kind should do otherwise.
+    /// What the next turn of this kind should do differently.
     pub lessons: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl SummaryAnswer {
         topic(&self.topic)
     }
 
-    /// Lessons that say something.
+    /// The lessons that are not empty.
     pub fn lessons(&self) -> Vec<String> {
         said(&self.lessons)
     }
@@ -33,13 +33,13 @@ impl SummaryAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberAnswer {
-    /// What the user likes.
+    /// Preferences that the user stated.
     pub preferences: Vec<RememberedPreference>,
-    /// What the user said of themselves and their world.
+    /// Facts that the user stated.
     pub facts: Vec<RememberedFact>,
-    /// Names of preferences and facts that the user took back.
+    /// Names of preferences and facts that the user withdrew.
     pub forget: Vec<String>,
-    /// Why.
+    /// The model's reasoning.
     pub reason: String,
 }
 
@@ -61,18 +61,18 @@ pub struct RememberedPreference {
 pub struct RememberedFact {
     /// Such as `People`.
     pub category: String,
-    /// In one sentence.
+    /// The fact in one sentence.
     pub fact: String,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Score,
-    /// How long it may be believed.
+    /// How long it is valid.
     pub ttl: Ttl,
     /// The user's own words for it.
     pub quote: String,
 }
 
 impl RememberAnswer {
-    /// Only what stands in the user's own words is remembered (C99): whatever quotes something else is left out.
+    /// Keeps only what quotes the user's own words (C99).
     pub fn of_user(mut self, query: &str) -> Self {
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let query = plain(query);

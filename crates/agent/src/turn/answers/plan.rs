@@ -12,25 +12,25 @@ use larder_engine::answer::{UnusableAnswer, stated};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanAnswer {
-    /// What the turn is to reach.
+    /// The goal of the turn.
     pub goal: String,
-    /// What the query is for.
+    /// The intent of the query.
     pub intent: Intent,
-    /// How sure the planner is.
+    /// The planner's confidence.
     pub confidence: Score,
     /// Where to go next.
     pub next_step: NextStep,
-    /// What to ask the user, with `clarify`.
+    /// With `clarify`: the question to the user.
     pub question: Option<String>,
     /// The goals, if there are several.
     pub goals: Vec<GoalAnswer>,
-    /// What to do, in order.
+    /// The tasks in order.
     pub tasks: Vec<TaskAnswer>,
-    /// What to look at first, if there are several goals.
+    /// What to do first, if there are several goals.
     pub focus: Option<String>,
     /// On a second attempt: why the first plan failed.
     pub previous_failure: Option<String>,
-    /// On a second attempt: what is done otherwise.
+    /// On a second attempt: what is done differently.
     pub new_approach: Option<String>,
     /// Dotted, such as `commerce.laptop`.
     pub topic: String,
@@ -42,9 +42,9 @@ pub struct PlanAnswer {
 pub struct GoalAnswer {
     /// From 1.
     pub id: u32,
-    /// What is wanted.
+    /// What is to be reached.
     pub description: String,
-    /// What must be reached first.
+    /// The goals to reach first.
     pub dependencies: Vec<u32>,
 }
 
@@ -52,18 +52,18 @@ pub struct GoalAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskAnswer {
-    /// For which goal, if there are several.
+    /// Its goal, if there are several.
     pub goal: Option<u32>,
-    /// What to do.
+    /// The task in words.
     pub text: String,
 }
 
 impl PlanAnswer {
-    /// §3 of attempt number `attempt`, from 1. A single goal is no list of goals (R1-3.82); the first goal that waits
-    /// for nothing is in progress.
+    /// §3 of attempt number `attempt`, from 1. A single goal is not listed (R1-3.82); the first goal without dependencies
+    /// is in progress.
     ///
     /// # Errors
-    /// Routes without what they need, goals that are not there or wait for each other, a second plan that does not say
+    /// Routes without what they need, goals that do not exist or depend on each other, a second plan that does not state
     /// what is different.
     pub fn plan(&self, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
         UnusableAnswer::unless(!self.goal.trim().is_empty(), || {
@@ -140,7 +140,7 @@ impl PlanAnswer {
         Ok(self.goals.iter().map(goal).collect())
     }
 
-    /// Goals that wait for each other can never begin.
+    /// Goals that depend on each other can never start.
     fn check_order(&self) -> Result<(), UnusableAnswer> {
         let mut waiting: BTreeMap<u32, &[u32]> =
             self.goals.iter().map(|goal| (goal.id, goal.dependencies.as_slice())).collect();

@@ -8,7 +8,7 @@ use larder_engine::answer::{UnusableAnswer, stated};
 
 use super::CONFIDENCE_THRESHOLD;
 
-/// What is asked when reflection is unsure and has no question of its own (C67).
+/// The question when reflection is unsure and has none of its own (C67).
 const STANDARD_QUESTION: &str =
     "I am not sure what you mean. Could you say in other words what you would like?";
 
@@ -16,19 +16,19 @@ const STANDARD_QUESTION: &str =
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueryAnswer {
-    /// The query with its references resolved; may be empty when there was nothing to resolve.
+    /// The query with its references resolved; may be empty if there are none.
     pub resolved_query: String,
     /// Whether anything had to be resolved.
     pub was_resolved: bool,
-    /// What it refers to.
+    /// The kind of its reference.
     pub query_type: ReferenceType,
     /// The content it refers to.
     pub content_reference: Option<ReferenceAnswer>,
-    /// Why.
+    /// The model's reasoning.
     pub reasoning: String,
 }
 
-/// Content that a query refers to, as far as a model knows it (R1-5.3). Whether a capture exists is looked up.
+/// Content that a query refers to, as a model describes it (R1-5.3). Whether a capture exists is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceAnswer {
@@ -36,19 +36,19 @@ pub struct ReferenceAnswer {
     pub title: String,
     /// Such as `thread`.
     pub content_type: String,
-    /// Where it stands.
+    /// The site it is on.
     pub site: String,
-    /// The turn that saw it.
+    /// The turn that visited it.
     pub source_turn: Option<u32>,
-    /// What is known of it.
+    /// What is known about it.
     pub prior_findings: String,
     /// Its address.
     pub source_url: Option<String>,
 }
 
 impl QueryAnswer {
-    /// What phase 0 writes. A query that had nothing to be resolved stands as it was typed, so that no model rewords it.
-    /// Whether there is a capture, and where, is not known here.
+    /// The result of phase 0. A query without references stays as it was typed, so that no model rewords it. Captures are
+    /// not known here.
     pub fn analysis(&self, original: &str) -> QueryAnalysis {
         let resolved = Some(self.resolved_query.trim()).filter(|text| self.was_resolved && !text.is_empty());
         QueryAnalysis {
@@ -81,22 +81,22 @@ impl ReferenceAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReflectionAnswer {
-    /// Whether to go on.
+    /// Whether to proceed.
     pub decision: ReflectionDecision,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Score,
-    /// Whether something is to be done (C11).
+    /// Whether the query asks for an action (C11).
     pub is_action: bool,
-    /// Whether it goes on with an earlier query.
+    /// Whether it follows up on an earlier query.
     pub is_follow_up: bool,
-    /// Why.
+    /// The model's reasoning.
     pub reasoning: String,
-    /// What to ask, with CLARIFY.
+    /// With CLARIFY: the question to the user.
     pub question: Option<String>,
 }
 
 impl ReflectionAnswer {
-    /// §1. One that is less sure than [`CONFIDENCE_THRESHOLD`] asks the user (C67).
+    /// §1. With a confidence below [`CONFIDENCE_THRESHOLD`] the user is asked (C67).
     ///
     /// # Errors
     /// CLARIFY without a question.

@@ -14,19 +14,19 @@ use super::CONFIDENCE_THRESHOLD;
 pub struct ValidationAnswer {
     /// The verdict.
     pub decision: Verdict,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Score,
-    /// What was checked.
+    /// The result of each check.
     pub checks: Checks,
-    /// Goal by goal, if there are several.
+    /// The verdict on each goal, if there are several.
     pub goals: Vec<GoalCheck>,
-    /// What is wrong.
+    /// The issues found.
     pub issues: Vec<String>,
-    /// With REVISE: what to write otherwise.
+    /// With REVISE: what to write differently.
     pub revision_hints: Vec<String>,
-    /// With RETRY: what to plan otherwise.
+    /// With RETRY: what to plan differently.
     pub suggested_fixes: Vec<String>,
-    /// Anything else.
+    /// Other remarks.
     pub notes: String,
 }
 
@@ -36,11 +36,11 @@ pub struct ValidationAnswer {
 pub struct Checks {
     /// Every claim of the answer has its evidence.
     pub claims_supported: bool,
-    /// Nothing in the answer is made up.
+    /// Nothing in the answer is invented.
     pub no_hallucinations: bool,
     /// The query is answered, with the priorities that it states.
     pub query_addressed: bool,
-    /// The form fits.
+    /// The format is coherent.
     pub coherent_format: bool,
 }
 
@@ -52,14 +52,14 @@ pub struct GoalCheck {
     pub goal: u32,
     /// Whether the answer addresses it.
     pub addressed: bool,
-    /// How well.
+    /// How well it does.
     pub quality: Score,
-    /// Anything to say.
+    /// Remarks.
     pub notes: String,
 }
 
 impl Checks {
-    /// Each check with what it found, in the order of the table.
+    /// Each check with its result, in the order of the table in §6.
     pub fn results(self) -> [(Check, bool); 4] {
         [
             (Check::ClaimsSupported, self.claims_supported),
@@ -86,8 +86,8 @@ impl Checks {
 }
 
 impl ValidationAnswer {
-    /// §6. An approval that is less sure than [`CONFIDENCE_THRESHOLD`], or that a failed check contradicts, is a REVISE
-    /// (C67, R0-14.8); its hints are the issues, or the checks that failed.
+    /// §6. An approval with a confidence below [`CONFIDENCE_THRESHOLD`], or contradicted by a failed check, becomes a REVISE
+    /// (C67, R0-14.8); its hints are the issues, or the failed checks.
     ///
     /// # Errors
     /// A verdict without its reasons, and goals that are not those of the plan.

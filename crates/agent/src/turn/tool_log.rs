@@ -1,0 +1,57 @@
+//! §4 of `context.md`: round after round within its budget (R0-26). What it holds is compacted before a round is added that
+//! would not fit; every round stays, with less of what it said.
+
+use larder_condense::sections::SectionId;
+use larder_store::TurnDraft;
+use larder_vault::context::{Iteration, ToolLog};
+
+use super::documents::TurnDocument;
+use super::error::Stop;
+use super::files;
+use super::shrink::shrunk;
+
+const SECTION: SectionId = SectionId::ToolExecution;
+/// Tokens that §4 may hold (R0-26.2).
+const BUDGET: usize = SECTION.token_budget();
+/// What older rounds are compacted to, if the newest leaves so much (R0-26.2, C29).
+const OLDER: usize = 1_500;
+/// Tokens that the newest round may take, so that a line about the older ones always fits next to it.
+pub(super) const NEWEST: usize = BUDGET - 300;
+
+/// Adds a round.
+pub(super) fn add_round(
+    document: &mut TurnDocument<'_>,
+    draft: &TurnDraft,
+    iteration: &Iteration,
+) -> Result<(), Stop> {
+    let body = iteration.write(&document.at);
+    add(document, draft, &body)
+}
+
+/// Adds the end of the section, which must fit its budget then.
+pub(super) fn finish(document: &mut TurnDocument<'_>, draft: &TurnDraft, body: &str) -> Result<(), Stop> {
+    add(document, draft, body)?;
+    document.settle(SECTION)
+}
+
+/// Compacts what is there if it would not fit with `body` (R0-26.2, R0-26.4), then adds that.
+fn add(document: &mut TurnDocument<'_>, draft: &TurnDraft, body: &str) -> Result<(), Stop> {
+    if !document.ends_with(SECTION) {
+        let section = larder_vault::append_section(&document.text, SECTION, body);
+        document.text += &section;
+        return Ok(());
+    }
+    let new = document.condenser.counter.count(body);
+    if document.tokens_of(SECTION) + new > BUDGET {
+        compact(document, draft, OLDER.min(BUDGET.saturating_sub(new)))?;
+    }
+    document.extend(SECTION, body)
+}
+
+/// Compacts the section by its own structure.
+fn compact(document: &mut TurnDocument<'_>, draft: &TurnDraft, target: usize) -> Result<(), Stop> {
+    let log: ToolLog = document.newest().unwrap_or_default();
+    let results = files::link(draft.place.tool_results());
+    let short = shrunk(&log, &results, &document.at, &document.condenser.counter, target);
+    document.compact(SECTION, target, short)
+}
