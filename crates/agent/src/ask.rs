@@ -1,21 +1,21 @@
 //! Answering a question over files and folders of any size.
 //!
-//! A planner gathers passages, a recipe answers from them, and every claim of the answer gets the bytes it comes from.
-//! The planner by rule ranks every passage by the words it shares with the question; it needs no model. On top of what
-//! it finds, a model that is able to may search again, look for patterns, read ranges, follow JSON paths and ask
-//! sub-questions, within limits on depth, calls and tokens. The packer decides what enters a prompt.
+//! A planner gathers passages, a recipe answers from them, and every claim of the answer is traced to the bytes it comes
+//! from. Rules rank every passage by the words it shares with the question, without a model. A capable model can then
+//! search again, look for patterns, read ranges, follow JSON paths and ask sub-questions, within limits on depth, calls
+//! and tokens. The packer decides what enters a prompt.
 
 mod claims;
 mod library;
 mod passages;
 mod plan;
+mod question;
 mod quotation;
 mod quoting;
 mod select;
 mod sentences;
 mod units;
 mod vocabulary;
-mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -41,21 +41,21 @@ use larder_engine::executor::{ModelSet, ProgressObserver, RunError, RunOutcome, 
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::AskSettings;
 
-/// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
+/// Passages offered to the packer, best first; more would not fit the window of any built-in recipe.
 const OFFERED: usize = 64;
 /// Passages whose neighbours are offered too.
 const WITH_NEIGHBOURS: usize = 4;
-/// Passages at most that are offered since they say what is asked for.
+/// Maximum number of passages offered because they define the subject of the question.
 const DEFINITIONS: usize = 16;
-/// What a neighbour counts for beside the passage it stands next to.
+/// Relevance of a neighbour relative to that of its passage.
 const NEIGHBOUR_SHARE: f64 = 0.5;
 
 /// A question over files.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// What is asked.
+    /// The question.
     pub text: &'a str,
-    /// Files and folders, and pointers to what is stored.
+    /// Files, folders, and pointers to stored texts.
     pub paths: &'a [PathBuf],
     /// The recipe that answers.
     pub recipe: &'a str,
@@ -74,11 +74,11 @@ pub struct SearchReport {
     pub passages: usize,
     /// Passages offered to the recipe that answers.
     pub offered: usize,
-    /// What a model did to find more, step by step.
+    /// The steps of the model that planned.
     pub steps: Vec<String>,
     /// Calls of recipes, the answer included.
     pub calls: usize,
-    /// Tokens of these calls; of those of which nothing came, all that they might have used.
+    /// Tokens of these calls; a failed call counts with all the tokens it might have used.
     pub usage: Usage,
     /// Price of these tokens, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct SearchReport {
 }
 
 impl SearchReport {
-    /// What was read for these passages.
+    /// A report with what was read for these passages.
     fn over(passages: &mut Passages) -> Self {
         Self {
             files: passages.library.files.len(),
@@ -123,28 +123,28 @@ impl SearchReport {
         }
     }
 
-    /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts, at
-    /// the dearest of the models that it might have asked.
+    /// Counts a failed call. Its use is not known here, so it counts with its full budget, at the price of the most
+    /// expensive model that it might have asked.
     fn failed(&mut self, recipe: &Recipe, reach: &ModelSet) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
         self.pay(Some(reach.cost(&call_of(recipe))).filter(|cost| *cost > Usd::default()));
     }
 
-    /// Tokens in and out.
+    /// Input and output tokens.
     pub const fn tokens(&self) -> u64 {
         self.usage.input.saturating_add(self.usage.output)
     }
 }
 
-/// An answer with the bytes it stands on.
+/// An answer with the bytes it is based on.
 #[derive(Debug, Clone, Serialize)]
 pub struct AskAnswer {
     /// The run of the recipe that answered.
     #[serde(flatten)]
     pub outcome: RunOutcome,
-    /// Whether the answer has words in common with what it cites; of a quotation, whether it holds enough of the
-    /// question to be taken for its answer.
+    /// Whether the answer shares words with what it cites; for a quotation, whether it covers enough of the question to
+    /// count as its answer.
     pub verified: bool,
     /// The sentences of the answer.
     pub claims: Vec<GroundedClaim>,
@@ -155,7 +155,7 @@ pub struct AskAnswer {
     pub search: SearchReport,
 }
 
-/// A passage that speaks to a question.
+/// A passage that is relevant to a question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quote {
     /// The document.
@@ -166,7 +166,7 @@ pub struct Quote {
     pub bytes: (usize, usize),
     /// 1 for the best, less for others.
     pub relevance: f64,
-    /// Gives the passage back.
+    /// Pointer to the passage.
     pub pointer: Pointer,
     /// The passage.
     pub text: String,
@@ -186,13 +186,13 @@ pub enum AskError {
     /// Nothing readable was found.
     #[error("no readable text in {0}; name files or folders that hold text in UTF-8")]
     NoText(String),
-    /// The recipe is not there.
+    /// The recipe does not exist.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// A passage is too small to hold anything.
+    /// The passage size is too small.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
-    /// The limits do not even hold the answer.
+    /// The limits are too low for the answer alone.
     #[error(
         "recipe {recipe} may take {needed} tokens, and the limit is {limit}; raise --max-tokens or ask.max_tokens"
     )]
@@ -207,16 +207,16 @@ pub enum AskError {
     /// The recipe gave no answer.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// What is cited could not be stored.
+    /// A cited document could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The observer said that the client is gone.
+    /// The client disconnected.
     #[error("cancelled while reading: the client disconnected")]
     Cancelled,
 }
 
-/// A text that is in the store already: its pointer and itself.
-type Held = (String, Arc<str>);
+/// A text that is in the store already, with its pointer.
+type StoredText = (String, Arc<str>);
 
 /// Answers questions over files with an engine, and reports to an observer.
 #[derive(Clone, Copy)]
@@ -226,13 +226,13 @@ pub struct Asker<'e> {
 }
 
 impl<'e> Asker<'e> {
-    /// Reads, searches and runs with this engine; the observer hears of it and says when to stop.
+    /// Reads, searches and runs with this engine; the observer is notified and can cancel.
     pub fn new(engine: &'e Engine, observer: &'e dyn ProgressObserver) -> Self {
         Self { engine, observer }
     }
 
-    /// Answers a question over files, with the bytes that every claim comes from. Documents that are cited are stored,
-    /// so that their pointers hold.
+    /// Answers a question over files, with the bytes that every claim comes from. Cited documents are stored, so that
+    /// their pointers resolve.
     ///
     /// # Errors
     /// When nothing can be read, the limits are too small, or the recipe gives no answer.
@@ -250,7 +250,7 @@ impl<'e> Asker<'e> {
         let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
         let (mut passages, found) = self.gather(question, &counter)?;
         let mut search = SearchReport::over(&mut passages);
-        // Where nothing shares a word with the question, the beginnings are the best guess.
+        // Where no passage shares a word with the question, the beginnings are the best guess.
         let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
         let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
         search.offered = found.len().min(OFFERED);
@@ -272,15 +272,15 @@ impl<'e> Asker<'e> {
         Ok(AskAnswer { outcome, verified, claims, quotes, search })
     }
 
-    /// Who measures passages: the fastest exact counter, since the packer counts again by the model's own; but a model
-    /// that is charged by the byte gets passages to match.
+    /// The counter that sizes passages: the fastest exact one, since the packer counts again with the model's own; but
+    /// bytes for a model that is charged by the byte.
     fn passage_counter(&self, recipe: &Recipe) -> Result<Counter, RunError> {
         let counter = self.engine.counter(&self.engine.candidate(recipe.layer, recipe.mode)?.spec);
         Ok(if counter.name() == Counter::bytes().name() { counter } else { Counter::cl100k() })
     }
 
     /// Paths that are files or folders, and the texts behind those that are pointers.
-    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Held>), AskError> {
+    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<StoredText>), AskError> {
         let (mut files, mut held) = (Vec::new(), Vec::new());
         for path in paths {
             let pointer: Option<Pointer> = path.to_str().and_then(|text| text.parse().ok());
@@ -295,15 +295,15 @@ impl<'e> Asker<'e> {
         Ok((files, held))
     }
 
-    /// Reads everything and finds passages by rule, at most [`OFFERED`]: the best by shared words, and the neighbours of
-    /// the very best, which take the place of the last.
+    /// Reads everything and finds at most [`OFFERED`] passages by rule: the best by shared words, and the neighbours of
+    /// the very best, which replace the last.
     fn gather(
         &self,
         question: &Question<'_>,
         counter: &Counter,
     ) -> Result<(Passages, Vec<Finding>), AskError> {
         let (paths, held) = self.stored(question.paths)?;
-        let query = wanted::searched(question.text);
+        let query = question::searched(question.text);
         let (mut passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;
         let definitions = definitions(question.text, &mut passages);
         found.retain(|finding| definitions.iter().all(|other| other.place != finding.place));
@@ -311,16 +311,16 @@ impl<'e> Asker<'e> {
         // Each has two neighbours at most.
         let rest = found.split_off(found.len().min(OFFERED - 2 * WITH_NEIGHBOURS));
         let mut seen: BTreeSet<_> = found.iter().map(|finding| finding.place.clone()).collect();
-        let mut beside = Vec::new();
+        let mut neighbours = Vec::new();
         for best in found.iter().take(WITH_NEIGHBOURS) {
             let relevance = best.relevance * NEIGHBOUR_SHARE;
             let new = passages.neighbours(&best.place).into_iter();
             let new = new.filter(|place| seen.insert(place.clone()));
-            beside.extend(new.map(|place| Finding { place, relevance }));
+            neighbours.extend(new.map(|place| Finding { place, relevance }));
         }
-        let room = OFFERED - found.len() - beside.len();
+        let room = OFFERED - found.len() - neighbours.len();
         found.extend(rest.into_iter().filter(|finding| !seen.contains(&finding.place)).take(room));
-        found.extend(beside);
+        found.extend(neighbours);
         Ok((passages, found))
     }
 
@@ -354,7 +354,7 @@ impl<'e> Asker<'e> {
         Ok(claims::claims(text, &outcome.citations, passages, pointer))
     }
 
-    /// Stores a file and points at a stretch of it; `None` when it has changed since it was read.
+    /// Stores a file and returns a pointer to a range of it; `None` when it has changed since it was read.
     fn pointer_into(
         &self,
         passages: &mut Passages,
@@ -368,14 +368,14 @@ impl<'e> Asker<'e> {
     }
 }
 
-/// The passages that say what the subject of a question is, where it asks for that. A subject that occurs in most
-/// passages ranks them by nothing else.
+/// The passages that define the subject of a question that asks for a definition. Words alone cannot rank them where the
+/// subject occurs in most passages.
 fn definitions(question: &str, passages: &mut Passages) -> Vec<Finding> {
-    let pattern = wanted::definition(question).and_then(|pattern| Selection::grep(&pattern).ok());
+    let pattern = question::definition(question).and_then(|pattern| Selection::grep(&pattern).ok());
     pattern.map_or_else(Vec::new, |pattern| passages.select(None, &pattern, DEFINITIONS))
 }
 
-/// What a recipe is given: the question, and what was found as documents of its first input.
+/// The input of a recipe: the question, and the findings as documents of its first input.
 fn run_input(question: &str, recipe: &Recipe, passages: &mut Passages, found: &[Finding]) -> RunInput {
     let input = recipe.input_docs.first().map_or("passages", |doc| doc.name.as_str());
     let documents =

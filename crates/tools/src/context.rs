@@ -1,4 +1,4 @@
-//! What a call is given: whose turn it is, what it may spend, whom it must ask. Knows no tool.
+//! What a call receives: the turn it belongs to, its budget, and who confirms it. Knows no tool.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use larder_engine::Engine;
 use larder_engine::executor::ProgressObserver;
 
-/// What one call is given.
+/// What one call receives.
 #[derive(Clone, Copy)]
 pub struct ToolContext<'a> {
     /// Runs recipes, for tools that are runs of their own.
     pub engine: &'a Engine,
-    /// The documents of the user whose turn it is, and of nobody else.
+    /// The documents of the turn's user, and of no other user.
     pub documents: &'a UserDocuments,
-    /// Where the turn's files will stand.
+    /// Where the turn's files will be stored.
     pub turn: &'a TurnPlace,
     /// The files that the turn has so far, by their path in its folder.
     pub draft_files: &'a BTreeMap<String, Vec<u8>>,
@@ -33,18 +33,18 @@ pub struct ToolContext<'a> {
     pub now: Timestamp,
     /// The folder that code mode works in.
     pub workspace: Option<&'a Path>,
-    /// Whom to ask.
+    /// Confirms calls that need it.
     pub confirm: &'a dyn Confirm,
-    /// Told what sub-runs do, and what they take as they take it: a call that is given up was paid for all the same.
+    /// Notified of what sub-runs do and of what they spend as they spend it: an abandoned call is paid for too.
     pub observer: &'a dyn ProgressObserver,
-    /// Told that a call which may change something was let through and is now made; if it fails, the call is not made.
-    /// After a crash, whoever goes on with the turn knows by that which calls not to make again.
+    /// Called before a permitted call with side effects is made; if it fails, the call is not made. After a crash, a resumed
+    /// turn knows by that which calls not to repeat.
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),
     /// What may still be spent.
     pub budget: RemainingBudget,
 }
 
-/// What the turn may still spend; nothing stated is no limit.
+/// What the turn may still spend; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemainingBudget {
     /// Tokens of prompts and replies.
@@ -56,20 +56,20 @@ pub struct RemainingBudget {
 }
 
 impl RemainingBudget {
-    /// Time that is left, at most `most`.
-    pub fn time(&self, most: Duration) -> Duration {
+    /// The remaining time, at most `max`.
+    pub fn time(&self, max: Duration) -> Duration {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        left.map_or(most, |left| left.min(most))
+        left.map_or(max, |left| left.min(max))
     }
 }
 
-/// Asks whoever is responsible.
+/// Asks the user, or another responsible person, for confirmation.
 pub trait Confirm: Send + Sync {
     /// Whether `tool` may do `what`, which is the call as people read it.
     fn confirm<'a>(&'a self, tool: &'a str, what: &'a str) -> BoxFuture<'a, bool>;
 }
 
-/// There is nobody to ask, so nothing that must be asked for is done.
+/// Confirms nothing, since there is nobody to ask.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenyAll;
 

@@ -1,4 +1,4 @@
-//! Tools: what a turn can do besides thinking. One interface, one box that guards it, and the tools that are built in.
+//! Tools: what a turn can do in addition to asking models. One interface, one box that guards it, and the built-in tools.
 //!
 //! | | |
 //! |---|---|
@@ -7,10 +7,10 @@
 //! | memory and documents | `memory.query`, `memory.create`, `doc.search`, `doc.read` |
 //! | the web | `web.visit`, `web.search`, `internet.research` |
 //! | code mode | `file.read`, `file.search`, `file.edit`, `command.run` |
-//! | others' | `mcp.<server>.<tool>` of every server that the settings name |
+//! | MCP | `mcp.<server>.<tool>` of every server that the settings name |
 //!
-//! What a tool gives is data: it goes into a prompt as a part like any other and is never interpreted. Nothing here
-//! knows phases, sections or recipes of a turn, except `internet.research`, which is a run of its own.
+//! The result of a tool is data: it enters a prompt as a part like any other and is never interpreted. Nothing here knows
+//! phases, sections or recipes of a turn, except `internet.research`, which is a run of its own.
 #![deny(missing_docs)]
 
 mod code;

@@ -1,5 +1,5 @@
-//! Programs of this machine: started without a shell, in a group of their own, with few variables, and ended with all
-//! that they started. The one place of the tools that reads the environment.
+//! Programs of this machine: started without a shell, in a process group of their own, with few variables, and killed with
+//! all their children. The only place of the tools that reads the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::spec::ToolError;
 
-/// Variables that programs need to work and that hold no secret.
+/// Variables that programs need and that contain no secret.
 const USUAL: [&str; 18] = [
     "HOME",
     "USER",
@@ -31,7 +31,7 @@ const USUAL: [&str; 18] = [
     "APPDATA",
     "LOCALAPPDATA",
 ];
-/// Time that what a program left running has to close its output.
+/// Time for children that a program left running to close its output.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A program to run.
@@ -42,23 +42,23 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     /// Where it runs.
     pub(super) folder: &'a Path,
-    /// Variables that it sees besides the usual ones.
+    /// Variables that it sees in addition to the usual ones.
     pub(super) env: &'a [String],
     /// Bytes of each output that are kept.
     pub(super) limit: usize,
 }
 
-/// What a program did.
-pub(super) struct Ran {
+/// The end and the output of a program.
+pub(super) struct ProgramOutput {
     /// Its exit code; none if a signal ended it.
     pub(super) code: Option<i32>,
-    /// What it wrote, as far as the limit goes.
+    /// Its standard output, up to the limit.
     pub(super) stdout: Vec<u8>,
-    /// What it wrote there, as far as the limit goes.
+    /// Its standard error, up to the limit.
     pub(super) stderr: Vec<u8>,
     /// Bytes that it wrote beyond the limit.
     pub(super) dropped: usize,
-    /// It was ended because it took too long.
+    /// It was killed because it took too long.
     pub(super) late: bool,
 }
 
@@ -88,21 +88,21 @@ pub(super) fn environment(named: &[String]) -> Vec<(String, String)> {
     variables
 }
 
-/// Ends the whole group when nobody waits for it any more.
+/// Kills the whole process group when dropped.
 struct Group(Box<dyn ChildWrapper>);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Nothing is left to kill where the program has ended with all that it started.
+        // Fails when the program and its children have ended already.
         let _ = self.0.start_kill();
     }
 }
 
-/// Runs a program to its end, or ends it after `limit`; what it wrote until then is kept.
+/// Runs a program to its end, or kills it after `limit`; its output until then is kept.
 ///
 /// # Errors
 /// [`ToolError::Failed`] when it cannot be started.
-pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Ran, ToolError> {
+pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<ProgramOutput, ToolError> {
     let failed = |error: std::io::Error| {
         ToolError::Failed(format!("{} cannot be run: {error}", program.path.display()))
     };
@@ -110,12 +110,12 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Ran, T
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = Group(grouped(command).spawn().map_err(failed)?);
-    let mut stdout = Kept::of(group.0.stdout().take(), program.limit);
-    let mut stderr = Kept::of(group.0.stderr().take(), program.limit);
+    let mut stdout = CappedOutput::of(group.0.stdout().take(), program.limit);
+    let mut stderr = CappedOutput::of(group.0.stderr().take(), program.limit);
     let ended = {
         let reading = async { tokio::join!(stdout.read(), stderr.read()) };
         tokio::pin!(reading);
-        // A child of the program may keep its output open for ever, so the end of the program is what counts.
+        // A child of the program may keep its output open forever, so the end of the program is what counts.
         let ended = tokio::time::timeout(limit, async {
             tokio::select! {
                 _ = &mut reading => (group.0.wait().await, true),
@@ -133,7 +133,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Ran, T
         Err(_) => (None, true),
     };
     let dropped = stdout.dropped + stderr.dropped;
-    Ok(Ran { code, stdout: stdout.bytes, stderr: stderr.bytes, dropped, late })
+    Ok(ProgramOutput { code, stdout: stdout.bytes, stderr: stderr.bytes, dropped, late })
 }
 
 fn grouped(command: tokio::process::Command) -> CommandWrap {
@@ -145,15 +145,15 @@ fn grouped(command: tokio::process::Command) -> CommandWrap {
     wrap
 }
 
-/// The beginning of an output; what goes beyond is counted.
-struct Kept<R> {
+/// The beginning of an output; the bytes beyond the limit are counted.
+struct CappedOutput<R> {
     source: Option<R>,
     limit: usize,
     bytes: Vec<u8>,
     dropped: usize,
 }
 
-impl<R: AsyncRead + Unpin> Kept<R> {
+impl<R: AsyncRead + Unpin> CappedOutput<R> {
     fn of(source: Option<R>, limit: usize) -> Self {
         Self { source, limit, bytes: Vec::new(), dropped: 0 }
     }

@@ -1,4 +1,4 @@
-//! What a tool is and what it gives. Knows no tool.
+//! What a tool is and what it returns. Knows no tool.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::typed::described;
 
 /// Characters of one argument that the text of a call shows; the whole call is in `toolresults.md` (R1-3.40).
 const SHOWN_ARGUMENT: usize = 200;
-/// Characters of a description that planners are shown, since servers of others write them.
+/// Characters of a description that planners see; MCP servers can send any length.
 const SHOWN_DESCRIPTION: usize = 600;
 /// Time and result size of a tool that states none of its own.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,15 +28,15 @@ const MAX_BYTES: usize = 400_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolClass {
-    /// It looks.
+    /// It only reads.
     Read,
-    /// It changes something that can be changed back; asked for in code mode.
+    /// It makes a change that can be reverted; needs confirmation in code mode.
     Write,
-    /// It can do harm; always asked for.
+    /// It can do harm; always needs confirmation.
     Danger,
 }
 
-/// In which turns a tool is offered.
+/// The turns in which a tool is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolModes {
@@ -64,7 +64,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// What it may do.
+    /// What it may do to the world.
     pub class: ToolClass,
     /// Whether its result may be condensed on the way into a prompt.
     pub summarizable: bool,
@@ -94,7 +94,7 @@ impl ToolSpec {
     }
 }
 
-/// What a call gives.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
     /// How it ended.
@@ -103,28 +103,28 @@ pub struct ToolOutput {
     pub summary: String,
     /// The whole result; any bytes.
     pub content: Vec<u8>,
-    /// What the result is, where the tool knows.
+    /// The type of the result, where the tool knows it.
     pub content_type: Option<ContentType>,
-    /// What was found to be so; origins may be empty.
+    /// Claims that the tool found; their origins may be empty.
     pub claims: Vec<Claim>,
     /// Files for the turn's folder, by their path in it: `webpage_cache/…`, `research.md`.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl ToolOutput {
-    /// A result with its line.
+    /// A successful result with its summary line.
     pub fn success(summary: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
         Self::of(CallStatus::Success, summary.into(), content.into())
     }
 
-    /// A failure that says how to go on; the text is the result too.
+    /// A failure whose text says how to proceed; the text is also the result.
     pub fn failure(status: CallStatus, text: impl Into<String>) -> Self {
         let text = text.into();
         let line = text.lines().next().unwrap_or_default().to_owned();
         Self::of(status, line, text.into_bytes())
     }
 
-    /// The same with what the content is.
+    /// The output with its content type.
     #[must_use]
     pub fn typed(self, content_type: ContentType) -> Self {
         Self { content_type: Some(content_type), ..self }
@@ -135,27 +135,27 @@ impl ToolOutput {
     }
 }
 
-/// Why a call gave no result. The text is read by the model that called.
+/// Why a call has no result. The model that called reads the text.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The settings cannot be used.
+    /// A setting is invalid.
     #[error("{0}")]
     Settings(String),
-    /// The arguments cannot be used.
+    /// The arguments are invalid.
     #[error("{0}")]
     Arguments(String),
-    /// It may not be done.
+    /// The call is not permitted.
     #[error("{0}")]
     Denied(String),
-    /// It could not be done in time.
+    /// The call took too long.
     #[error("{what} took longer than {} s", after.as_secs_f64())]
     Timeout {
-        /// What.
+        /// What took too long.
         what: String,
         /// The limit.
         after: Duration,
     },
-    /// It could not be done.
+    /// The call failed.
     #[error("{0}")]
     Failed(String),
     /// The documents could not be read or written.
@@ -164,7 +164,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// How §4 names it.
+    /// The status of the call in §4.
     pub const fn status(&self) -> CallStatus {
         match self {
             Self::Denied(_) => CallStatus::Denied,
@@ -174,15 +174,15 @@ impl ToolError {
     }
 }
 
-/// One thing that a turn can do.
+/// A tool. Implement [`TypedTool`](super::TypedTool) instead unless the schema is known only at run time.
 pub trait Tool: Send + Sync {
     /// What it is.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it. The arguments keep to the schema, and whoever must be asked has agreed.
+    /// Runs one call. The arguments satisfy the schema, and permission has been given where the class needs it.
     ///
     /// # Errors
-    /// [`ToolError`], whose text helps the model to mend its call.
+    /// [`ToolError`], whose text helps the model to correct its call.
     fn call<'a>(
         &'a self,
         arguments: &'a Value,
@@ -190,20 +190,20 @@ pub trait Tool: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// A call as it stands in §4 (R1-3.40): `internet.research(query="...", mode="commerce")`. Long arguments are cut.
+/// A call as §4 shows it (R1-3.40): `internet.research(query="...", mode="commerce")`. Long arguments are cut.
 pub fn call_text(name: &str, arguments: &Value) -> String {
     written(name, arguments, SHOWN_ARGUMENT)
 }
 
-/// The whole call: whoever is asked whether it may be done must see all that it would do.
+/// The whole call, for confirmation: the user must see everything that it would do.
 pub(super) fn whole_call_text(name: &str, arguments: &Value) -> String {
     written(name, arguments, usize::MAX)
 }
 
-fn written(name: &str, arguments: &Value, longest: usize) -> String {
+fn written(name: &str, arguments: &Value, max_chars: usize) -> String {
     let shown = |value: &Value| {
         let text = value.to_string();
-        match text.char_indices().nth(longest) {
+        match text.char_indices().nth(max_chars) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         }

@@ -1,6 +1,6 @@
-//! The box of tools: every call goes through it, and whatever goes wrong becomes an output that helps the model.
+//! The box of tools: every call passes through it, and every problem becomes an output that helps the model.
 //!
-//! It holds calls to their schema, mode, class, time and size. Knows no tool.
+//! It enforces schema, mode, class, time and size. Knows no tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::web::Web;
 use super::{code, doc, memory, research, web};
 use larder_engine::settings::ToolSettings;
 
-/// Shortest time that a call is given; less and it need not begin.
+/// With less time than this, a call is not started.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The tools of a turn.
@@ -79,7 +79,7 @@ impl ToolBox {
     }
 
     /// Calls a tool. It never fails: an unknown tool, bad arguments, a refusal, a timeout and too large a result become
-    /// outputs whose text helps the model to mend its call.
+    /// outputs whose text helps the model to correct its call.
     pub async fn call(&self, name: &str, arguments: &Value, context: &ToolContext<'_>) -> ToolOutput {
         let empty = json!({});
         let arguments = if arguments.is_null() { &empty } else { arguments };
@@ -124,7 +124,7 @@ impl ToolBox {
             .unwrap_or_else(|_| Err(ToolError::Timeout { what: spec.name.clone(), after: limit }))
     }
 
-    /// A schema of somebody else's server that cannot be read holds nobody back: that server checks for itself.
+    /// A schema of an MCP server that cannot be compiled is not checked: the server checks its arguments itself.
     fn check(&self, spec: &ToolSpec, arguments: &Value) -> Result<(), ToolError> {
         let Ok(schema) = self.schemas.compile(&spec.parameters) else { return Ok(()) };
         let violations = schema.violations(arguments);
@@ -151,14 +151,14 @@ impl ToolBox {
     }
 }
 
-/// The output with as many bytes as the tool may give, and a clear word about the rest.
+/// The output with as many bytes as the tool may return, and a note about the rest.
 fn capped(mut output: ToolOutput, spec: &ToolSpec) -> ToolOutput {
     let whole = output.content.len();
     if whole <= spec.max_bytes {
         return output;
     }
     let mut end = spec.max_bytes;
-    // Text is not cut within a character; other bytes have no characters.
+    // Text is not cut within a character; other bytes have none.
     while end > spec.max_bytes.saturating_sub(4)
         && output.content.get(end).is_some_and(|byte| byte & 0xC0 == 0x80)
     {

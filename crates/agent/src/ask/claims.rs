@@ -1,4 +1,4 @@
-//! Claims: the sentences of an answer, each with the sentence of a cited passage that says the same, by shared words.
+//! Claims: the sentences of an answer, each with the sentence of a cited passage that supports it, by shared words.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::passages::Passages;
 use super::sentences::sentences;
 use larder_engine::executor::ResolvedCitation;
 
-/// Sentences of an answer that are looked at.
+/// Sentences of an answer that are grounded.
 const MAX_CLAIMS: usize = 32;
 
 /// One sentence of an answer, and where it comes from.
@@ -20,14 +20,14 @@ pub struct GroundedClaim {
     pub text: String,
     /// The document.
     pub source: String,
-    /// The bytes of the document that say so: a sentence of a cited passage, or the whole passage where no sentence
+    /// The bytes of the document that support it: a sentence of a cited passage, or the whole passage where no sentence
     /// shares a word with the claim.
     pub bytes: (usize, usize),
-    /// The same in lines.
+    /// The lines of these bytes, from 1, both included.
     pub lines: (usize, usize),
-    /// Gives these bytes back.
+    /// Pointer to these bytes.
     pub pointer: Pointer,
-    /// Whether the bytes share words with the claim. A claim without support deserves doubt.
+    /// Whether the bytes share words with the claim. A claim without support is doubtful.
     pub supported: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The files a question is about: found once, read again whenever a piece of them is wanted, never all held at once.
+//! The files a question is about: found once, read again whenever a part of them is needed, never all in memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,9 +16,9 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_FILE: u64 = 256 << 20;
 /// Files at most.
 const MAX_FILES: usize = 1_000_000;
-/// Bytes of texts that are kept in memory for being read again.
+/// Bytes of texts that are cached for reading them again.
 const KEPT_BYTES: usize = 64 << 20;
-/// Folders that hold no text of the user's.
+/// Folders without text written by the user.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
 
 /// Why a file with zero bytes in it is not read.
@@ -54,26 +54,26 @@ impl fmt::Display for SkippedFile {
     }
 }
 
-/// A path as people write it.
+/// A path as users type it.
 fn shown(path: &Path) -> String {
     path.strip_prefix("./").unwrap_or(path).to_string_lossy().into_owned()
 }
 
 /// A file that was read as text.
 #[derive(Debug)]
-pub(super) struct File {
-    /// Its path as people write it.
+pub(super) struct LibraryFile {
+    /// Its path as users type it.
     pub name: String,
-    /// None for a text that is held.
+    /// `None` for a text from the store.
     path: Option<PathBuf>,
-    /// What it held when it was first read.
+    /// The hash of its content when it was first read.
     pub hash: ContentHash,
 }
 
 /// Files by number, in the order of their names.
 #[derive(Debug, Default)]
 pub(super) struct Library {
-    pub files: Vec<File>,
+    pub files: Vec<LibraryFile>,
     /// What was not read.
     pub skipped: Vec<SkippedFile>,
     /// Bytes of all files.
@@ -84,13 +84,13 @@ pub(super) struct Library {
 
 /// Paths and sizes that a walk found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct WalkedPaths {
     pub paths: Vec<(PathBuf, u64)>,
     pub skipped: Vec<SkippedFile>,
     pub bytes: u64,
 }
 
-impl Found {
+impl WalkedPaths {
     /// Finds every file under `paths` without reading any.
     pub fn under(paths: &[PathBuf]) -> Result<Self, AskError> {
         let mut found = Self::default();
@@ -106,8 +106,8 @@ impl Found {
         Ok(found)
     }
 
-    /// Walks a folder in the order of names, without recursion, since folders nest as deep as somebody likes. Links
-    /// are not followed: they could lead out of what the user named.
+    /// Walks a folder in the order of names, without recursion, since folders can be nested to any depth. Links are not
+    /// followed: they could lead outside the named folder.
     fn walk(&mut self, dir: &Path) {
         let mut waiting = vec![(dir.to_owned(), true)];
         while let Some((path, is_dir)) = waiting.pop() {
@@ -157,7 +157,7 @@ impl Found {
 }
 
 impl Library {
-    /// Reads a file; gives its number and text if it holds text.
+    /// Reads a file; returns its number and text if it is text.
     pub fn add(&mut self, path: PathBuf) -> Option<(usize, Arc<str>)> {
         let text = match read(&path) {
             Ok(text) if text.trim().is_empty() => {
@@ -178,7 +178,7 @@ impl Library {
         Some((number, text))
     }
 
-    /// Takes a text that is no file, and holds it.
+    /// Adds a text from the store.
     pub fn hold(&mut self, name: String, text: &Arc<str>) -> usize {
         let number = self.push(name, None, text);
         self.kept.insert(number, Arc::clone(text));
@@ -187,11 +187,11 @@ impl Library {
 
     fn push(&mut self, name: String, path: Option<PathBuf>, text: &str) -> usize {
         self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.files.push(File { name, path, hash: ContentHash::new(text.as_bytes()) });
+        self.files.push(LibraryFile { name, path, hash: ContentHash::new(text.as_bytes()) });
         self.files.len() - 1
     }
 
-    /// The text of a file, as it was first read; `None` when it has changed since or is gone.
+    /// The text of a file as it was first read; `None` when it has changed since or no longer exists.
     pub fn text(&mut self, number: usize) -> Option<Arc<str>> {
         if let Some(text) = self.kept.get(&number) {
             return Some(Arc::clone(text));
@@ -214,13 +214,13 @@ impl Library {
         }
     }
 
-    /// The file that people call `name`: its path, or the end of one path only.
+    /// The file called `name`: its path, or the end of exactly one path.
     pub fn find(&self, name: &str) -> Option<usize> {
         let name = name.trim().trim_start_matches("./");
         if let Some(at) = self.files.iter().position(|file| file.name == name) {
             return Some(at);
         }
-        let ends = |file: &File| !name.is_empty() && Path::new(&file.name).ends_with(name);
+        let ends = |file: &LibraryFile| !name.is_empty() && Path::new(&file.name).ends_with(name);
         let mut fitting = (0..self.files.len()).filter(|&at| ends(&self.files[at]));
         fitting.next().filter(|_| fitting.next().is_none())
     }

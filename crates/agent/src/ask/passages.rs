@@ -1,4 +1,4 @@
-//! The passages of a library: where each stands, which answer a query, and how one becomes a document of a run.
+//! The passages of a library: where each is, which answer a query, and how one becomes a document of a run.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,22 +12,22 @@ use larder_store::Selection;
 use larder_text::tokens::Counter;
 
 use super::AskError;
-use super::library::{Found, Library};
+use super::library::{Library, WalkedPaths};
 use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::InputDocument;
 
-/// Tokens of a passage at most: several fit into the smallest window, and each says enough to be cited.
+/// Maximum tokens of a passage: several fit the smallest window, and each is long enough to be cited.
 const PASSAGE_TOKENS: usize = 220;
-/// Passages on either side whose words speak for a passage too: what answers often stands beside what is asked.
+/// Passages on either side that contribute to a passage's score: an answer is often next to the words of its question.
 const NEIGHBOURS: usize = 1;
-/// What a passage's own score counts for beside the score it has together with its neighbours.
+/// Weight of a passage's own score relative to the score together with its neighbours.
 const OWN_SHARE: f64 = 0.5;
 /// Bytes between two reports of progress.
 pub(super) const REPORT_BYTES: u64 = 1 << 20;
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct PassagePlace {
     /// The file's number in the library.
     pub file: usize,
     /// First byte.
@@ -38,16 +38,16 @@ pub(super) struct Place {
     pub lines: (usize, usize),
 }
 
-impl Place {
+impl PassagePlace {
     pub fn bytes(&self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-/// A place that speaks to a query.
+/// A place that is relevant to a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
-    pub place: Place,
+    pub place: PassagePlace,
     /// 1 for the best, less for others.
     pub relevance: f64,
 }
@@ -56,13 +56,13 @@ pub(super) struct Finding {
 pub(super) struct Passages {
     pub library: Library,
     /// In the order of files and bytes.
-    places: Vec<Place>,
-    /// Of the words of the question.
+    places: Vec<PassagePlace>,
+    /// Rarity of the words of the question.
     index: RankIndex,
 }
 
 impl Passages {
-    /// Reads every file under `paths` once, takes the texts that are held, and ranks its passages against `query`, best first.
+    /// Reads every file under `paths` once, adds texts from the store, and ranks the passages against `query`, best first.
     pub fn read(
         paths: &[PathBuf],
         held: Vec<(String, Arc<str>)>,
@@ -71,7 +71,7 @@ impl Passages {
         observer: &dyn ProgressObserver,
     ) -> Result<(Self, Vec<Finding>), AskError> {
         observer.stage("looking for files");
-        let found = Found::under(paths)?;
+        let found = WalkedPaths::under(paths)?;
         observer.stage(&format!("reading {} files", found.paths.len()));
         let mut library = Library::default();
         library.skipped = found.skipped;
@@ -82,7 +82,7 @@ impl Passages {
             for chunk in chunks(text, PASSAGE_TOKENS, counter)? {
                 index.add(&text[chunk.bytes.clone()]);
                 let Range { start, end } = chunk.bytes;
-                places.push(Place { file, start, end, lines: chunk.lines });
+                places.push(PassagePlace { file, start, end, lines: chunk.lines });
             }
             Ok(())
         };
@@ -122,7 +122,7 @@ impl Passages {
         self.index.weight(word)
     }
 
-    /// The first passages, where no word of the question stands anywhere.
+    /// The first passages, for a question whose words occur nowhere.
     pub fn beginning(&self, count: usize) -> Vec<Finding> {
         let first = self.places.iter().take(count);
         first.map(|place| Finding { place: place.clone(), relevance: 1.0 }).collect()
@@ -143,8 +143,8 @@ impl Passages {
         self.best(&index, query)
     }
 
-    /// Passages by the words that they and their neighbours share with the query; what stands in the passage itself
-    /// counts once more, or its neighbours would rank as high as itself.
+    /// Passages by the words that they and their neighbours share with the query. Those of the passage itself count
+    /// twice, or its neighbours would rank equally high.
     fn best(&self, index: &RankIndex, query: &str) -> Vec<Finding> {
         let mut hits = index.search(query, NEIGHBOURS);
         let mut own = vec![0.0; self.places.len()];
@@ -152,10 +152,10 @@ impl Passages {
             own[hit.passage] = hit.score * OWN_SHARE;
         }
         hits.iter_mut().for_each(|hit| hit.score += own[hit.passage]);
-        // Equals stay in their order.
+        // The sort is stable: equals stay in order.
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         let best = hits.first().map_or(1.0, |hit| hit.score.max(f64::MIN_POSITIVE));
-        // Squared, so that the best passages stay whole and the others shrink first.
+        // Squared, so that the best passages stay whole and the others are condensed first.
         let relevance = |score: f64| (score / best).powi(2).max(1e-6);
         let finding = |hit: RankedPassage| {
             let place = self.places.get(hit.passage)?.clone();
@@ -164,7 +164,7 @@ impl Passages {
         hits.into_iter().filter_map(finding).collect()
     }
 
-    /// The passages of a file, or of all, that hold what a selection finds: lines of a pattern, values of a path.
+    /// The passages of one file or of all that contain a match of a selection: lines of a pattern, values of a path.
     pub fn select(&mut self, file: Option<usize>, selection: &Selection, most: usize) -> Vec<Finding> {
         let files = file.map_or(0..self.library.files.len(), |file| file..file + 1);
         let mut places = BTreeSet::new();
@@ -183,15 +183,16 @@ impl Passages {
         places.into_iter().take(most).map(|place| Finding { place, relevance: 1.0 }).collect()
     }
 
-    /// The passages of a file that a stretch of it touches.
-    fn around(&self, file: usize, range: &Range<usize>) -> Vec<Place> {
+    /// The passages of a file that overlap a range of it.
+    fn around(&self, file: usize, range: &Range<usize>) -> Vec<PassagePlace> {
         let first = self.places.partition_point(|place| (place.file, place.end) <= (file, range.start));
-        let touches = |place: &&Place| place.file == file && place.start < range.end.max(range.start + 1);
+        let touches =
+            |place: &&PassagePlace| place.file == file && place.start < range.end.max(range.start + 1);
         self.places[first.min(self.places.len())..].iter().take_while(touches).cloned().collect()
     }
 
     /// The passages before and after a place, within its file.
-    pub fn neighbours(&self, place: &Place) -> Vec<Place> {
+    pub fn neighbours(&self, place: &PassagePlace) -> Vec<PassagePlace> {
         let Ok(at) = self.places.binary_search(place) else { return Vec::new() };
         let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
         let same = |at: usize| self.places.get(at).filter(|other| other.file == place.file).cloned();
@@ -200,7 +201,7 @@ impl Passages {
 
     /// A finding as a document for the input called `input`; `None` when its file has changed.
     pub fn document(&mut self, finding: &Finding, input: &str) -> Option<InputDocument> {
-        let Place { file, start, end, lines } = finding.place;
+        let PassagePlace { file, start, end, lines } = finding.place;
         let text = self.library.text(file)?;
         let file = self.library.files.get(file)?;
         let passage: Arc<str> = text.get(start..end)?.into();

@@ -1,5 +1,5 @@
-//! The planner by model: recipe `ask/plan` says what to do next, this does it, until the model has enough or a limit
-//! is reached. Whatever it does wrong, what was found by rule stays.
+//! Planning by a model: recipe `ask/plan` chooses an action, this module performs it, until the model has enough or a
+//! limit is reached. Passages found by rule are kept whatever the model does.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use larder_store::Selection;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::passages::{Finding, Passages, Place};
+use super::passages::{Finding, PassagePlace, Passages};
 use super::{AskError, Asker, Question, SearchReport, run_input};
 use larder_engine::Engine;
 use larder_engine::executor::{ModelSet, RunKind};
@@ -20,19 +20,20 @@ use larder_engine::settings::Planner;
 const PLAN_RECIPE: &str = "ask/plan";
 /// A model with a smaller window has no room for what it finds.
 const ABLE_WINDOW: usize = 8_000;
-/// Passages that one action adds at most.
+/// Maximum number of passages that one action adds.
 const PER_ACTION: usize = 8;
-/// Actions in a row that find nothing new, after which there is nothing more to be had.
+/// Actions in a row without a new passage after which planning stops.
 const FRUITLESS: usize = 2;
 /// Characters of a step that its log line shows.
 const SHOWN_CHARS: usize = 120;
-/// What a passage counts for that a model asked for: as much as the best by rule.
+/// Relevance of a passage that a model asked for: that of the best by rule.
 const ASKED_FOR: f64 = 1.0;
 
-/// What a model wants next, as recipe `ask/plan` has it say.
+/// The next action, as recipe `ask/plan` answers it.
 #[derive(Debug, Deserialize)]
-struct Wish {
-    action: Action,
+struct PlannerAction {
+    #[serde(rename = "action")]
+    kind: ActionKind,
     #[serde(default)]
     text: String,
     #[serde(default)]
@@ -45,7 +46,7 @@ struct Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum ActionKind {
     Search,
     Grep,
     Read,
@@ -54,18 +55,18 @@ enum Action {
     Answer,
 }
 
-/// What one level of planning may still spend, and what it has found.
-struct State<'a> {
+/// The remaining budget of one level of planning, and its findings.
+struct PlanningState<'a> {
     question: &'a str,
     depth: usize,
     calls: usize,
     tokens: u64,
     found: Vec<Finding>,
-    seen: BTreeSet<Place>,
+    seen: BTreeSet<PassagePlace>,
 }
 
 impl Question<'_> {
-    /// Every model that answering may ask. It asks none where its recipe is not there.
+    /// Every model that answering may ask; none if the recipe does not exist.
     pub fn reach(&self, engine: &Engine) -> ModelSet {
         let recipe = engine.recipe_or_builtin(self.recipe);
         let is_quoted = recipe.is_ok_and(|recipe| self.is_quoted(engine, recipe));
@@ -83,13 +84,13 @@ impl Question<'_> {
     /// Whether answering asks a model.
     ///
     /// # Errors
-    /// When its recipe is not there.
+    /// When its recipe does not exist.
     pub fn asks_model(&self, engine: &Engine) -> Result<bool, AskError> {
         let is_quoted = self.is_quoted(engine, engine.recipe_or_builtin(self.recipe)?);
         Ok(!is_quoted || self.is_planned_by_model(engine, is_quoted))
     }
 
-    /// A quoted answer asks no model unless the question says so.
+    /// A quoted answer asks no model unless the question demands a planner.
     fn is_planned_by_model(&self, engine: &Engine, is_quoted: bool) -> bool {
         let able = || engine.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
         match self.asking.planner {
@@ -101,7 +102,7 @@ impl Question<'_> {
 }
 
 impl Asker<'_> {
-    /// What was found by rule, and before it what a model adds, if one is to plan.
+    /// The findings of a model, if one is to plan, followed by those of the rules.
     pub(super) async fn planned(
         &self,
         question: &Question<'_>,
@@ -121,7 +122,7 @@ impl Asker<'_> {
             }
         };
         let limits = question.asking.limits;
-        let state = State {
+        let state = PlanningState {
             question: question.text,
             depth: limits.depth,
             // The answer is a call too.
@@ -143,7 +144,7 @@ struct Exploration<'a> {
     recipe: &'a Recipe,
     passages: &'a mut Passages,
     search: &'a mut SearchReport,
-    state: State<'a>,
+    state: PlanningState<'a>,
 }
 
 impl Exploration<'_> {
@@ -152,11 +153,11 @@ impl Exploration<'_> {
         let first_step = self.search.steps.len();
         let mut fruitless = 0;
         while self.may_go_on() && fruitless < FRUITLESS {
-            let Some(wish) = self.wish(first_step).await else { return };
-            if wish.action == Action::Answer {
+            let Some(action) = self.next_action(first_step).await else { return };
+            if action.kind == ActionKind::Answer {
                 return self.note("answer: enough was found".to_owned());
             }
-            let new = self.perform(&wish).await;
+            let new = self.perform(&action).await;
             fruitless = if new == 0 { fruitless + 1 } else { 0 };
         }
     }
@@ -169,8 +170,8 @@ impl Exploration<'_> {
         self.search.steps.push(step);
     }
 
-    /// What the model wants next; nothing where it fails.
-    async fn wish(&mut self, first_step: usize) -> Option<Wish> {
+    /// Asks for the next action; `None` where the model fails.
+    async fn next_action(&mut self, first_step: usize) -> Option<PlannerAction> {
         let mut input = run_input(self.state.question, self.plan, self.passages, &self.state.found);
         let steps = self.search.steps.get(first_step..).unwrap_or_default().join("\n");
         input.values.insert("steps".to_owned(), Value::from(steps));
@@ -184,24 +185,25 @@ impl Exploration<'_> {
             Err(_) => self.search.failed(self.plan, &self.asker.engine.reachable_models(self.plan, None)),
         }
         self.state.spend(1, self.search.tokens() - before);
-        let wish = outcome.map_err(|error| error.to_string());
-        let wish = wish.and_then(|run| serde_json::from_value(run.output).map_err(|error| error.to_string()));
-        wish.map_err(|error| self.note(format!("planning stopped: {error}"))).ok()
+        let action = outcome.map_err(|error| error.to_string());
+        let action =
+            action.and_then(|run| serde_json::from_value(run.output).map_err(|error| error.to_string()));
+        action.map_err(|error| self.note(format!("planning stopped: {error}"))).ok()
     }
 
-    /// Does what the model wants, notes it, and gives how many passages are new.
-    async fn perform(&mut self, wish: &Wish) -> usize {
-        if wish.action == Action::Ask {
-            return self.sub_question(&wish.text).await;
+    /// Performs an action, logs it, and returns the number of new passages.
+    async fn perform(&mut self, action: &PlannerAction) -> usize {
+        if action.kind == ActionKind::Ask {
+            return self.sub_question(&action.text).await;
         }
-        let (what, found) = act(wish, self.passages);
+        let (what, found) = act(action, self.passages);
         let new = self.state.add(found);
         let what: String = what.chars().take(SHOWN_CHARS).collect();
         self.note(format!("{what}: {new} new passages"));
         new
     }
 
-    /// A sub-question with half of what is left: its passages count, and its answer is noted.
+    /// Answers a sub-question with half of the remaining budget: its passages are added and its answer is logged.
     fn sub_question<'f>(&'f mut self, text: &'f str) -> BoxFuture<'f, usize> {
         async move {
             let (calls, tokens) = (self.state.calls / 2, self.state.tokens / 2);
@@ -219,7 +221,8 @@ impl Exploration<'_> {
             let seen = found.iter().map(|finding| finding.place.clone()).collect();
             let (calls, tokens) = (calls - 1, tokens - answering);
             let (calls_before, tokens_before) = (self.search.calls, self.search.tokens());
-            let state = State { question: text, depth: self.state.depth - 1, calls, tokens, found, seen };
+            let state =
+                PlanningState { question: text, depth: self.state.depth - 1, calls, tokens, found, seen };
             let mut below = Exploration {
                 asker: self.asker,
                 plan: self.plan,
@@ -251,13 +254,13 @@ impl Exploration<'_> {
     }
 }
 
-impl State<'_> {
+impl PlanningState<'_> {
     fn spend(&mut self, calls: usize, tokens: u64) {
         self.calls = self.calls.saturating_sub(calls);
         self.tokens = self.tokens.saturating_sub(tokens);
     }
 
-    /// Puts what is new before what was there; gives how many.
+    /// Inserts new findings before the known ones; returns their number.
     fn add(&mut self, found: Vec<Finding>) -> usize {
         let new: Vec<Finding> = found
             .into_iter()
@@ -270,29 +273,29 @@ impl State<'_> {
     }
 }
 
-/// What an action finds, and how the log calls it.
-fn act(wish: &Wish, passages: &mut Passages) -> (String, Vec<Finding>) {
-    let source = wish.source.trim();
+/// The log line of an action, and its findings.
+fn act(action: &PlannerAction, passages: &mut Passages) -> (String, Vec<Finding>) {
+    let source = action.source.trim();
     let file = passages.library.find(source);
-    let unknown = || (format!("{:?} {source:?}: there is no such document", wish.action), Vec::new());
+    let unknown = || (format!("{:?} {source:?}: there is no such document", action.kind), Vec::new());
     if !source.is_empty() && file.is_none() {
         return unknown();
     }
     let place = if source.is_empty() { "everything" } else { source };
-    let (what, selection) = match wish.action {
-        Action::Search => {
-            let mut found = passages.search(&wish.text);
+    let (what, selection) = match action.kind {
+        ActionKind::Search => {
+            let mut found = passages.search(&action.text);
             found.truncate(PER_ACTION);
-            return (format!("search {:?}", wish.text), found);
+            return (format!("search {:?}", action.text), found);
         }
-        Action::Grep => (format!("grep {:?} in {place}", wish.text), Selection::grep(&wish.text)),
-        Action::Json => (format!("json {:?} in {place}", wish.text), Selection::path(&wish.text)),
+        ActionKind::Grep => (format!("grep {:?} in {place}", action.text), Selection::grep(&action.text)),
+        ActionKind::Json => (format!("json {:?} in {place}", action.text), Selection::path(&action.text)),
         _ => {
-            let lines = format!("{}:{}", wish.first_line, wish.last_line.max(wish.first_line));
+            let lines = format!("{}:{}", action.first_line, action.last_line.max(action.first_line));
             (format!("read lines {lines} of {place}"), Selection::lines(&lines))
         }
     };
-    if file.is_none() && wish.action == Action::Read {
+    if file.is_none() && action.kind == ActionKind::Read {
         return unknown();
     }
     match selection {
@@ -301,8 +304,8 @@ fn act(wish: &Wish, passages: &mut Passages) -> (String, Vec<Finding>) {
     }
 }
 
-/// Whether a model is likely to plan well: replies that keep to a schema, and a window with room for what it finds.
-/// The embedded model keeps to schemas and decides nothing well.
+/// Whether a model is likely to plan well: its replies satisfy a schema and its window has room for findings. The
+/// embedded model satisfies schemas but decides poorly.
 fn is_able(spec: &ModelSpec) -> bool {
     spec.provider != Provider::Embedded && spec.can(Capability::JsonSchema) && spec.window >= ABLE_WINDOW
 }

@@ -1,4 +1,4 @@
-//! What a question wants: its words, each by how rare it is, and the kind of thing that would answer it. English and
+//! What a question asks for: its words, each with its rarity, and the kind of thing that would answer it. English and
 //! German.
 //!
 //! Knows questions and sentences; does not know where sentences come from.
@@ -11,14 +11,14 @@ use super::vocabulary::{
     lists, says,
 };
 
-/// Words of a subject whose meaning is asked for, at most.
+/// Maximum words of a subject in a question for a definition.
 const SUBJECT_WORDS: usize = 3;
-/// Letters in a row that parts of compounds have to share.
+/// Consecutive letters that parts of compounds must share.
 const SHARED_STEM: usize = 6;
 
-/// What would answer a question.
+/// The kind of thing that would answer a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AnswerKind {
     Date,
     Amount,
     Price,
@@ -37,26 +37,26 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Term {
     pub word: String,
-    /// At least 1, more for rare words.
+    /// The weight: 1 or more, higher for rare words.
     pub weight: f64,
 }
 
-/// What a question wants.
+/// What a question asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct QuestionProfile {
     pub terms: Vec<Term>,
-    pub kind: Kind,
+    pub kind: AnswerKind,
     /// All words of the question, as [`words`] gives them.
     words: Vec<String>,
-    /// Whose meaning it asks for, and whether it speaks of one that is known.
+    /// The subject of a question for a definition, and whether it has a definite article.
     subject: Vec<String>,
     is_definite: bool,
-    /// Whether it names something of code.
+    /// Whether it names an identifier, a path or a flag.
     pub names_code: bool,
 }
 
-impl Wanted {
-    /// `rarity` says how rare a word is in what was read.
+impl QuestionProfile {
+    /// `rarity` returns the rarity of a word in the texts that were read.
     pub fn of(question: &str, rarity: impl Fn(&str) -> f64) -> Self {
         let words = words(question);
         let german = is_german(&words);
@@ -69,12 +69,12 @@ impl Wanted {
         }
         let names_code = question.split_whitespace().any(is_code);
         let subject = subject(&words);
-        let kind = Kind::of(&words, subject.is_some());
+        let kind = AnswerKind::of(&words, subject.is_some());
         let (subject, is_definite) = subject.unwrap_or_default();
         Self { kind, terms, words, subject, is_definite, names_code }
     }
 
-    /// How much of each word of the question a text holds, from 0 to 1.
+    /// How far a text contains each word of the question, from 0 to 1.
     pub fn found(&self, text: &[String]) -> Vec<f64> {
         let best = |term: &Term| text.iter().map(|word| likeness(&term.word, word)).fold(0.0, f64::max);
         self.terms.iter().map(best).collect()
@@ -92,34 +92,36 @@ impl Wanted {
         self.words.len() > 2 && text.windows(self.words.len()).any(|window| window == self.words)
     }
 
-    /// Whether a text holds the kind of thing that is wanted.
+    /// Whether a text contains the kind of thing that is asked for.
     pub fn is_satisfied(&self, text: &str, words: &[String]) -> bool {
         let is_new = |word: &&String| !self.words.contains(word);
         let any = |list: &str| words.iter().filter(is_new).any(|word| lists(list, word));
         let number = || words.iter().filter(is_new).any(|word| is_number(word));
         match self.kind {
-            Kind::Any => true,
-            Kind::Date => any(MONTHS) || any(DAYS) || words.iter().filter(is_new).any(|word| is_date(word)),
-            Kind::Amount => number() || any(NUMBERS),
-            Kind::Price => {
+            AnswerKind::Any => true,
+            AnswerKind::Date => {
+                any(MONTHS) || any(DAYS) || words.iter().filter(is_new).any(|word| is_date(word))
+            }
+            AnswerKind::Amount => number() || any(NUMBERS),
+            AnswerKind::Price => {
                 let is_price = |word: &String| likeness(word, "price") > 0.5;
                 number() && (text.contains(['$', '€', '£', '¥']) || words.iter().any(is_price))
             }
-            Kind::Person => names_somebody(text, &self.words),
-            Kind::Place => text.split_whitespace().any(is_code) || names_place(words),
-            Kind::Reason => says(words, REASONS),
-            Kind::Way => holds_command(text),
-            Kind::Meaning => self.defines(text, words),
+            AnswerKind::Person => names_somebody(text, &self.words),
+            AnswerKind::Place => text.split_whitespace().any(is_code) || names_place(words),
+            AnswerKind::Reason => says(words, REASONS),
+            AnswerKind::Way => holds_command(text),
+            AnswerKind::Meaning => self.defines(text, words),
         }
     }
 
-    /// Whether a text says what the subject is: `A pointer is …`, `pointer: …`, `pointer | …`.
+    /// Whether a text defines the subject: `A pointer is …`, `pointer: …`, `pointer | …`.
     fn defines(&self, text: &str, words: &[String]) -> bool {
         let is_subject = |words: &[String]| {
             words.len() == self.subject.len()
                 && words.iter().zip(&self.subject).all(|(word, subject)| likeness(word, subject) > 0.9)
         };
-        // `The pointer is …` speaks of one that was mentioned before.
+        // `The pointer is …` refers to one mentioned before.
         let words = match words.split_first() {
             Some((first, rest)) if lists(ARTICLES, first) => {
                 match self.is_definite || !lists(DEFINITE, first) {
@@ -135,7 +137,7 @@ impl Wanted {
     }
 }
 
-impl Kind {
+impl AnswerKind {
     fn of(words: &[String], is_meaning: bool) -> Self {
         // `Preis`, and `Lieferpreis`.
         let is_price = |word: &String| {
@@ -156,7 +158,7 @@ impl Kind {
     }
 }
 
-/// Whose meaning a question asks for: `pointer` in `What is a pointer?`, nothing in `What is the name of it?`. With
+/// The subject of a question for a definition: `pointer` in `What is a pointer?`, nothing in `What is the name of it?`. With
 /// whether it has a definite article.
 fn subject(words: &[String]) -> Option<(Vec<String>, bool)> {
     let (start, rest) = words.split_at_checked(2)?;
@@ -171,11 +173,11 @@ fn subject(words: &[String]) -> Option<(Vec<String>, bool)> {
     is_subject.then(|| (subject.to_vec(), article.is_some_and(|word| lists(DEFINITE, word))))
 }
 
-/// A pattern of lines that say what the subject of a question is, where it asks for that.
+/// A pattern of lines that define the subject, for a question that asks for a definition.
 pub(super) fn definition(question: &str) -> Option<String> {
     let words = words(question);
     let (subject, is_definite) = subject(&words)?;
-    if Kind::of(&words, true) != Kind::Meaning
+    if AnswerKind::of(&words, true) != AnswerKind::Meaning
         || !subject.iter().flat_map(|word| word.chars()).all(char::is_alphanumeric)
     {
         return None;
@@ -187,8 +189,8 @@ pub(super) fn definition(question: &str) -> Option<String> {
     ))
 }
 
-/// A question without German words that say nothing, which documents in English hold too seldom for their rarity to
-/// mean anything, and with all words for prices where it asks for one.
+/// A question without German stop words, whose rarity in English documents means nothing, and with all words for
+/// prices where it asks for one.
 pub(super) fn searched(question: &str) -> String {
     let words = words(question);
     let is_german = is_german(&words);
@@ -198,7 +200,7 @@ pub(super) fn searched(question: &str) -> String {
     };
     let kept: Vec<&str> = question.split_whitespace().filter(says).collect();
     let kept = if kept.is_empty() { question.to_owned() } else { kept.join(" ") };
-    let is_price = Kind::of(&words, false) == Kind::Price;
+    let is_price = AnswerKind::of(&words, false) == AnswerKind::Price;
     if is_price { format!("{kept} {}", PRICE.replace(',', "")) } else { kept }
 }
 
@@ -206,8 +208,8 @@ fn is_german(words: &[String]) -> bool {
     words.iter().any(|word| lists(ONLY_GERMAN, word))
 }
 
-/// The words of a text in lower case. Numbers stay whole (`2.4`, `14:30`), words of several humps come in parts too,
-/// and scripts without spaces in pairs of characters.
+/// The words of a text in lower case. Numbers stay whole (`2.4`, `14:30`), words in camel case are added in parts too,
+/// and scripts without spaces are split into pairs of characters.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut word = String::new();
@@ -235,7 +237,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// Takes a word that is complete, and its parts where it has several humps.
+/// Adds a complete word, and its parts where it is in camel case.
 fn end_word(word: &mut String, found: &mut Vec<String>) {
     let taken = std::mem::take(word);
     let mut part = 0;
@@ -286,7 +288,7 @@ fn share_stem(short: &str, long: &str, letters: usize) -> bool {
     starts.windows(needed + 1).any(|window| long.contains(&short[window[0]..window[needed]]))
 }
 
-/// Whether a word, as it is written, is a path, a name of code or a flag.
+/// Whether a word, as written, is a path, an identifier or a flag.
 fn is_code(word: &str) -> bool {
     let word =
         word.trim_matches(|c: char| matches!(c, '.' | ',' | '?' | '!' | '(' | ')' | '"' | '\'' | ';' | ':'));
@@ -312,7 +314,7 @@ fn is_date(word: &str) -> bool {
         && (is_year || signs == 2 && digits >= 4 || signs == 1 && word.contains(':'))
 }
 
-/// Whether a text holds a capitalised word that the question does not hold.
+/// Whether a text contains a capitalised word that is not in the question.
 fn names_somebody(text: &str, asked: &[String]) -> bool {
     let is_name = |word: &str| {
         let lower = word.to_lowercase();
@@ -329,7 +331,7 @@ fn names_somebody(text: &str, asked: &[String]) -> bool {
     text.split(|c: char| !c.is_alphanumeric()).any(is_name)
 }
 
-/// Whether a text says where: `in the cellar`, but not `in 14 days`.
+/// Whether a text names a place: `in the cellar`, but not `in 14 days`.
 fn names_place(words: &[String]) -> bool {
     let is_place = |word: &String| !is_number(word) && !lists(MONTHS, word) && !lists(DAYS, word);
     let is_article = |word: &&String| lists(ARTICLES, word) || lists(GERMAN, word);
@@ -350,8 +352,8 @@ fn is_number(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn wanted(question: &str) -> Wanted {
-        Wanted::of(question, |_| 1.0)
+    fn wanted(question: &str) -> QuestionProfile {
+        QuestionProfile::of(question, |_| 1.0)
     }
 
     fn satisfies(question: &str, text: &str) -> bool {

@@ -1,40 +1,40 @@
 //! Answering by quotation: the sentences of the best passages that answer a question, chosen by rule, without a model.
 //!
-//! Sentences count by the words of the question that they hold, rare words more; less by those of their heading and
-//! neighbours; and by whether they hold the kind of thing that is asked for.
+//! Sentences score by the words of the question that they contain, rare words more; less by those of their heading and
+//! neighbours; and by whether they contain the kind of thing that is asked for.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::passages::{Finding, Passages};
-use super::units::{Kind as UnitKind, Unit, units};
-use super::wanted::{Kind, Wanted, likeness, words};
+use super::question::{AnswerKind, QuestionProfile, likeness, words};
+use super::units::{QuotableUnit, UnitKind, units};
 
-/// Sentences of an answer at most, and their bytes together; one may be longer.
+/// Maximum sentences of an answer, and their bytes together; a single one may be longer.
 const MOST: usize = 3;
 const MOST_BYTES: usize = 700;
-/// What a word of the question counts for that stands not in the sentence but in its heading, in a neighbour, in the
-/// name of the file, or elsewhere in the passage.
+/// Weight of a word of the question that is not in the sentence but in its heading, in a neighbour, in the name of the
+/// file, or elsewhere in the passage.
 const IN_CONTEXT: f64 = 0.55;
 const IN_NEIGHBOUR: f64 = 0.4;
 const IN_NAME: f64 = 0.3;
 const IN_PASSAGE: f64 = 0.2;
-/// What a sentence keeps that does not hold the kind of thing that is wanted.
+/// Factor for a sentence without the kind of thing that is asked for.
 const OTHER_KIND: f64 = 0.6;
-/// What it keeps when it is a question, and in tests and their data, which speak of other things than the rest.
+/// Factors for a sentence that is a question, and for one in tests and their data, which are about other things.
 const ASKS: f64 = 0.5;
 const IN_TESTS: f64 = 0.85;
-/// What the passage's own rank adds.
+/// Weight of the passage's own rank.
 const RANK: f64 = 0.12;
-/// Words of a sentence that say enough, and after which one gets long.
+/// Words that make a sentence informative, and beyond which it is long.
 const SHORT_WORDS: usize = 4;
 const LONG_WORDS: usize = 45;
-/// A further sentence has to reach this share of the best: of questions for one thing, and of others.
+/// Share of the best score that a further sentence must reach: for questions about one thing, and for others.
 const NEXT_FACT: f64 = 0.93;
 const NEXT: f64 = 0.88;
-/// Two sentences say the same when this share of the words of one is in the other.
+/// Two sentences are duplicates when this share of the words of one is in the other.
 const SAME: f64 = 0.7;
-/// The share of the question that the answer has to hold to be taken for one.
+/// The share of the question that a quotation must cover to count as its answer.
 const HELD: f64 = 0.4;
 
 /// A sentence that answers.
@@ -49,24 +49,24 @@ pub(super) struct Quoted {
 #[derive(Debug, Default)]
 pub(super) struct Quotation {
     pub sentences: Vec<Quoted>,
-    /// Whether they hold enough of the question to be taken for its answer.
+    /// Whether they cover enough of the question to count as its answer.
     pub is_answer: bool,
 }
 
-/// A sentence with what speaks for it.
-struct Candidate {
+/// A sentence with its scores.
+struct ScoredUnit {
     file: usize,
-    unit: Unit,
+    unit: QuotableUnit,
     words: Vec<String>,
-    /// What it and its surroundings hold of each word of the question.
+    /// How far it and its surroundings contain each word of the question.
     held: Vec<f64>,
     score: f64,
 }
 
-/// Chooses from what was found.
+/// Chooses the sentences that answer from the findings.
 pub(super) fn quotation(question: &str, passages: &mut Passages, found: &[Finding]) -> Quotation {
-    let wanted = Wanted::of(question, |word| passages.rarity(word));
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let wanted = QuestionProfile::of(question, |word| passages.rarity(word));
+    let mut candidates: Vec<ScoredUnit> = Vec::new();
     let mut seen = BTreeSet::new();
     for finding in found {
         let file = finding.place.file;
@@ -80,13 +80,18 @@ pub(super) fn quotation(question: &str, passages: &mut Passages, found: &[Findin
 }
 
 /// The units of one passage with their scores.
-fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> Vec<Candidate> {
+fn scored(
+    wanted: &QuestionProfile,
+    name: &str,
+    finding: &Finding,
+    units: Vec<QuotableUnit>,
+) -> Vec<ScoredUnit> {
     let read: Vec<Vec<String>> = units.iter().map(|unit| words(&unit.text)).collect();
     let own: Vec<Vec<f64>> = read.iter().map(|words| wanted.found(words)).collect();
     let of_tests = if is_of_tests(name) { IN_TESTS } else { 1.0 };
     let name = wanted.found(&words(name));
     let whole = own.iter().fold(vec![0.0; wanted.terms.len()], |all, own| most(&all, own, 1.0));
-    let held = |at: usize, unit: &Unit| {
+    let held = |at: usize, unit: &QuotableUnit| {
         let mut held = most(&own[at], &wanted.found(&words(&unit.context)), IN_CONTEXT);
         let around = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
         for neighbour in around.filter_map(|at| own.get(at)) {
@@ -101,7 +106,7 @@ fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> V
             let share = wanted.share(&held);
             let base = if share > 0.0 { share + RANK * finding.relevance.sqrt() } else { 0.0 };
             let score = base * of_tests * fitness(wanted, &unit, &words);
-            Candidate { file: finding.place.file, unit, words, held, score }
+            ScoredUnit { file: finding.place.file, unit, words, held, score }
         })
         .collect()
 }
@@ -117,16 +122,16 @@ fn most(held: &[f64], other: &[f64], share: f64) -> Vec<f64> {
     held.iter().zip(other).map(|(held, other)| held.max(other * share)).collect()
 }
 
-/// What a unit is worth as an answer, whatever it holds of the question.
-fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
+/// The value of a unit as an answer, regardless of the words it shares with the question.
+fn fitness(wanted: &QuestionProfile, unit: &QuotableUnit, words: &[String]) -> f64 {
     let mut fitness = match unit.kind {
         UnitKind::Prose => 1.0,
         UnitKind::Comment | UnitKind::Row => 0.92,
         UnitKind::Code if wanted.names_code => 0.9,
         UnitKind::Code => 0.6,
     };
-    // A field of this name does not say what it is.
-    let is_field = wanted.kind == Kind::Meaning && unit.kind == UnitKind::Code;
+    // A field of this name is not a definition.
+    let is_field = wanted.kind == AnswerKind::Meaning && unit.kind == UnitKind::Code;
     if is_field || !wanted.is_satisfied(&unit.text, words) {
         fitness *= OTHER_KIND;
     }
@@ -147,17 +152,17 @@ fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
     fitness
 }
 
-/// The best sentences that do not say the same.
+/// The best sentences without duplicates.
 fn choose(
-    wanted: &Wanted,
-    candidates: &[Candidate],
-    mut text: impl FnMut(&Candidate) -> Option<std::sync::Arc<str>>,
+    wanted: &QuestionProfile,
+    candidates: &[ScoredUnit],
+    mut text: impl FnMut(&ScoredUnit) -> Option<std::sync::Arc<str>>,
 ) -> Quotation {
     let mut order: Vec<usize> = (0..candidates.len()).filter(|&at| candidates[at].score > 0.0).collect();
-    // Equals stay in the order of their passages.
+    // The sort is stable: equals stay in the order of their passages.
     order.sort_by(|&a, &b| candidates[b].score.total_cmp(&candidates[a].score));
     let best = order.first().map_or(0.0, |&at| candidates[at].score);
-    let one_thing = !matches!(wanted.kind, Kind::Any | Kind::Reason | Kind::Meaning);
+    let one_thing = !matches!(wanted.kind, AnswerKind::Any | AnswerKind::Reason | AnswerKind::Meaning);
     let least = best * if one_thing { NEXT_FACT } else { NEXT };
     let mut chosen: Vec<usize> = Vec::new();
     let mut quotation = Quotation::default();
@@ -188,7 +193,7 @@ fn choose(
     quotation
 }
 
-fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
+fn says_the_same(one: &ScoredUnit, other: &ScoredUnit) -> bool {
     if one.file == other.file
         && one.unit.bytes.start < other.unit.bytes.end
         && other.unit.bytes.start < one.unit.bytes.end
@@ -203,12 +208,12 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
 
 /// A sentence with the one before it where it points back to that (`It …`), and with what follows where it announces
 /// it (`…:`), or where that gives the reason that is wanted.
-fn whole(wanted: &Wanted, candidates: &[Candidate], at: usize, text: &str) -> Quoted {
+fn whole(wanted: &QuestionProfile, candidates: &[ScoredUnit], at: usize, text: &str) -> Quoted {
     const BACK: [&str; 14] = [
         "it", "this", "that", "these", "those", "they", "he", "she", "es", "sie", "er", "dies", "diese",
         "dieser",
     ];
-    let Candidate { file, unit, words, .. } = &candidates[at];
+    let ScoredUnit { file, unit, words, .. } = &candidates[at];
     let near = |other: usize| {
         let other = candidates.get(other)?;
         let (a, b) =
@@ -234,8 +239,8 @@ fn whole(wanted: &Wanted, candidates: &[Candidate], at: usize, text: &str) -> Qu
 }
 
 /// Whether the reason that is wanted is not in a sentence but in the next of its paragraph.
-fn explains(wanted: &Wanted, one: &Candidate, next: &Candidate) -> bool {
-    wanted.kind == Kind::Reason
+fn explains(wanted: &QuestionProfile, one: &ScoredUnit, next: &ScoredUnit) -> bool {
+    wanted.kind == AnswerKind::Reason
         && one.unit.paragraph == next.unit.paragraph
         && !wanted.is_satisfied(&one.unit.text, &one.words)
         && wanted.is_satisfied(&next.unit.text, &next.words)

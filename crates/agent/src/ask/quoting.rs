@@ -20,8 +20,8 @@ use larder_engine::settings::AnswerMode;
 const NOTHING: &str = "Nothing that was read shares a word with the question.";
 
 impl Question<'_> {
-    /// Whether it is answered by quoting: where that is asked for, or where nobody says how and the model would
-    /// be the embedded one. A recipe whose answers have another shape than `ask/answer`'s needs a model.
+    /// Whether it is answered by quoting: on request, or by default when the embedded model would answer. A recipe whose
+    /// answers have another shape than `ask/answer`'s needs a model.
     pub fn is_quoted(&self, engine: &Engine, recipe: &Recipe) -> bool {
         let property = |name: &str| {
             let schema = recipe.output.schema.as_ref();
@@ -37,7 +37,7 @@ impl Question<'_> {
 }
 
 impl Asker<'_> {
-    /// The passages that share most with a question, best first, without any model; none where they share no word.
+    /// The passages that share most words with a question, best first, without a model; none where they share no word.
     ///
     /// # Errors
     /// When nothing can be read.

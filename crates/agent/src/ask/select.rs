@@ -1,19 +1,17 @@
-//! What a selection finds in files, folders and stored texts: every place, in order, without ranking and without a
-//! model.
+//! The matches of a selection in files, folders and stored texts: every place, in order, without ranking or a model.
 
 use std::path::PathBuf;
 
 use larder_store::{Selection, StoreError};
 use larder_text::pointer::Pointer;
 
-use super::library::{Found, Library};
+use super::library::{Library, WalkedPaths};
 use super::passages::REPORT_BYTES;
 use super::{AskError, Asker, Quote, SearchReport};
 
 impl Asker<'_> {
-    /// The first `most` places that a selection finds under `paths`, which are files, folders and pointers: each line
-    /// of a pattern, each value of a path. Texts with a place in them are stored, so that the pointers hold. Every
-    /// relevance is 1.
+    /// The first `limit` matches of a selection under `paths`, which are files, folders and pointers: each line of a
+    /// pattern, each value of a path. Texts with a match are stored, so that the pointers resolve. Every relevance is 1.
     ///
     /// # Errors
     /// When nothing can be read, or what was found cannot be stored.
@@ -21,17 +19,17 @@ impl Asker<'_> {
         &self,
         paths: &[PathBuf],
         selection: &Selection,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<Quote>, SearchReport), AskError> {
         let (paths, held) = self.stored(paths)?;
         self.observer.stage("looking for files");
-        let found = Found::under(&paths)?;
+        let found = WalkedPaths::under(&paths)?;
         let mut library = Library::default();
         library.skipped = found.skipped;
         let mut quotes = Vec::new();
         for (name, text) in held {
             library.hold(name.clone(), &text);
-            quotes.extend(self.places(&name, &text, selection, most.saturating_sub(quotes.len()))?);
+            quotes.extend(self.places(&name, &text, selection, limit.saturating_sub(quotes.len()))?);
         }
         self.observer.stage(&format!("reading {} files", found.paths.len()));
         let (mut done, mut reported) = (0_u64, 0_u64);
@@ -39,13 +37,13 @@ impl Asker<'_> {
             if !self.observer.is_wanted() {
                 return Err(AskError::Cancelled);
             }
-            if quotes.len() >= most {
+            if quotes.len() >= limit {
                 break;
             }
             done = done.saturating_add(size);
             let Some((file, text)) = library.add(path) else { continue };
             let name = library.files[file].name.clone();
-            quotes.extend(self.places(&name, &text, selection, most - quotes.len())?);
+            quotes.extend(self.places(&name, &text, selection, limit - quotes.len())?);
             if done - reported >= REPORT_BYTES {
                 reported = done;
                 self.observer.progress(done, found.bytes);
@@ -71,11 +69,11 @@ impl Asker<'_> {
         name: &str,
         text: &str,
         selection: &Selection,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Quote>, StoreError> {
-        // A text that cannot be looked into this way, such as one that is no JSON, holds nothing.
+        // A text that the selection cannot read, such as one that is not JSON, has no match.
         let mut ranges = selection.find(text.as_bytes()).unwrap_or_default();
-        ranges.truncate(most);
+        ranges.truncate(limit);
         if ranges.is_empty() {
             return Ok(Vec::new());
         }
@@ -83,7 +81,7 @@ impl Asker<'_> {
         let (mut line, mut at) = (1, 0);
         let mut quotes = Vec::new();
         for range in ranges {
-            // Values of a path may stand within one another.
+            // Values of a path can contain one another.
             if range.start < at {
                 (line, at) = (1, 0);
             }

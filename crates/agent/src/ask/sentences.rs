@@ -1,4 +1,4 @@
-//! Where sentences end. Knows text alone; does not know where it comes from.
+//! Where sentences end. Knows only text, not where it comes from.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
             '\n' => text[end..].is_empty() || text[end..].starts_with('\n'),
             _ => false,
         };
-        // The sign may be followed by quotation marks and brackets that belong to the sentence.
+        // The punctuation may be followed by quotation marks and brackets that belong to the sentence.
         let end = if ends { end + closing(&text[end..]) } else { end };
         if ends && end > start {
             push(start..end);
@@ -36,7 +36,7 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether the ASCII sign at `at..end` ends the sentence that begins at `start`.
+/// Whether the ASCII punctuation at `at..end` ends the sentence that begins at `start`.
 fn terminates(text: &str, start: usize, at: usize, end: usize) -> bool {
     let after = &text[end + closing(&text[end..])..];
     if !after.is_empty() && !after.starts_with(char::is_whitespace) || at < start {
@@ -48,7 +48,7 @@ fn terminates(text: &str, start: usize, at: usize, end: usize) -> bool {
     !(goes_on || is_stop && is_abbreviation(&text[start..at], &text[end..]))
 }
 
-/// Bytes of the closing signs at the beginning of a text.
+/// Bytes of the closing punctuation at the beginning of a text.
 fn closing(text: &str) -> usize {
     let is_closing = |c: char| matches!(c, '"' | '\'' | ')' | ']' | '”' | '’' | '»' | '“' | '*' | '_' | '`');
     text.len() - text.trim_start_matches(is_closing).len()

@@ -1,5 +1,5 @@
-//! What can be quoted of a text: sentences of prose and of comments, items of lists, rows of tables, lines of code,
-//! each with what it stands under.
+//! What can be quoted from a text: sentences of prose and of comments, items of lists, rows of tables, lines of code,
+//! each with its headings.
 //!
 //! Knows how Markdown and common languages write headings, tables and comments; does not know what is asked.
 
@@ -12,11 +12,11 @@ use super::sentences::sentences;
 /// Bytes before a passage in which its headings are looked for, and after it in which its last sentence may end.
 const BEFORE: usize = 16 << 10;
 const AFTER: usize = 1 << 10;
-/// A longer unit is divided, in bytes.
+/// Bytes beyond which a unit is divided.
 const LONGEST: usize = 500;
-/// A line of prose that is shorter was not broken by hand, in bytes: what follows it begins anew.
+/// Bytes below which a line of prose was not wrapped: the next line starts a new sentence.
 const UNBROKEN: usize = 60;
-/// Extensions of files that are prose.
+/// Extensions of prose files.
 const PROSE: [&str; 8] = ["md", "markdown", "txt", "text", "rst", "adoc", "org", "log"];
 /// Extensions of files whose comments begin with `#`, and with `--`.
 const HASH: [&str; 12] = ["py", "sh", "bash", "zsh", "toml", "yaml", "yml", "rb", "pl", "r", "ini", "conf"];
@@ -26,7 +26,7 @@ const SLASHES: [&str; 7] = ["///", "//!", "//", "/**", "/*", "*/", "* "];
 
 /// What a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum UnitKind {
     /// A sentence of a text.
     Prose,
     /// A sentence of a comment.
@@ -37,14 +37,14 @@ pub(super) enum Kind {
     Code,
 }
 
-/// Something that can be quoted.
+/// A piece of text that can be quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unit {
-    /// How it reads: without line breaks, markers of comments and borders of tables.
+pub(super) struct QuotableUnit {
+    /// The text without line breaks, comment markers and table borders.
     pub text: String,
     /// Where it is in its file, markers within it included.
     pub bytes: Range<usize>,
-    pub kind: Kind,
+    pub kind: UnitKind,
     /// The headings above it, the header of its table, the item that its comment describes.
     pub context: String,
     /// Its paragraph: units of one paragraph follow each other.
@@ -52,13 +52,13 @@ pub(super) struct Unit {
 }
 
 /// The units of the file called `name` that touch `wanted`, in order.
-pub(super) fn units(name: &str, text: &str, wanted: &Range<usize>) -> Vec<Unit> {
+pub(super) fn units(name: &str, text: &str, wanted: &Range<usize>) -> Vec<QuotableUnit> {
     let from = text.floor_char_boundary(wanted.start.saturating_sub(BEFORE));
     let from = if from == 0 { 0 } else { text[from..].find('\n').map_or(wanted.start, |at| from + at + 1) };
     let from = from.min(wanted.start);
     let to = text.floor_char_boundary(wanted.end.saturating_add(AFTER).min(text.len()));
     let to = text[wanted.end..to].find("\n\n").map_or(to, |at| wanted.end + at);
-    let mut reader = Reader::new(name, text);
+    let mut reader = UnitReader::new(name, text);
     let mut at = from;
     for line in text[from..to].split_inclusive('\n') {
         reader.line(at..at + line.trim_end().len());
@@ -71,13 +71,13 @@ pub(super) fn units(name: &str, text: &str, wanted: &Range<usize>) -> Vec<Unit> 
 
 /// How a file writes comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum CommentStyle {
     /// It is prose.
     None,
     Marked(&'static [&'static str]),
 }
 
-impl Style {
+impl CommentStyle {
     fn of(name: &str) -> Self {
         let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let extension = file.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
@@ -91,9 +91,9 @@ impl Style {
     }
 }
 
-struct Reader<'t> {
+struct UnitReader<'t> {
     text: &'t str,
-    style: Style,
+    style: CommentStyle,
     /// Within a fence of Markdown.
     fenced: bool,
     headings: Vec<(usize, &'t str)>,
@@ -103,18 +103,18 @@ struct Reader<'t> {
     lines: Vec<Range<usize>>,
     marker: &'static str,
     paragraph: usize,
-    /// Units of comments that wait for the line that they describe.
+    /// Units of comments until the line they describe is known.
     waiting: usize,
     /// The comment just before a line of code.
     comment: String,
-    units: Vec<Unit>,
+    units: Vec<QuotableUnit>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> UnitReader<'t> {
     fn new(name: &str, text: &'t str) -> Self {
         Self {
             text,
-            style: Style::of(name),
+            style: CommentStyle::of(name),
             fenced: false,
             headings: Vec::new(),
             header: None,
@@ -137,8 +137,9 @@ impl<'t> Reader<'t> {
             return self.comment.clear();
         }
         match self.style {
-            Style::None => self.prose(range, trimmed),
-            Style::Marked(markers) => match markers.iter().find(|marker| trimmed.starts_with(*marker)) {
+            CommentStyle::None => self.prose(range, trimmed),
+            CommentStyle::Marked(markers) => match markers.iter().find(|marker| trimmed.starts_with(*marker))
+            {
                 Some(_) if trimmed.starts_with("#!") || trimmed.starts_with("#[") => {}
                 Some(marker) => self.comment_line(range, trimmed, marker),
                 None => self.code(range),
@@ -170,7 +171,7 @@ impl<'t> Reader<'t> {
         self.lines.push(range.start + marker..range.end);
     }
 
-    /// Whether a line does not go on with the one before, though no empty line is between them.
+    /// Whether a line starts anew, though no empty line separates it from the one before.
     fn begins_anew(&self, line: &str) -> bool {
         let Some(before) = self.lines.last().filter(|before| before.len() < UNBROKEN || is_entry(line))
         else {
@@ -191,7 +192,7 @@ impl<'t> Reader<'t> {
             return;
         };
         let text = line.trim_matches(['|', ' ']).to_owned();
-        self.push(text, range, Kind::Row, header);
+        self.push(text, range, UnitKind::Row, header);
     }
 
     fn comment_line(&mut self, range: Range<usize>, line: &str, marker: &'static str) {
@@ -221,7 +222,7 @@ impl<'t> Reader<'t> {
         self.waiting = 0;
         let comment = std::mem::take(&mut self.comment);
         if line.chars().any(char::is_alphanumeric) {
-            self.push(line.to_owned(), range, Kind::Code, &comment);
+            self.push(line.to_owned(), range, UnitKind::Code, &comment);
         }
     }
 
@@ -244,7 +245,7 @@ impl<'t> Reader<'t> {
             let line = places.partition_point(|(start, _)| *start <= at).saturating_sub(1);
             places.get(line).map_or(0, |(start, source)| source + at.saturating_sub(*start))
         };
-        let kind = if self.style == Style::None { Kind::Prose } else { Kind::Comment };
+        let kind = if self.style == CommentStyle::None { UnitKind::Prose } else { UnitKind::Comment };
         let before = self.units.len();
         for range in sentences(&joined) {
             for range in pieces(&joined, range) {
@@ -252,30 +253,30 @@ impl<'t> Reader<'t> {
                 self.push(joined[range].to_owned(), bytes, kind, "");
             }
         }
-        if kind == Kind::Comment {
+        if kind == UnitKind::Comment {
             self.waiting = self.units.len() - before;
             self.comment = joined;
         }
         self.paragraph += 1;
     }
 
-    fn push(&mut self, text: String, bytes: Range<usize>, kind: Kind, under: &str) {
+    fn push(&mut self, text: String, bytes: Range<usize>, kind: UnitKind, under: &str) {
         let mut context: Vec<&str> = self.headings.iter().map(|(_, heading)| *heading).collect();
         context.push(under);
         let (context, paragraph) = (context.join(" "), self.paragraph);
-        // A line of code or data may be longer than anybody reads.
-        if kind == Kind::Prose || kind == Kind::Comment || text.len() <= LONGEST {
-            return self.units.push(Unit { text, bytes, kind, context, paragraph });
+        // A line of code or data may be too long to read.
+        if kind == UnitKind::Prose || kind == UnitKind::Comment || text.len() <= LONGEST {
+            return self.units.push(QuotableUnit { text, bytes, kind, context, paragraph });
         }
         for piece in pieces(&self.text[bytes.clone()], 0..bytes.len()) {
             let place = bytes.start + piece.start..bytes.start + piece.end;
             let text = self.text[place.clone()].to_owned();
-            self.units.push(Unit { text, bytes: place, kind, context: context.clone(), paragraph });
+            self.units.push(QuotableUnit { text, bytes: place, kind, context: context.clone(), paragraph });
         }
     }
 }
 
-/// A range in pieces that can be read, cut at spaces where there are any.
+/// A range in pieces of readable length, cut at spaces where there are any.
 fn pieces(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = range.start;
@@ -319,7 +320,7 @@ fn is_entry(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(name: &str, text: &str) -> Vec<(String, Kind)> {
+    fn read(name: &str, text: &str) -> Vec<(String, UnitKind)> {
         let units = units(name, text, &(0..text.len()));
         units.into_iter().map(|unit| (unit.text, unit.kind)).collect()
     }
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn sentences_cross_lines_and_lists_tables_and_code_come_apart() {
         let text = "# Notes\n\nWe ship on\n14 March. Tom owns it.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```sh\nrun it\n```\n";
-        let prose = |text: &str| (text.to_owned(), Kind::Prose);
+        let prose = |text: &str| (text.to_owned(), UnitKind::Prose);
         assert_eq!(
             read("a.md", text),
             [
@@ -335,8 +336,8 @@ mod tests {
                 prose("Tom owns it."),
                 prose("one"),
                 prose("two"),
-                ("1 | 2".to_owned(), Kind::Row),
-                ("run it".to_owned(), Kind::Code),
+                ("1 | 2".to_owned(), UnitKind::Row),
+                ("run it".to_owned(), UnitKind::Code),
             ]
         );
         let found = units("a.md", text, &(0..text.len()));

@@ -1,17 +1,17 @@
-//! Words that questions and their answers are recognized by, in English and German. Knows no question and no text.
+//! Words by which questions and their answers are recognized, in English and German.
 
-/// German words that say nothing of a subject.
+/// German stop words.
 pub(super) const GERMAN: &str = "der, die, das, den, dem, des, ein, eine, einen, einem, einer, eines, und, oder, aber, nicht, ist, \
      sind, war, waren, wird, werden, wurde, wurden, hat, haben, hatte, kann, muss, soll, von, vom, zu, \
      zum, zur, mit, für, auf, an, am, im, in, bei, aus, nach, über, unter, um, wann, wer, wem, wen, wo, \
      wie, was, warum, wieso, weshalb, welche, welcher, welches, welchem, es, sie, er, man";
-/// Those of them that hardly any English question holds.
+/// Those of them that rarely occur in English questions.
 pub(super) const ONLY_GERMAN: &str = "der, das, dem, ein, eine, einen, und, nicht, ist, wird, wurde, wann, wer, wem, wo, wie, warum, wieso, \
      weshalb, welche, welcher, welches";
-/// Words of questions that name what is wanted and not what it is about.
+/// Words of questions that name the kind of answer and not its subject.
 pub(super) const ASKING: &str = "much, many, long, old, often, far, kind, sort, please, tell, say, says, get, use, used, date, day, \
      viel, viele, lange, hoch, groß, oft, alt, mean, means, happens, happen, whose, whom, any, heißt";
-/// Words for what is paid, treated as synonyms.
+/// Words for prices, treated as synonyms.
 pub(super) const PRICE: &str = "price, prices, cost, costs, fee, fees, pay, paid, charge, preis, preise, kosten, kostet, gebühr, usd, \
      eur, euro, euros, dollar, dollars";
 pub(super) const MONTHS: &str = "january, february, march, april, may, june, july, august, september, october, november, december, \
@@ -28,11 +28,11 @@ pub(super) const AT: &str = "in, at, on, under, beneath, behind, near, inside, w
 
 /// Verbs between a subject and what it is.
 pub(super) const IS: &str = "is, are, means, ist, sind, bedeutet, heißt";
-/// Articles before a subject, and those that speak of one thing that is known.
+/// Articles before a subject, and the definite ones.
 pub(super) const ARTICLES: &str = "a, an, the, ein, eine, der, die, das";
 pub(super) const DEFINITE: &str = "the, der, die, das";
 
-/// How questions begin, or what they hold, that want a price, a way, a date, an amount, a person, a place, a reason.
+/// Phrases of questions that ask for a price, a way, a date, an amount, a person, a place, a reason.
 pub(super) const ASKS_ELSE_THAN_PRICE: &str = "why, warum, who, wer, when, wann";
 pub(super) const ASKS_WAY: &str =
     "how do i, how can i, how do you, how does one, how should i, how to, wie kann ich, wie kann man";
@@ -45,11 +45,11 @@ pub(super) const ASKS_PERSON: &str = "who, whom, whose, wer, wem, wen, wessen";
 pub(super) const ASKS_PLACE: &str =
     "where, wo, wohin, woher, which file, what file, which folder, welche datei";
 pub(super) const ASKS_REASON: &str = "why, warum, wieso, weshalb";
-/// What is before a subject whose meaning is asked for.
+/// Phrases before a subject in questions that ask for a definition.
 pub(super) const ASKS_MEANING: &str =
     "what is, what are, what does, what s, was ist, was sind, was bedeutet, was heißt";
 
-/// Whether a list, divided by `, `, holds a word.
+/// Whether a list, separated by `, `, contains a word.
 pub(super) fn lists(list: &str, word: &str) -> bool {
     list.split(", ").any(|listed| listed == word)
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
-use crate::process::{self, Program, Ran};
+use crate::process::{self, Program, ProgramOutput};
 use crate::spec::{ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 use larder_engine::settings::ToolSettings;
@@ -99,8 +99,8 @@ impl TypedTool for CommandRun {
     }
 }
 
-fn output(program: &str, ran: Ran, limit: Duration) -> ToolOutput {
-    let Ran { code, stdout, stderr, dropped, late } = ran;
+fn output(program: &str, ran: ProgramOutput, limit: Duration) -> ToolOutput {
+    let ProgramOutput { code, stdout, stderr, dropped, late } = ran;
     let (status, ended) = match (code, late) {
         (_, true) => (CallStatus::Timeout, format!("was ended after {} s", limit.as_secs_f64())),
         (Some(0), _) => (CallStatus::Success, "exit code 0".to_owned()),

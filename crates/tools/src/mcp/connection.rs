@@ -1,5 +1,5 @@
 //! One connection to an MCP server: a program of this machine over its standard input and output, or a server over
-//! streamable HTTP. Made when it is needed; dropped when it broke, so that the next call makes a new one.
+//! streamable HTTP. Opened on demand; dropped after a failure, so that the next call opens a new one.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,15 +18,15 @@ use crate::process;
 use crate::spec::ToolError;
 use larder_engine::settings::{McpSettings, McpTransport};
 
-/// Time for a server to say who it is.
-const GREETING: Duration = Duration::from_secs(20);
+/// Time for the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(20);
 
-type Service = RunningService<RoleClient, ()>;
+type McpService = RunningService<RoleClient, ()>;
 
 pub(super) struct Connection {
     name: String,
     settings: McpSettings,
-    service: Mutex<Option<Arc<Service>>>,
+    service: Mutex<Option<Arc<McpService>>>,
 }
 
 impl Connection {
@@ -42,14 +42,14 @@ impl Connection {
         self.settings.timeout
     }
 
-    /// What the server offers.
+    /// The tools that the server offers.
     pub(super) async fn list(&self) -> Result<Vec<Listed>, ToolError> {
         let service = self.service().await?;
-        let answer = tokio::time::timeout(GREETING, service.list_all_tools()).await;
+        let answer = tokio::time::timeout(HANDSHAKE, service.list_all_tools()).await;
         match answer {
             Ok(Ok(tools)) => Ok(tools),
             Ok(Err(error)) => Err(self.broken(&error).await),
-            Err(_) => Err(self.late(GREETING)),
+            Err(_) => Err(self.late(HANDSHAKE)),
         }
     }
 
@@ -70,20 +70,20 @@ impl Connection {
         }
     }
 
-    /// The connection, made now or before.
-    async fn service(&self) -> Result<Arc<Service>, ToolError> {
+    /// The connection, which is opened if there is none.
+    async fn service(&self) -> Result<Arc<McpService>, ToolError> {
         let mut slot = self.service.lock().await;
         if let Some(service) = slot.as_ref().filter(|service| !service.is_closed()) {
             return Ok(Arc::clone(service));
         }
         let made =
-            tokio::time::timeout(GREETING, self.connect()).await.map_err(|_| self.late(GREETING))??;
+            tokio::time::timeout(HANDSHAKE, self.connect()).await.map_err(|_| self.late(HANDSHAKE))??;
         let made = Arc::new(made);
         *slot = Some(Arc::clone(&made));
         Ok(made)
     }
 
-    async fn connect(&self) -> Result<Service, ToolError> {
+    async fn connect(&self) -> Result<McpService, ToolError> {
         match &self.settings.place {
             McpTransport::Program { command, args, env } => {
                 let path = match Path::new(command).is_absolute() {
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// An answer that says no leaves the connection; anything else may have broken it.
+    /// An error response leaves the connection intact; any other error may have broken it.
     async fn broken(&self, error: &ServiceError) -> ToolError {
         if !matches!(error, ServiceError::McpError(_)) {
             *self.service.lock().await = None;

@@ -1,7 +1,7 @@
 //! Tools of MCP servers that the settings name, through the official SDK's client.
 //!
-//! A server is trusted as far as its owner trusts it: what it says of its tools is taken, what its tools give is data.
-//! Connections are made when they are needed and made anew when they broke.
+//! A server's descriptions of its tools are trusted, since its owner configured it; the results of its tools are data.
+//! Connections are opened on demand and reopened after a failure.
 
 mod connection;
 
@@ -19,15 +19,15 @@ use super::context::ToolContext;
 use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use larder_engine::settings::McpSettings;
 
-/// Tools of one server that are taken.
-const MOST_TOOLS: usize = 200;
+/// Maximum number of tools of one server.
+const MAX_TOOLS: usize = 200;
 /// Characters of a tool's name and of its description.
-const LONGEST_NAME: usize = 128;
-const LONGEST_DESCRIPTION: usize = 2_000;
-/// The key of a tool's `_meta` by which a server says that its results must not be condensed.
+const MAX_NAME: usize = 128;
+const MAX_DESCRIPTION: usize = 2_000;
+/// The key of a tool's `_meta` by which a server declares whether its results may be condensed.
 const SUMMARIZABLE: &str = "summarizable";
-/// Time for the answer to get here, beyond the server's own.
-const AROUND: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time for the transfer, in addition to the server's own.
+const TRANSFER: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The servers of the settings.
 pub(super) struct Servers {
@@ -42,7 +42,7 @@ impl Servers {
         Self { connections: settings.iter().map(connection).collect(), max_bytes }
     }
 
-    /// The tools of all servers that answer, and what is wrong with the others.
+    /// The tools of all servers that answer, and a message about each problem.
     pub(super) async fn tools(&self) -> (Vec<Box<dyn Tool>>, Vec<String>) {
         let asked = self.connections.iter().map(|connection| connection.list());
         let answers = futures::future::join_all(asked).await;
@@ -51,14 +51,14 @@ impl Servers {
             match answer {
                 Err(error) => problems.push(error.to_string()),
                 Ok(listed) => {
-                    if listed.len() > MOST_TOOLS {
+                    if listed.len() > MAX_TOOLS {
                         problems.push(format!(
-                            "MCP server {} has {} tools; the first {MOST_TOOLS} are taken",
+                            "MCP server {} has {} tools; the first {MAX_TOOLS} are used",
                             connection.name(),
                             listed.len()
                         ));
                     }
-                    for tool in listed.into_iter().take(MOST_TOOLS) {
+                    for tool in listed.into_iter().take(MAX_TOOLS) {
                         match Remote::new(connection, &tool, self.max_bytes) {
                             Some(remote) => tools.push(Box::new(remote)),
                             None => problems.push(format!(
@@ -78,7 +78,7 @@ impl Servers {
 /// One tool of a server.
 struct Remote {
     connection: Arc<Connection>,
-    /// Its name there.
+    /// Its name on the server.
     name: String,
     spec: ToolSpec,
 }
@@ -87,7 +87,7 @@ impl Remote {
     fn new(connection: &Arc<Connection>, tool: &Listed, max_bytes: usize) -> Option<Self> {
         let fine = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
         let name = tool.name.to_string();
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fine) {
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fine) {
             return None;
         }
         let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
@@ -95,11 +95,11 @@ impl Remote {
             tool.meta.as_ref().and_then(|meta| meta.0.get(SUMMARIZABLE)).and_then(Value::as_bool);
         let spec = ToolSpec {
             name: format!("mcp.{}.{name}", connection.name()),
-            description: description.chars().take(LONGEST_DESCRIPTION).collect(),
+            description: description.chars().take(MAX_DESCRIPTION).collect(),
             parameters: Value::Object((*tool.input_schema).clone()),
             class: class(tool),
             summarizable: summarizable.unwrap_or(true),
-            timeout: connection.timeout() + AROUND,
+            timeout: connection.timeout() + TRANSFER,
             max_bytes,
             modes: ToolModes::Both,
         };
@@ -107,7 +107,7 @@ impl Remote {
     }
 }
 
-/// What is not said to be harmless may do harm, as the protocol has it.
+/// A tool that is not declared harmless may do harm, as the protocol states.
 fn class(tool: &Listed) -> ToolClass {
     let hints = tool.annotations.as_ref();
     match (hints.and_then(|hints| hints.read_only_hint), hints.and_then(|hints| hints.destructive_hint)) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_to_be_harmless_is_dangerous() {
+    fn a_tool_that_is_not_declared_harmless_is_dangerous() {
         for (hints, expected) in [
             (json!(null), ToolClass::Danger),
             (json!({}), ToolClass::Danger),

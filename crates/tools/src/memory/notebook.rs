@@ -1,4 +1,4 @@
-//! One kind of memory as it stands on disk: the records and their rendering, read together and written together.
+//! One kind of memory on disk: the records and their rendering, read together and written together.
 //!
 //! The rendering is written before the records: after a crash in between, the new line is taken for one that a person
 //! added, and nothing is lost. A line that people took out of the rendering takes its record with it.
@@ -19,12 +19,12 @@ use crate::spec::ToolError;
 const WRITTEN_BY_HAND: f64 = 1.0;
 
 /// A file as it was read.
-struct Read {
+struct MemoryFile {
     path: VaultPath,
     text: Option<String>,
 }
 
-impl Read {
+impl MemoryFile {
     async fn of(documents: &UserDocuments, path: VaultPath) -> Result<Self, ToolError> {
         let text = documents.read_text(&path).await?;
         Ok(Self { path, text })
@@ -45,7 +45,7 @@ impl Read {
         ToolError::Failed(format!("{} cannot be read, so nothing was changed: {problem}", self.path))
     }
 
-    /// The records of a JSON document; those of none if there is no such document.
+    /// The records of a JSON document; empty if the document does not exist.
     fn records<T: DeserializeOwned + Default>(&self) -> Result<T, ToolError> {
         let Some(text) = &self.text else { return Ok(T::default()) };
         let reading = read_json::<T>(text);
@@ -60,7 +60,7 @@ impl Read {
         }
     }
 
-    /// The rendering with its lines brought up to date; a new one has frontmatter.
+    /// The rendering with its lines updated; a new one has frontmatter.
     fn rendered<T: DocumentValue>(
         &self,
         user: &str,
@@ -94,7 +94,7 @@ fn meta(user: &str, stem: &str, now: Timestamp) -> Meta {
 }
 
 /// `memory/facts.json`: the records, and the number of the last name that was given. Links may lead to the block of a
-/// fact that is gone, so no other fact gets its name (R4-4.8).
+/// deleted fact, so no other fact gets its name (R4-4.8).
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     #[serde(flatten)]
@@ -108,22 +108,22 @@ fn number(id: &BlockId) -> Option<usize> {
     id.as_str().strip_prefix("fact-")?.parse().ok()
 }
 
-/// What is known for and about the user.
+/// The facts of one user.
 pub(super) struct FactBook {
-    records: Read,
-    rendering: Read,
+    records: MemoryFile,
+    rendering: MemoryFile,
     /// The highest number that a fact has had.
     last: usize,
-    /// The facts, what people changed included.
+    /// The facts, with edits by people applied.
     pub(super) facts: Vec<FactRecord>,
-    /// Lines that people wrote without a name: they stay theirs.
+    /// Lines that people wrote without a name; they are never changed.
     pub(super) notes: Vec<String>,
 }
 
 impl FactBook {
     pub(super) async fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
-        let records = Read::of(documents, documents.place().memory("facts")).await?;
-        let rendering = Read::of(documents, documents.place().facts()).await?;
+        let records = MemoryFile::of(documents, documents.place().memory("facts")).await?;
+        let rendering = MemoryFile::of(documents, documents.place().facts()).await?;
         let StoredFacts { records: FactRecords { mut facts }, last } = records.records()?;
         let last = facts.iter().filter_map(|fact| number(&fact.id)).chain([last]).max().unwrap_or_default();
         let mut notes = Vec::new();
@@ -149,7 +149,7 @@ impl FactBook {
         Ok(Self { records, rendering, last, facts, notes })
     }
 
-    /// A name that no fact has had, even one that a person wrote by hand.
+    /// A name that no fact has ever had, edits by people included.
     pub(super) fn next_id(&mut self) -> BlockId {
         let highest = self.facts.iter().filter_map(|fact| number(&fact.id)).max().unwrap_or_default();
         self.last = highest.max(self.last).saturating_add(1);
@@ -181,18 +181,18 @@ fn of_line(line: FactLine, id: BlockId, now: Timestamp) -> FactRecord {
     }
 }
 
-/// What the user likes.
+/// The preferences of one user.
 pub(super) struct PreferenceBook {
-    records: Read,
-    rendering: Read,
-    /// The preferences, what people changed included.
+    records: MemoryFile,
+    rendering: MemoryFile,
+    /// The preferences, with edits by people applied.
     pub(super) preferences: Vec<PreferenceRecord>,
 }
 
 impl PreferenceBook {
     pub(super) async fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
-        let records = Read::of(documents, documents.place().memory("preferences")).await?;
-        let rendering = Read::of(documents, documents.place().preferences()).await?;
+        let records = MemoryFile::of(documents, documents.place().memory("preferences")).await?;
+        let rendering = MemoryFile::of(documents, documents.place().preferences()).await?;
         let PreferenceRecords { mut preferences } = records.records()?;
         if let Some(text) = &rendering.text {
             let lines = Document::<Preferences>::read(text, &rendering.path).value;

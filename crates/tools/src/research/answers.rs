@@ -1,4 +1,4 @@
-//! The sub-run `internet.research`: what to search, what to read, what the pages say, and the document of it all.
+//! The answers of the recipes of `internet.research`, as typed values.
 
 use larder_vault::context::Claim;
 use larder_vault::{Listing, Score, Stock, Ttl};
@@ -17,14 +17,14 @@ pub struct ResearchPlanAnswer {
 }
 
 impl ResearchPlanAnswer {
-    /// The queries, at most `most`, each once.
+    /// The queries, at most `max`, each once.
     ///
     /// # Errors
     /// When there is none.
-    pub fn searches(&self, most: usize) -> Result<Vec<String>, UnusableAnswer> {
+    pub fn searches(&self, max: usize) -> Result<Vec<String>, UnusableAnswer> {
         let mut searches: Vec<String> = Vec::new();
         for search in said(&self.searches) {
-            if searches.len() < most && !searches.contains(&search) {
+            if searches.len() < max && !searches.contains(&search) {
                 searches.push(search);
             }
         }
@@ -44,7 +44,7 @@ pub struct SourcesAnswer {
 }
 
 impl SourcesAnswer {
-    /// The addresses that stand among `found`, each once, in the order chosen. Any other address is made up.
+    /// The addresses that are in `found`, each once, in the order chosen. Any other address is invented.
     ///
     /// # Errors
     /// Addresses, and none of them was found.
@@ -56,7 +56,7 @@ impl SourcesAnswer {
             }
         }
         UnusableAnswer::unless(!chosen.is_empty() || self.urls.is_empty(), || {
-            "urls holds no address of the search results; copy addresses exactly".into()
+            "urls contains no address of the search results; copy addresses exactly".into()
         })?;
         Ok(chosen)
     }
@@ -76,21 +76,20 @@ pub struct ExtractAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FoundClaim {
-    /// In one sentence.
+    /// The claim in one sentence.
     pub claim: String,
-    /// How sure it is.
+    /// Its confidence.
     pub confidence: Score,
     /// The page's own words for it.
     pub quote: String,
-    /// How long it may be believed.
+    /// How long it is valid.
     pub ttl: Ttl,
     /// Whether it stays true.
     pub evergreen: bool,
 }
 
 impl FoundClaim {
-    /// The claim of the page at `url`; evergreen whatever the time says. Where `quote` stands in the page is found out by
-    /// whoever holds the page.
+    /// The claim of the page at `url`; an evergreen one regardless of its lifetime. The caller locates `quote` on the page.
     pub fn claim(&self, url: &str) -> Claim {
         Claim {
             claim: self.claim.trim().to_owned(),
@@ -106,33 +105,33 @@ impl FoundClaim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenResearch {
-    /// What it is about.
+    /// The title.
     pub title: String,
     /// Dotted.
     pub topic: String,
-    /// In a paragraph.
+    /// The overview in a paragraph.
     pub overview: String,
-    /// What was found, the most useful first.
+    /// The findings, the most useful first.
     pub findings: Vec<String>,
-    /// What can be had now.
+    /// Offers that are available now.
     pub listings: Vec<ListingAnswer>,
-    /// What stays true.
+    /// Statements that stay true.
     pub evergreen: Vec<String>,
-    /// What is true now.
+    /// Statements that are true now.
     pub time_sensitive: Vec<String>,
 }
 
-/// Something that can be had now.
+/// An offer that is available now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListingAnswer {
-    /// What.
+    /// The product.
     pub product: String,
-    /// For how much.
+    /// Its price, as the page states it.
     pub price: String,
-    /// The address that says so.
+    /// The address of the page.
     pub source: String,
-    /// Whether it is there.
+    /// Whether it is in stock.
     pub stock: Stock,
 }
 
@@ -142,8 +141,8 @@ impl WrittenResearch {
         topic(&self.topic)
     }
 
-    /// The listings whose source stands among `read`, the addresses that were read; the others are made up. The vendor is
-    /// the host of the address.
+    /// The listings whose source is in `read`, the addresses that were read; any other is invented. The vendor is the host
+    /// of the address.
     pub fn listings(&self, read: &[String]) -> Vec<Listing> {
         let known = self.listings.iter().filter(|listing| read.contains(&listing.source));
         let listing = |listing: &ListingAnswer| {

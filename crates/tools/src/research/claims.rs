@@ -1,4 +1,4 @@
-//! Claims of pages: a claim counts only where its quote stands on the page, and then it leads back to these bytes.
+//! Claims of pages: a claim counts only where its quote is on the page, and is then traced to these bytes.
 
 use std::ops::Range;
 
@@ -13,19 +13,19 @@ use crate::context::ToolContext;
 use crate::spec::ToolError;
 use crate::web::Visited;
 
-/// A page that was read, and what it states.
-pub(super) struct Read {
+/// A page that was read, with its claims.
+pub(super) struct ReadPage {
     pub(super) page: Visited,
-    /// Claims whose quotes stand on it; their blocks are named when all pages are read.
+    /// Claims whose quotes are on it; their blocks are named when all pages are read.
     pub(super) claims: Vec<Claim>,
-    /// Claims whose quotes do not.
+    /// Number of claims whose quotes are not.
     pub(super) dropped: usize,
     /// The page in two sentences.
     pub(super) summary: String,
 }
 
-impl Read {
-    /// The claims of an answer that the page bears out. The page's text is kept, so that each can be traced back.
+impl ReadPage {
+    /// The claims of an answer that the page supports. The page's text is stored, so that each can be traced.
     pub(super) fn of(
         page: Visited,
         answer: ExtractAnswer,
@@ -46,14 +46,14 @@ impl Read {
                 bytes: Some(Pointer::bytes(stored.pointer_id.id.clone(), bytes)),
                 document: Some(document),
             };
-            // How long it may be believed is said by the one table, not by whoever read the page (C106).
+            // The table of lifetimes decides how long it is valid, not the model that read the page (C106).
             let ttl = ttl(aging, intent);
             read.claims.push(Claim { ttl, origin: Some(origin), ..found.claim(&read.page.url) });
         }
         Ok(read)
     }
 
-    /// A page of which nobody said what it states.
+    /// A page without extracted claims.
     pub(super) fn unread(page: Visited) -> Self {
         Self { page, claims: Vec::new(), dropped: 0, summary: String::new() }
     }
@@ -65,7 +65,7 @@ pub(super) struct PageClaims {
 }
 
 impl PageClaims {
-    pub(super) fn of(reads: &[Read]) -> Self {
+    pub(super) fn of(reads: &[ReadPage]) -> Self {
         let mut all: Vec<Claim> = Vec::new();
         for claim in reads.iter().flat_map(|read| &read.claims) {
             if !all.iter().any(|known| known.claim == claim.claim && known.source == claim.source) {
@@ -98,7 +98,7 @@ impl PageClaims {
     }
 }
 
-/// The bytes of `page` that say `quote`, apart from white space; none if it does not say so.
+/// The bytes of `page` that match `quote`, white space aside; `None` if it is not on the page.
 pub(super) fn place_of(quote: &str, page: &str) -> Option<Range<usize>> {
     let quote: Vec<&str> = quote.split_whitespace().collect();
     let first = *quote.first()?;
@@ -113,7 +113,7 @@ pub(super) fn place_of(quote: &str, page: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Where the words end that begin at `start`.
+/// The end of the words that begin at `start`.
 fn end_of(words: &[&str], page: &str, start: usize) -> Option<usize> {
     let mut at = start;
     for (place, word) in words.iter().enumerate() {
@@ -134,7 +134,7 @@ pub(super) fn host(url: &str) -> String {
     site_of(url).unwrap_or_default()
 }
 
-/// `shop.example` of `https://www.shop.example/x`; none if it is no address of the web.
+/// `shop.example` of `https://www.shop.example/x`; `None` if it is not a web address.
 pub fn site_of(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = url.host_str()?.to_lowercase();

@@ -1,4 +1,4 @@
-//! The result of research: `research.md` and `research.json` by the documents' own writer, and the words for the model.
+//! The result of research: `research.md` and `research.json` by the documents' own writer, and the text for the model.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use larder_vault::{
 
 use super::CONTENT;
 use super::answers::WrittenResearch;
-use super::claims::{PageClaims, Read, host};
+use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput};
 
@@ -23,24 +23,24 @@ const JSON: &str = "research.json";
 const MARKDOWN: &str = "research.md";
 /// Digits of the name of research (R1-4.4).
 const SUFFIX: usize = 6;
-/// How much a site is trusted of which nothing is known.
-const MIDDLE: f64 = 0.5;
-/// Earlier research on a topic that is looked at.
+/// Reliability of an unknown site.
+const UNKNOWN_SITE: f64 = 0.5;
+/// Maximum number of earlier research documents on a topic that are checked.
 const EARLIER: u64 = 20;
 
-/// All that one piece of research came to.
-pub(super) struct Work<'a> {
+/// Everything that one piece of research found.
+pub(super) struct ResearchResult<'a> {
     pub(super) task: &'a str,
     pub(super) intent: Intent,
     pub(super) searches: &'a [String],
-    pub(super) reads: Vec<Read>,
+    pub(super) reads: Vec<ReadPage>,
     pub(super) claims: PageClaims,
-    /// What did not work.
+    /// What failed, in words.
     pub(super) notes: Vec<String>,
     pub(super) written: Option<WrittenResearch>,
 }
 
-impl Work<'_> {
+impl ResearchResult<'_> {
     /// The output: its text for the model, the claims, and the files of the turn.
     pub(super) fn output(mut self, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let mut files = BTreeMap::new();
@@ -49,8 +49,7 @@ impl Work<'_> {
         }
         let dropped: usize = self.reads.iter().map(|read| read.dropped).sum();
         if dropped > 0 {
-            self.notes
-                .push(format!("{dropped} claims were dropped: their quotes do not stand on their pages"));
+            self.notes.push(format!("{dropped} claims were dropped: their quotes are not on their pages"));
         }
         let claims = self.claims.all.clone();
         let text = self.text();
@@ -68,7 +67,7 @@ impl Work<'_> {
         Ok(ToolOutput { claims, files, ..output })
     }
 
-    /// What the model reads.
+    /// The text for the model.
     fn text(&self) -> String {
         let mut text = format!("Question: {}\nSearched: {}\n", self.task, self.searches.join("; "));
         if let Some(written) = &self.written {
@@ -90,7 +89,7 @@ impl Work<'_> {
         text
     }
 
-    /// The document: with what the turn has researched before, since a turn has one.
+    /// The document, merged with earlier research of the turn, since a turn has only one.
     fn research(mut self, context: &ToolContext<'_>) -> Result<Research, ToolError> {
         let earlier = context.draft_files.get(JSON).and_then(|bytes| std::str::from_utf8(bytes).ok());
         let earlier = earlier.and_then(|text| read_json::<Research>(text).value);
@@ -105,7 +104,7 @@ impl Work<'_> {
             self.claims.number();
         }
         let claims = self.claims.all;
-        // What stays true is what pages state and bear out; nobody's retelling of it.
+        // Evergreen facts are claims of pages, not their write-up by a model.
         let facts =
             claims.iter().filter(|claim| claim.ttl == Ttl::Evergreen).map(|claim| claim.claim.clone());
         let facts = facts.collect();
@@ -149,26 +148,26 @@ impl Work<'_> {
         Ok(research)
     }
 
-    /// What can be had, where a page that was read bears it out: every number of its price stands there.
+    /// The offers that a page supports: every number of the price is on the page.
     fn listings(&self) -> Vec<Listing> {
         let read: Vec<String> = self.reads.iter().map(|read| read.page.url.clone()).collect();
         let listings = self.written.as_ref().map(|written| written.listings(&read)).unwrap_or_default();
-        let borne_out = |listing: &Listing| {
+        let is_supported = |listing: &Listing| {
             let page = self.reads.iter().find(|read| read.page.url == listing.url);
             page.is_some_and(|read| {
-                numbers(&listing.price).iter().all(|number| stands(number, &read.page.text))
+                numbers(&listing.price).iter().all(|number| contains_number(number, &read.page.text))
             })
         };
-        listings.into_iter().filter(borne_out).collect()
+        listings.into_iter().filter(is_supported).collect()
     }
 
-    /// The pages that claims stand on, and how far their sites could be relied on so far.
+    /// The pages with claims, and the reliability of their sites so far.
     fn sources(&self, context: &ToolContext<'_>) -> Result<Vec<ReputableSource>, ToolError> {
         let mut sources = Vec::new();
         for read in self.reads.iter().filter(|read| !read.claims.is_empty()) {
             let vendor = host(&read.page.url);
             let known = context.documents.source(&vendor)?.map(|site| site.reliability);
-            let reliability = known.or_else(|| Score::new(MIDDLE)).unwrap_or_default();
+            let reliability = known.or_else(|| Score::new(UNKNOWN_SITE)).unwrap_or_default();
             let kind = read.page.kind.to_owned();
             sources.push(ReputableSource { vendor, kind, reliability, url: read.page.url.clone() });
         }
@@ -180,7 +179,7 @@ fn same(a: &Claim, b: &Claim) -> bool {
     a.claim == b.claim && a.source == b.source
 }
 
-/// The newer of what is the same, and all else.
+/// Both lists; of equal items the new one.
 fn union<T>(old: Vec<T>, new: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut all: Vec<T> = old.into_iter().filter(|old| !new.iter().any(|new| same(old, new))).collect();
     all.extend(new);
@@ -194,8 +193,8 @@ fn numbers(price: &str) -> Vec<&str> {
     parts.filter(|part| part.bytes().any(|byte| byte.is_ascii_digit())).collect()
 }
 
-/// Whether the number stands in the text by itself: `1` does not stand in `15`, `1.5` or `1,500`.
-fn stands(number: &str, text: &str) -> bool {
+/// Whether the number is in the text by itself: `1` is not in `15`, `1.5` or `1,500`.
+fn contains_number(number: &str, text: &str) -> bool {
     let digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
     text.match_indices(number).any(|(at, _)| {
         let (mut before, mut after) = (text[..at].chars().rev(), text[at + number.len()..].chars());
@@ -213,7 +212,7 @@ fn id(turn: u32, task: &str) -> String {
     format!("research_{turn}_{}", &hash[..SUFFIX])
 }
 
-/// The research on this very topic that has grown old and whose place this one takes (R1-12.5).
+/// The expired research on this topic that the new one replaces (R1-12.5).
 fn superseded(topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, ToolError> {
     let rows = context.documents.research(Some(topic), EARLIER)?;
     let old = rows.into_iter().find(|row| {
@@ -246,12 +245,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_prices_are_what_must_stand_on_the_page() {
+    fn every_number_of_a_price_must_be_on_the_page() {
         assert_eq!(numbers("$697 to $1,299.00, about"), ["697", "1,299.00"]);
         assert!(numbers("on request").is_empty());
-        assert!(stands("697", "for $697.") && stands("1", "1, 2") && stands("649", "649"));
+        assert!(
+            contains_number("697", "for $697.")
+                && contains_number("1", "1, 2")
+                && contains_number("649", "649")
+        );
         for text in ["15", "1.5", "1,500", "2.1", ""] {
-            assert!(!stands("1", text), "{text}");
+            assert!(!contains_number("1", text), "{text}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! `internet.research`: a sub-run with a budget and a document of its own.
 //!
-//! Plan, search, choose, visit, extract, write: what decides is a recipe, what is checked is checked here. A source is
-//! read only if the search listed it; a claim counts only if its quote stands on the page. What a page says is data at
-//! every step. A step that fails is replaced by a rule where there is one, so that pages that were read are never lost.
+//! Plan, search, choose, visit, extract, write: recipes decide, this module checks. A source is read only if the search
+//! listed it; a claim counts only if its quote is on the page. The text of a page is data at every step. A step that fails
+//! is replaced by a rule where there is one, so that pages already read are never lost.
 
 mod answers;
 mod claims;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 pub use self::claims::site_of;
-use self::claims::{PageClaims, Read};
+use self::claims::{PageClaims, ReadPage};
 use self::steps::SubRun;
 use super::context::ToolContext;
 use super::spec::{Tool, ToolError, ToolOutput, ToolSpec};
@@ -30,13 +30,13 @@ use larder_engine::settings::ToolSettings;
 
 /// Searches of one piece of research.
 const SEARCHES: usize = 3;
-/// Results that are weighed.
-const MOST_RESULTS: usize = 30;
-/// Pages that are visited at once.
-const AT_ONCE: usize = 3;
+/// Maximum number of search results to choose from.
+const MAX_RESULTS: usize = 30;
+/// Pages that are visited concurrently.
+const CONCURRENT_VISITS: usize = 3;
 /// Time for one piece of research.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Time that is kept for writing what was found.
+/// Time reserved for writing up the findings.
 const WRITING: Duration = Duration::from_secs(30);
 
 struct InternetResearch {
@@ -107,17 +107,18 @@ impl InternetResearch {
         let mut reads = Vec::new();
         for page in pages {
             match run.extract(&page).await {
-                Ok(answer) => reads.push(Read::of(page, answer, intent, context)?),
+                Ok(answer) => reads.push(ReadPage::of(page, answer, intent, context)?),
                 Err(why) => {
                     notes.push(format!("{} was visited and not evaluated: {why}", page.url));
-                    reads.push(Read::unread(page));
+                    reads.push(ReadPage::unread(page));
                 }
             }
         }
         let claims = PageClaims::of(&reads);
         let written = run.write(&claims).await;
         notes.append(&mut run.notes);
-        let read = document::Work { task, intent, searches: &searches, reads, claims, notes, written };
+        let read =
+            document::ResearchResult { task, intent, searches: &searches, reads, claims, notes, written };
         read.output(context)
     }
 
@@ -133,8 +134,8 @@ impl InternetResearch {
             match self.web.search(query, None, context).await {
                 Err(error) => failed = Some(error),
                 Ok(found) => {
-                    // The best of each search are weighed before the rest of any.
-                    for hit in found.into_iter().take(MOST_RESULTS / searches.len().max(1)) {
+                    // The best of each search come before the rest of any.
+                    for hit in found.into_iter().take(MAX_RESULTS / searches.len().max(1)) {
                         if !hits.iter().any(|known| known.url == hit.url) {
                             hits.push(hit);
                         }
@@ -159,12 +160,12 @@ impl InternetResearch {
         let visits = stream::iter(urls).map(|url| async move {
             let visit = tokio::time::timeout_at(until, self.web.visit(&url, context)).await;
             visit.map_or_else(
-                |_| Err(format!("{url} was not visited: the time was up")),
+                |_| Err(format!("{url} was not visited: time ran out")),
                 |visited| visited.map_err(|error| error.to_string()),
             )
         });
         let (mut pages, mut notes) = (Vec::<Visited>::new(), Vec::new());
-        for visited in visits.buffered(AT_ONCE).collect::<Vec<_>>().await {
+        for visited in visits.buffered(CONCURRENT_VISITS).collect::<Vec<_>>().await {
             match visited {
                 // Two addresses may lead to one page.
                 Ok(page) if pages.iter().any(|known| known.url == page.url) => {}
@@ -176,5 +177,5 @@ impl InternetResearch {
     }
 }
 
-/// What results of research are.
+/// The content type of results.
 const CONTENT: ContentType = ContentType::ResearchDoc;

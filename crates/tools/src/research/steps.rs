@@ -1,5 +1,5 @@
-//! The steps of research that a recipe decides, under the sub-run's own budget. Each has a rule for when the recipe
-//! cannot be run or answers nothing of use, except extracting: no rule can say what a page states.
+//! The steps of research that a recipe decides, within the sub-run's own budget. Each has a rule for when the recipe fails
+//! or its answer cannot be used, except extracting: no rule can tell what a page states.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,15 +18,15 @@ const SELECT: &str = "research/select_sources";
 const EXTRACT: &str = "research/extract_claims";
 const WRITE: &str = "research/write_research";
 
-/// One piece of research, as far as it costs.
+/// The runs of one piece of research, and their budget.
 pub(super) struct SubRun<'a> {
     context: &'a ToolContext<'a>,
     task: &'a str,
-    /// Tokens that it may take in all.
+    /// Tokens that it may spend in total.
     tokens: u64,
     until: Instant,
     meter: Meter<'a>,
-    /// Which steps a rule took over, and why.
+    /// Which steps were done by rule, and why.
     pub(super) notes: Vec<String>,
 }
 
@@ -37,36 +37,36 @@ impl<'a> SubRun<'a> {
         Self { context, task, tokens, until, meter, notes: Vec::new() }
     }
 
-    /// What to search for; the task itself if nobody can say better.
-    pub(super) async fn plan(&mut self, most: usize) -> Vec<String> {
+    /// The searches; the task itself if the recipe fails.
+    pub(super) async fn plan(&mut self, max: usize) -> Vec<String> {
         let answer: Result<ResearchPlanAnswer, String> =
-            self.run(PLAN, Vec::new(), &[("most", json!(most.to_string()))]).await;
-        let searches = answer.and_then(|answer| answer.searches(most).map_err(|error| error.to_string()));
+            self.run(PLAN, Vec::new(), &[("most", json!(max.to_string()))]).await;
+        let searches = answer.and_then(|answer| answer.searches(max).map_err(|error| error.to_string()));
         searches.unwrap_or_else(|why| {
-            self.notes.push(format!("by rule it was searched for as it was asked: {why}"));
+            self.notes.push(format!("the task was searched for as it is: {why}"));
             vec![self.task.to_owned()]
         })
     }
 
-    /// The addresses to read: of what was searched and what the user asked, both are seen (R1-3.62). The first results
-    /// if nobody can choose.
+    /// The addresses to read: of what was searched and what the user asked, both are shown (R1-3.62). The first results
+    /// if the recipe fails.
     pub(super) async fn select(
         &mut self,
         searches: &[String],
         hits: &[SearchHit],
-        most: usize,
+        max: usize,
     ) -> Vec<String> {
         let found: Vec<String> = hits.iter().map(|hit| hit.url.clone()).collect();
         let results: Vec<String> = hits.iter().map(|hit| self.listed(hit)).collect();
         let document = InputDocument::whole("results", "results", results.join("\n"));
-        let values = [("searched", json!(searches.join("; "))), ("most", json!(most.to_string()))];
+        let values = [("searched", json!(searches.join("; "))), ("most", json!(max.to_string()))];
         let answer: Result<SourcesAnswer, String> = self.run(SELECT, vec![document], &values).await;
         let chosen = answer.and_then(|answer| answer.chosen(&found).map_err(|error| error.to_string()));
         let mut chosen = chosen.unwrap_or_else(|why| {
-            self.notes.push(format!("by rule the first results were read: {why}"));
+            self.notes.push(format!("the first results were read: {why}"));
             found
         });
-        chosen.truncate(most);
+        chosen.truncate(max);
         chosen
     }
 
@@ -77,13 +77,13 @@ impl<'a> SubRun<'a> {
         format!("- {}\n  {}\n  {}{record}\n", hit.title, hit.url, hit.snippet)
     }
 
-    /// What a page states.
+    /// Extracts the claims of a page.
     pub(super) async fn extract(&self, page: &Visited) -> Result<ExtractAnswer, String> {
         let text = format!("Title: {}\nURL: {}\n\n{}", page.title, page.url, page.text);
         self.run(EXTRACT, vec![InputDocument::whole("page", page.url.clone(), text)], &[]).await
     }
 
-    /// The write-up; none if there is nothing to write, or nobody to write it.
+    /// The write-up; `None` if there are no claims or the recipe fails.
     pub(super) async fn write(&mut self, claims: &PageClaims) -> Option<WrittenResearch> {
         if claims.all.is_empty() {
             return None;
@@ -91,7 +91,7 @@ impl<'a> SubRun<'a> {
         let document = InputDocument::whole("claims", "claims", claims.listed());
         let written = self.run(WRITE, vec![document], &[]).await;
         let note =
-            |why: &String| self.notes.push(format!("by rule it was written up from its claims: {why}"));
+            |why: &String| self.notes.push(format!("the result lists claims without a write-up: {why}"));
         written.inspect_err(note).ok()
     }
 
@@ -113,7 +113,7 @@ impl<'a> SubRun<'a> {
         let input = RunInput {
             documents,
             query: Some(self.context.original_query.to_owned()),
-            // A project may have made the recipe its own, and takes what it likes.
+            // A project may have replaced the recipe; it receives the inputs that it names.
             values: values
                 .filter(|(name, _)| recipe.inputs.contains(*name))
                 .map(|(name, value)| (name.to_owned(), value))

@@ -1,8 +1,7 @@
-//! Pictures of pages by a Chromium of this machine, where there is one and the settings allow it.
+//! Screenshots of pages by a local Chromium, where one is installed and the settings allow it.
 //!
-//! The browser runs the page's scripts, so it is shut in: the page's own host is pinned to the address that was
-//! checked, no other name or address resolves, no proxy is used, and its profile is a folder that goes afterwards. Its
-//! sandbox stays on.
+//! The browser runs the page's scripts, so it is confined: the page's own host is pinned to the address that was checked,
+//! no other name or address resolves, no proxy is used, and its profile is a temporary folder. Its sandbox stays on.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,11 @@ use crate::process::{self, Program};
 use crate::spec::ToolError;
 use larder_engine::settings::ToolSettings;
 
-/// Time for one picture.
+/// Time for one screenshot.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes of one picture.
+/// Bytes of one screenshot.
 const LARGEST: u64 = 10_000_000;
-/// What Chromium is called.
+/// Names of Chromium's executable.
 const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "headless-shell"];
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -28,10 +27,10 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// The browser that the settings name, or one that is found; none where pictures are off or there is none.
+    /// The browser that the settings name, or one that is found; `None` where screenshots are off or none is installed.
     ///
     /// # Errors
-    /// [`ToolError::Settings`] when the settings name one that is not there.
+    /// [`ToolError::Settings`] when the settings name one that does not exist.
     pub(super) fn of(settings: &ToolSettings) -> Result<Option<Self>, ToolError> {
         if !settings.screenshots {
             return Ok(None);
@@ -39,17 +38,17 @@ impl Browser {
         match &settings.browser {
             Some(path) if path.is_file() => Ok(Some(Self { path: path.clone() })),
             Some(path) => Err(ToolError::Settings(format!(
-                "tools.browser is {}, which is no file; name a Chromium, or leave it out",
+                "tools.browser is {}, which is not a file; set it to the path of a Chromium, or remove it",
                 path.display()
             ))),
             None => Ok(NAMES.into_iter().find_map(process::find).map(|path| Self { path })),
         }
     }
 
-    /// The page as it looks.
+    /// A screenshot of the page, as PNG.
     ///
     /// # Errors
-    /// Why there is no picture, in words.
+    /// Why there is none, in words.
     pub(super) async fn picture(&self, url: &str, peer: IpAddr) -> Result<Vec<u8>, String> {
         let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         let host = host.ok_or("the page names no host")?;
@@ -101,7 +100,7 @@ fn arguments(url: &str, host: &str, peer: IpAddr, profile: &Path, shot: &Path) -
     args.push(format!("--host-resolver-rules=MAP {host} {address},MAP * ~NOTFOUND"));
     args.push(format!("--user-data-dir={}", profile.display()));
     args.push(format!("--screenshot={}", shot.display()));
-    // The address was parsed as one of http or https, so it is no option.
+    // The address was parsed as one of http or https, so it cannot be taken for an option.
     args.push(url.to_owned());
     args
 }

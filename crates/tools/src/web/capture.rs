@@ -1,5 +1,5 @@
-//! A visited page as a capture: `webpage_cache/{slug}/` with its manifest, text and data (R1-6). Everything that stands
-//! on the page goes through the documents' own writers, which let nothing of it open or link anything.
+//! A visited page as a capture: `webpage_cache/{slug}/` with its manifest, text and data (R1-6). Everything on the page
+//! passes through the documents' own writers, which neutralize links and headings in it.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use larder_vault::{
 };
 use serde_json::{Map, Value, json};
 
-use super::decode::{Decoded, Form, decode};
+use super::decode::{Decoded, PageForm, decode};
 use super::shown;
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput};
 
-/// Values of a page that are kept as data; larger JSON stands in the text alone.
+/// Bytes of JSON that are kept as data; larger JSON is only in the text.
 const LARGEST_JSON: usize = 512 << 10;
-/// What of the data is shown before the text, which states the rest.
+/// The data shown before the text; the rest is in the text.
 const SHOWN: [&str; 14] = [
     "author",
     "published",
@@ -37,11 +37,11 @@ const SHOWN: [&str; 14] = [
 
 /// A page that was visited.
 pub(crate) struct Visited {
-    /// Where it stands, after all redirects.
+    /// Its address after all redirects.
     pub(crate) url: String,
     /// Its title.
     pub(crate) title: String,
-    /// What it is, such as `product` (R1-6.6).
+    /// Its kind, such as `product` (R1-6.6).
     pub(crate) kind: &'static str,
     /// Its text.
     pub(crate) text: String,
@@ -49,10 +49,10 @@ pub(crate) struct Visited {
     pub(crate) document: VaultPath,
     /// For the turn's folder.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// What is to be said of it, such as that it was cut.
+    /// Notes about it, such as that it was cut.
     notes: Vec<String>,
     data: Map<String, Value>,
-    form: Form,
+    form: PageForm,
 }
 
 /// Reads what came back and writes the capture.
@@ -79,12 +79,12 @@ pub(super) fn capture(
         notes.push(format!("only the first {} bytes of the page were read", got.body.len()));
     }
     if decoded.damaged {
-        notes.push("some bytes are no characters of the page's encoding and stand as U+FFFD".to_owned());
+        notes.push("some bytes are invalid in the page's encoding and were replaced with U+FFFD".to_owned());
     }
     let form = decoded.form;
     let mut page = read(url, decoded);
     if page.text.is_empty() {
-        notes.push("the page holds no text; it may be drawn by scripts, which are not run".to_owned());
+        notes.push("the page contains no text; scripts may draw it, which are not run".to_owned());
     }
     page.data.insert("url".to_owned(), json!(url));
     let picture = match picture {
@@ -113,11 +113,11 @@ pub(super) fn capture(
 
 fn refusal(url: &str, status: u16) -> String {
     let why = match status {
-        401 | 403 => "it does not let us in",
+        401 | 403 => "it denies access",
         404 | 410 => "there is no such page",
-        429 => "it was asked too often; try another source",
+        429 => "it received too many requests; try another source",
         500.. => "it fails",
-        _ => "it gives no page",
+        _ => "it returned no page",
     };
     format!("{} answered {status}: {why}", shown(url))
 }
@@ -125,10 +125,10 @@ fn refusal(url: &str, status: u16) -> String {
 fn read(url: &str, decoded: Decoded) -> WebPage {
     let Decoded { form, text, .. } = decoded;
     let mut page = match form {
-        Form::Html => web_page(&text),
-        Form::Json | Form::Text => {
+        PageForm::Html => web_page(&text),
+        PageForm::Json | PageForm::Text => {
             let mut page = WebPage { kind: "text", elements: vec!["text"], ..WebPage::default() };
-            if form == Form::Json {
+            if form == PageForm::Json {
                 page.kind = "json";
                 let value = (text.len() <= LARGEST_JSON).then(|| serde_json::from_str(&text).ok()).flatten();
                 page.data.extend(value.map(|value: Value| ("json".to_owned(), value)));
@@ -200,7 +200,7 @@ fn summary(url: &str, page: &WebPage) -> ContentSummary {
     }
 }
 
-/// What the capture can answer without another visit (R1-6.7).
+/// Questions that the capture can answer without another visit (R1-6.7).
 fn questions(page: &WebPage) -> Vec<String> {
     let has = |name: &str| page.data.contains_key(name);
     let all = [
@@ -217,7 +217,7 @@ fn questions(page: &WebPage) -> Vec<String> {
 }
 
 impl Visited {
-    /// The page as the result of a call: its address, what it states of itself, its text.
+    /// The page as the result of a call: its address, its data, its text.
     pub(super) fn output(mut self) -> ToolOutput {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut content = format!("Title: {}\nURL: {}\n", line(&self.title), self.url);
@@ -234,7 +234,7 @@ impl Visited {
         if let Some(note) = self.notes.first() {
             summary = format!("{summary}; {note}");
         }
-        let kind = if self.form == Form::Html { ContentType::Markdown } else { ContentType::Generic };
+        let kind = if self.form == PageForm::Html { ContentType::Markdown } else { ContentType::Generic };
         let output = ToolOutput::success(summary, content).typed(kind);
         ToolOutput { files: self.files, ..output }
     }

@@ -1,4 +1,4 @@
-//! Bytes of the web as text: what a page is and in which encoding it stands. Knows no HTML beyond where an encoding is
+//! Bytes of the web as text: what a page is and in which encoding it is. Knows no HTML beyond where an encoding is
 //! named.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
@@ -10,7 +10,7 @@ const SNIFFED: usize = 8_192;
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PageForm {
     Html,
     Json,
     Text,
@@ -19,13 +19,13 @@ pub(super) enum Form {
 /// A body as text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
-    pub(super) form: Form,
+    pub(super) form: PageForm,
     pub(super) text: String,
-    /// Bytes were no characters of the encoding and stand as U+FFFD.
+    /// Some bytes were invalid in the encoding and were replaced with U+FFFD.
     pub(super) damaged: bool,
 }
 
-/// The body as text; none if it is something else, whatever the server calls it.
+/// The body as text; `None` if it is something else, regardless of what the server calls it.
 pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> Option<Decoded> {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_lowercase();
     let mark = Encoding::for_bom(body);
@@ -56,19 +56,19 @@ fn may_be_text(media: &str) -> bool {
     }
 }
 
-fn form(media: &str, text: &str) -> Form {
+fn form(media: &str, text: &str) -> PageForm {
     let head = text.trim_start_matches('\u{feff}').trim_start();
     let begins = |with: &str| head.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
     if media == "text/html" || media == "application/xhtml+xml" {
-        Form::Html
+        PageForm::Html
     } else if media == "application/json" || media.ends_with("+json") {
-        Form::Json
+        PageForm::Json
     } else if matches!(media, "" | "application/xml" | "text/xml")
         && (begins("<!doctype html") || begins("<html"))
     {
-        Form::Html
+        PageForm::Html
     } else {
-        Form::Text
+        PageForm::Text
     }
 }
 
@@ -81,8 +81,8 @@ fn stated(content_type: Option<&str>) -> Option<&'static Encoding> {
     Encoding::for_label(label.as_bytes())
 }
 
-/// The encoding that the page names: `<meta charset=…>`, `<?xml encoding="…"?>`. A page that could be read so far is in
-/// no encoding of two bytes, whatever it says.
+/// The encoding that the page names: `<meta charset=…>`, `<?xml encoding="…"?>`. A page that could be read so far is not
+/// in a two-byte encoding, regardless of what it states.
 fn prologue(body: &[u8]) -> Option<&'static Encoding> {
     let head = body[..body.len().min(PROLOGUE)].to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn bodies_that_are_not_text_are_none() {
         for (kind, body) in [
             ("image/png", &b"\x89PNG\r\n"[..]),
             ("text/html", b"\x89PNG\r\n\x1a\n\0\0\0"),
@@ -150,18 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn invalid_bytes_are_reported() {
         let decoded = decode(Some("text/plain; charset=utf-8"), b"a\xffb").unwrap();
         assert!(decoded.damaged && decoded.text == "a\u{fffd}b");
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn forms_are_distinguished() {
         for (kind, body, form) in [
-            ("text/html", "x", Form::Html),
-            ("", "<!DOCTYPE html><p>", Form::Html),
-            ("application/ld+json", "{}", Form::Json),
-            ("text/plain", "<html>", Form::Text),
+            ("text/html", "x", PageForm::Html),
+            ("", "<!DOCTYPE html><p>", PageForm::Html),
+            ("application/ld+json", "{}", PageForm::Json),
+            ("text/plain", "<html>", PageForm::Text),
         ] {
             assert_eq!(
                 decode(Some(kind).filter(|kind| !kind.is_empty()), body.as_bytes()).unwrap().form,

@@ -1,4 +1,4 @@
-//! The open web: visiting pages and asking a search engine. What comes back is data of strangers and stays that.
+//! The open web: visiting pages and asking a search engine. What comes back is untrusted data.
 //!
 //! Every address is checked by `larder_models::web` before anything is sent, and every redirect is an address like any
 //! other. Knows robots.txt, encodings and captures; knows no recipe.
@@ -29,7 +29,7 @@ const MAX_REDIRECTS: usize = 5;
 /// Media types that can be read.
 const ACCEPT: &str = "text/html, application/xhtml+xml, text/plain;q=0.9, application/json;q=0.8, */*;q=0.1";
 
-/// What reaches the web, shared by the tools that do.
+/// Access to the web, shared by the tools that need it.
 pub(super) struct Web {
     guard: Guard,
     robots: Option<Robots>,
@@ -71,7 +71,7 @@ impl Web {
         capture::capture(&at, &got, picture, context)
     }
 
-    /// Follows redirects to the page; each address on the way is asked for only if its site lets robots ask.
+    /// Follows redirects to the page; each address on the way is requested only if its site allows robots.
     async fn page(&self, url: &str) -> Result<(String, WebReply), ToolError> {
         let mut at = without_fragment(url.trim());
         for _ in 0..=MAX_REDIRECTS {
@@ -79,7 +79,7 @@ impl Web {
                 robots.check(&at, &self.guard).await?;
             }
             let request = WebRequest { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
-            let got = web::get(request, &self.guard).await.map_err(told)?;
+            let got = web::get(request, &self.guard).await.map_err(tool_error)?;
             match redirect(&got) {
                 Some(next) => at = without_fragment(&next),
                 None => return Ok((at, got)),
@@ -93,8 +93,8 @@ fn redirect(got: &WebReply) -> Option<String> {
     matches!(got.status, 301 | 302 | 303 | 307 | 308).then(|| got.location.clone()).flatten()
 }
 
-/// An address that is refused is a refusal, whatever else fails is a failure.
-fn told(error: WebError) -> ToolError {
+/// A refused address is a denied call, any other error a failed one.
+fn tool_error(error: WebError) -> ToolError {
     match error {
         WebError::Private { .. } => ToolError::Denied(error.to_string()),
         WebError::Address { .. } => ToolError::Arguments(error.to_string()),

@@ -1,4 +1,4 @@
-//! robots.txt (RFC 9309): asked once a day per site; a site whose rules cannot be had because it fails is not visited.
+//! robots.txt (RFC 9309): fetched once a day per site; a site that fails to return its rules is not visited.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use larder_models::web::{self, Guard, WebRequest};
 use tokio::time::Instant;
 use url::Url;
 
-use super::{MAX_REDIRECTS, redirect, shown, told};
+use super::{MAX_REDIRECTS, redirect, shown, tool_error};
 use crate::spec::ToolError;
 
-/// What robots.txt calls us: the product of our user agent.
+/// The product token of our user agent.
 const NAME: &str = "larder";
 /// Bytes of rules that are read (RFC 9309, 2.5).
 const LARGEST: usize = 512_000;
-/// How long rules are believed (RFC 9309, 2.4).
+/// How long rules are cached (RFC 9309, 2.4).
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 /// Sites whose rules are kept.
 const MOST_SITES: usize = 1_000;
 
-/// The rules of sites, as far as they were asked for.
+/// The rules of the sites visited so far.
 #[derive(Default)]
 pub(super) struct Robots {
     sites: Mutex<BTreeMap<String, (Instant, Arc<robotxt::Robots>)>>,
@@ -32,7 +32,7 @@ impl Robots {
     /// # Errors
     /// [`ToolError::Denied`] when its site does not want it.
     pub(super) async fn check(&self, page: &str, guard: &Guard) -> Result<(), ToolError> {
-        // What is no address is refused, with its reason, by whoever asks for it.
+        // An invalid address is refused, with its reason, by the request itself.
         let Ok(url) = Url::parse(page) else { return Ok(()) };
         let site = url.origin().ascii_serialization();
         let rules = match self.known(&site) {
@@ -77,7 +77,7 @@ async fn rules_of(page: &Url, guard: &Guard) -> Result<robotxt::Robots, ToolErro
     };
     for _ in 0..=MAX_REDIRECTS {
         let request = WebRequest { url: &at, accept: "text/plain, */*;q=0.1", limit: LARGEST };
-        let got = web::get(request, guard).await.map_err(told)?;
+        let got = web::get(request, guard).await.map_err(tool_error)?;
         if let Some(next) = redirect(&got) {
             at = next;
             continue;

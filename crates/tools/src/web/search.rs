@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Web, told};
+use super::{Web, tool_error};
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -118,8 +118,10 @@ impl Web {
         let trusting = Guard { trusting: true, ..Guard::default() };
         let limit = context.budget.time(self.page_timeout);
         let late = |_| ToolError::Timeout { what: "the search engine".to_owned(), after: limit };
-        let got =
-            tokio::time::timeout(limit, web::get(request, &trusting)).await.map_err(late)?.map_err(told)?;
+        let got = tokio::time::timeout(limit, web::get(request, &trusting))
+            .await
+            .map_err(late)?
+            .map_err(tool_error)?;
         if got.status != 200 {
             return Err(ToolError::Failed(format!(
                 "the search engine answered {}; its JSON format may be turned off (search.formats of SearXNG)",

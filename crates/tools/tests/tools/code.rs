@@ -1,4 +1,4 @@
-//! Code mode: what lies outside of the workspace stays outside, edits are whole or absent, programs are ended.
+//! Code mode: nothing outside the workspace is reached, edits are atomic, programs are killed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -178,7 +178,7 @@ async fn servers_that_hang_or_break_cost_their_time_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_said_to_be_none() {
+async fn responses_that_are_not_pages_are_reported() {
     let server = site(|seen| match seen.line.as_str() {
         "GET /png" => html(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()),
         "GET /pdf" => Answer::new(200, "application/pdf", "%PDF-1.7"),
@@ -201,7 +201,7 @@ async fn what_is_no_page_is_said_to_be_none() {
         ("/latin", CallStatus::Success, "café au lait"),
         ("/japan", CallStatus::Success, "日本"),
         ("/json", CallStatus::Success, r#"{"a": [1, 2]}"#),
-        ("/empty", CallStatus::Success, "holds no text"),
+        ("/empty", CallStatus::Success, "contains no text"),
     ] {
         let output = desk.call("web.visit", json!({"url": format!("{}{path}", server.address())})).await;
         assert_eq!(output.status, status, "{path}: {}", words(&output));
