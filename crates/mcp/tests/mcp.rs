@@ -289,7 +289,7 @@ impl Purse for Counting {
         if tokens > left {
             return Err(format!("{left} tokens are left today"));
         }
-        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.most(tokens)));
+        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.max_cost(tokens)));
         Ok(Box::new(Held(Arc::clone(&self.said))))
     }
 }

@@ -119,7 +119,7 @@ impl Tool for Condense {
             counter: &counter,
             key: guest.engine.store.key(),
         })?;
-        guest.engine.condensed(&condensed, began.elapsed());
+        guest.engine.report_condensed(&condensed, began.elapsed());
         // The way back exists before the text is shown.
         guest.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {
