@@ -7,7 +7,7 @@
 mod budget;
 mod rounds;
 
-use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
 use larder_core::pack::{Pack, PackError, PackRequest, PackStep, Packing, Receipt, RenditionRequest};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
@@ -49,7 +49,7 @@ enum SummarizerError {
     #[error("the model did not make it smaller")]
     NotSmaller,
     #[error("the summary was rejected: {0}")]
-    Refused(#[from] retell::RetoldError),
+    Refused(#[from] rewrite::RewriteError),
     #[error("the prompt of recipe {0} cannot be packed")]
     Pack(String),
 }
@@ -164,10 +164,10 @@ impl<'a> Summarizer<'a> {
             Author { model: candidate.name.clone(), recipe: recipe.id(), version: recipe.version.to_hex() };
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
-            content: ContentHash::of(request.text.as_bytes()),
+            content: ContentHash::new(request.text.as_bytes()),
             content_type: compression_recipes::name(request.content_type),
             target_tokens: request.target as u64,
-            query: ContentHash::of(request.query.unwrap_or_default().as_bytes()),
+            query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
@@ -180,7 +180,7 @@ impl<'a> Summarizer<'a> {
         store.put(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
         let summary = self.rounds(recipe, request, preserve, room).await?;
-        let condensed = retell::retold(request, &summary, author)?;
+        let condensed = rewrite::accept(request, &summary, author)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
             store.cache_compaction(&key, &json)?;
         }
@@ -190,7 +190,7 @@ impl<'a> Summarizer<'a> {
 
 /// Identifies everything about the condenser that its output depends on.
 fn condenser_id(author: &Author, pins: &[String], preserve: &[String]) -> String {
-    let keeps = ContentHash::of(serde_json::json!([pins, preserve]).to_string().as_bytes());
+    let keeps = ContentHash::new(serde_json::json!([pins, preserve]).to_string().as_bytes());
     let Author { model, recipe, version } = author;
     format!("v{CONDENSER_VERSION} {model} {recipe} {version} {}", keeps.to_hex())
 }

@@ -35,7 +35,7 @@ impl ModelSet {
 
     /// The most that `tokens` can cost: all of the dearest kind, at the dearest model.
     pub fn max_cost(&self, tokens: u64) -> Usd {
-        self.prices().map(|prices| prices.most(tokens)).max().unwrap_or_default()
+        self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
     /// The cost of a call with this usage at the dearest model.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
 use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
-use larder_condense::{CondenseRequest, ContentType, retell};
+use larder_condense::{CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 use serde_json::Value;
@@ -100,7 +100,7 @@ impl Summarizer<'_> {
         room: Room,
     ) -> Result<String, SummarizerError> {
         let counter = request.counter;
-        let header = counter.count(&retell::header(request.text, request.key, counter, request.target));
+        let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
         let left =
             request.target.checked_sub(header).ok_or(SummarizerError::NoRoom { target: request.target })?;
         let mut passages = passages(request);
@@ -170,7 +170,7 @@ impl Summarizer<'_> {
         if summary.is_empty() {
             return Err(SummarizerError::Empty);
         }
-        if let Some(value) = retell::invented(&job.text, &summary) {
+        if let Some(value) = rewrite::invented(&job.text, &summary) {
             return Err(SummarizerError::Invented(value));
         }
         Ok(with_spans(summary, &required, &job.text, job.share, round.request.counter))
@@ -216,8 +216,8 @@ fn all_or_first_failure(
 
 /// The stretches of the text. Those that are too short for a call stay as they are.
 fn passages(request: &CondenseRequest<'_>) -> Vec<Passage> {
-    let found = retell::stretches(request.text, request.content_type);
-    let passage = |stretch: retell::Stretch| {
+    let found = rewrite::segments(request.text, request.content_type);
+    let passage = |stretch: rewrite::Segment| {
         let text = request.text[stretch.bytes].to_owned();
         let short = request.counter.count_up_to(&text, WORTH_A_CALL).is_some();
         Passage { settled: stretch.verbatim || short, text }
@@ -300,7 +300,7 @@ fn with_spans(mut words: String, required: &[String], text: &str, share: usize, 
             words = format!("{words}\n{span}");
         }
     }
-    for span in retell::missing(text, &words) {
+    for span in rewrite::missing(text, &words) {
         let longer = format!("{words}\n{span}");
         if counter.count_up_to(&longer, share).is_some() {
             words = longer;
