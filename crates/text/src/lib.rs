@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod beside;
+pub mod gguf;
 pub mod hash;
 pub mod json;
 pub mod message;
