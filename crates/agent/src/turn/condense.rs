@@ -72,7 +72,7 @@ impl<'a> TurnCondenser<'a> {
     /// Reports a condensed text to the engine's metrics. Called once it enters a document, since several may be tried for
     /// one place.
     pub(super) fn report(&self, CondensedText { result, took }: &CondensedText) {
-        self.engine.condensed(result, *took);
+        self.engine.report_condensed(result, *took);
     }
 
     /// Stores an original and returns its pointer.

@@ -83,7 +83,7 @@ impl TurnBudget {
 
     /// Charges to the state what the meter has counted since the last time, and returns it.
     pub(super) fn settle(&mut self, state: &mut TurnState) -> Spending {
-        let now = self.meter.taken();
+        let now = self.meter.total();
         let spent = now.since(&self.charged);
         self.charged = now;
         state.charge(spent);
