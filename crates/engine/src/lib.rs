@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 pub mod answer;
+pub mod blocking;
 pub mod condensing;
 pub mod config;
 pub mod embedding;

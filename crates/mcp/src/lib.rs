@@ -157,7 +157,8 @@ impl ServerHandler for Server {
         let guest = self.guest(&context)?;
         let call = tools::find(&request.name)?;
         let arguments = request.arguments.unwrap_or_default();
-        progress::run(&context, move |course: &Course| call(arguments, &guest, course).into()).await
+        let work = move |course: Course| async move { call(arguments, &guest, &course).await.into() };
+        progress::run(&context, work).await
     }
 
     async fn list_prompts(
@@ -174,8 +175,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let guest = self.guest(&context)?;
-        let get =
-            move |_: &Course| prompts::get(&guest, &request.name, request.arguments.unwrap_or_default());
+        let arguments = request.arguments.unwrap_or_default();
+        let get = move |_: Course| async move { prompts::get(&guest, &request.name, arguments) };
         Ok(progress::run(&context, get).await??.into())
     }
 
@@ -193,6 +194,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let guest = self.guest(&context)?;
-        Ok(progress::run(&context, move |_: &Course| resources::read(&guest, &request.uri)).await??.into())
+        let read = move |_: Course| async move { resources::read(&guest, &request.uri) };
+        Ok(progress::run(&context, read).await??.into())
     }
 }

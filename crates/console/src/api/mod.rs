@@ -22,7 +22,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
-pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path, wait};
+pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown, when_recorded};
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use larder_gateway::problem::Problem;

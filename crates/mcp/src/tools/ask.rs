@@ -84,7 +84,7 @@ impl Tool for Ask {
         sentence comes from. A model's answer costs calls of the model; `search` does not.";
     const ASKS: bool = true;
 
-    fn call(self, guest: &Guest, course: &Course) -> Result<(Answered, String), Failure> {
+    async fn call(self, guest: &Guest, course: &Course) -> Result<(Answered, String), Failure> {
         let paths = guest.sources(&self.sources)?;
         let own = guest.asking.limits;
         let limits =
@@ -99,7 +99,7 @@ impl Tool for Ask {
             _ => None,
         };
         let meter = Meter::new(course, None, None);
-        let answer = course.wait(Asker::new(&guest.engine, &meter).ask(&question));
+        let answer = course.wait(Asker::new(&guest.engine, &meter).ask(&question)).await;
         let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
         let taken = meter.taken();
         let used = match &answer {

@@ -105,7 +105,7 @@ impl Tool for Condense {
         and what answers the query. Nothing is lost: the original is stored first, and every gap names \
         the pointer that gives it back.";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Smaller, String), Failure> {
+    async fn call(self, guest: &Guest, _: &Course) -> Result<(Smaller, String), Failure> {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
         let counter = guest.counter(self.model.as_deref())?;
         let Given { name, text } = guest.given(self.text, self.source.as_deref())?;

@@ -106,7 +106,7 @@ impl Tool for Explain {
         it, and says of every part in which form it stands (whole, condensed, pointer, absent), what \
         it costs in tokens and why.";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Explained, String), Failure> {
+    async fn call(self, guest: &Guest, _: &Course) -> Result<(Explained, String), Failure> {
         let found = guest.engine.own_or_shipped(&self.recipe);
         let recipe = found.map_err(|error| missing(&error))?.id();
         let inputs = Inputs {

@@ -63,7 +63,7 @@ impl Tool for Rehydrate {
         unchanged. Narrow it to what you need with one of lines, bytes, pattern (a regular expression) \
         or path (into JSON).";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Original, String), Failure> {
+    async fn call(self, guest: &Guest, _: &Course) -> Result<(Original, String), Failure> {
         let pointer: Pointer =
             self.id.trim().parse().map_err(|error| Failure(format!("{:?} is {error}", brief(&self.id))))?;
         let store = &guest.engine.store;
