@@ -70,7 +70,7 @@ impl Ran {
     fn check_documents(&self, after: &After) {
         let text = self.text("context.md");
         let at = VaultPath::new(&format!("{}/context.md", self.outcome.folder)).unwrap();
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         for (name, count) in &after.attempts {
             let id = SectionId::ALL.into_iter().find(|id| id.heading() == format!("## {name}")).unwrap();
             assert_eq!(sections.attempts(id).count(), *count, "{name}");

@@ -34,14 +34,14 @@ pub enum Ended {
 }
 
 /// Everything that turns need, with somebody to ask and to watch.
-pub struct Desk<'a> {
+pub struct TurnSession<'a> {
     context: &'a Context,
     pub turns: Turns,
     pub keyboard: Arc<Keyboard>,
     watch: Watch,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> TurnSession<'a> {
     pub async fn open(context: &'a Context, flags: &TurnFlags) -> Result<Self, CliError> {
         context.ensure_weights(flags.yes).await?;
         let store = context.whole_store()?;

@@ -1,4 +1,4 @@
-//! The course of one call: it may block, tells the client how far it is, and ends soon after the client
+//! The progress of one call: it may block, tells the client how far it is, and ends soon after the client
 //! no longer wants it. Knows no tool.
 
 use std::future::Future;
@@ -11,19 +11,19 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 /// How one call is going.
-pub(super) struct Course {
+pub(super) struct CallProgress {
     cancelled: CancellationToken,
     stages: UnboundedSender<String>,
 }
 
-impl Course {
+impl CallProgress {
     /// Waits for `work`; `None` when the client no longer wants it.
     pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(work).await
     }
 }
 
-impl Observer for Course {
+impl Observer for CallProgress {
     fn stage(&self, text: &str) {
         // Nobody listens any more: nothing to tell.
         let _ = self.stages.send(text.to_owned());
@@ -46,17 +46,17 @@ impl Observer for Course {
 /// Runs `work`, which may block. Each stage becomes a progress notification, if the client asked for them.
 pub(super) async fn run<F>(
     context: &RequestContext<RoleServer>,
-    work: impl FnOnce(Course) -> F,
+    work: impl FnOnce(CallProgress) -> F,
 ) -> Result<F::Output, ErrorData>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (stages, mut told) = unbounded_channel();
-    let course = Course { cancelled: context.ct.clone(), stages };
-    let working = blocking::spawn(work(course));
+    let progress = CallProgress { cancelled: context.ct.clone(), stages };
+    let working = blocking::spawn(work(progress));
     let token = context.meta.get_progress_token();
     let mut step = 0.0;
-    // The channel ends when the work is done and its course is dropped.
+    // The channel ends when the work is done and its progress is dropped.
     while let Some(stage) = told.recv().await {
         let Some(token) = &token else { continue };
         step += 1.0;

@@ -37,7 +37,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     if path.name().ends_with(".json") {
         return keys(text, &wanted);
     }
-    let body = Sections::of(text).frontmatter.end;
+    let body = Sections::parse(text).frontmatter.end;
     let mut taken = Extract::default();
     if !wanted.is_empty() {
         let index = Contents::of(text);
@@ -108,7 +108,7 @@ struct Contents {
 
 impl Contents {
     fn of(text: &str) -> Self {
-        Self { sections: Sections::of(text), outline: NoteOutline::parse(text) }
+        Self { sections: Sections::parse(text), outline: NoteOutline::parse(text) }
     }
 
     /// `§4`, `tool_execution`, `4. Tool Execution`, a heading of the note or a part of it, `^claim-001`.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::arguments;
 use super::context::ToolContext;
-use super::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Hits that are shown when nobody says how many, and at most.
 const HITS: u64 = 10;
@@ -32,11 +32,11 @@ fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
-        class: Class::Read,
+        class: ToolClass::Read,
         summarizable: true,
         timeout: Duration::from_secs(30),
         max_bytes: MOST_BYTES,
-        modes: Modes::Both,
+        modes: ToolModes::Both,
     }
 }
 

@@ -117,7 +117,7 @@ impl<'t> ContextView<'t> {
 /// first one written, since the user's query is immutable; of every other section the newest version is
 /// shown (C8). Frontmatter and preamble are not.
 pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> ContextView<'_> {
-    let all = Sections::of(text);
+    let all = Sections::parse(text);
     let mut wanted = [false; SectionId::ALL.len()];
     for id in selected.into_iter().chain([SectionId::UserQuery]) {
         wanted[usize::from(id.number())] = true;

@@ -253,7 +253,7 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
         // What is not exported along with the note is named and not linked.
         return linked(Some(file)) || became.contains(&format!("*{shown}*"));
     };
-    let body = Sections::of(note).frontmatter.end..note.len();
+    let body = Sections::parse(note).frontmatter.end..note.len();
     let range = match &link.fragment {
         Some(fragment) => NoteOutline::parse(note).find(fragment),
         None => Some(body),
@@ -341,11 +341,11 @@ fn round_trips<'v>(examples: &[Example], vaults: impl Iterator<Item = &'v VaultF
     let notes = vaults.flat_map(|vault| vault.notes.iter().map(|(_, text)| text.as_str()));
     let mut found = Found::default();
     for text in examples.iter().map(|example| example.markdown.as_str()).chain(notes) {
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         found.false_starts += sections.sections.len();
         let query = append_section("", SectionId::UserQuery, &query_body(text));
         let both = query.clone() + &append_section(&query, SectionId::Synthesis, text);
-        let sections = Sections::of(&both).sections;
+        let sections = Sections::parse(&both).sections;
         found.false_starts += sections.len().abs_diff(2);
         let body = sections.last().map(|section| unescape(&both[section.body.clone()]).into_owned());
         let place = VaultPath::new("response.md");

@@ -239,7 +239,7 @@ impl Machine<'_> {
 
     /// Whether the last section is §4.
     fn log_is_open(&self) -> bool {
-        let sections = larder_condense::sections::Sections::of(&self.context);
+        let sections = larder_condense::sections::Sections::parse(&self.context);
         sections.sections.last().is_some_and(|section| section.id == SectionId::ToolExecution)
     }
 

@@ -50,7 +50,7 @@ impl Turns {
         metadata.topic.get_or_insert(answer.topic());
         let after =
             larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
-        self.documents.write(&at, after.as_bytes(), Some(ContentHash::of(before.as_bytes())))?;
+        self.documents.write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes())))?;
         self.show_metadata(&at, &row.context, [&before, &after]).await?;
         Ok(summary)
     }
@@ -72,7 +72,7 @@ impl Turns {
         };
         if read.value == shown(before) {
             read.value = shown(after);
-            let seen = ContentHash::of(text.as_bytes());
+            let seen = ContentHash::new(text.as_bytes());
             self.documents.write(&note, read.write(&note).as_bytes(), Some(seen))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use crate::turns::{Desk, request, shortened, told};
+use crate::turns::{TurnSession, request, shortened, told};
 
 /// Characters of `archived` and the longest status in a list.
 const STATUS: usize = 8;
@@ -28,10 +28,10 @@ pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError
                 return Err(CliError::Usage(hint));
             }
             let request = request(query, &args.place)?;
-            let desk = Desk::open(context, &args.flags).await?;
-            desk.tell_interrupted()?;
-            let ended = desk.run(&request).await?;
-            desk.finish(ended).await
+            let turns = TurnSession::open(context, &args.flags).await?;
+            turns.tell_interrupted()?;
+            let ended = turns.run(&request).await?;
+            turns.finish(ended).await
         }
         (None, None) => Err(CliError::Usage("expected a question".to_owned())),
     }
@@ -56,9 +56,9 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
             }
         },
     };
-    let desk = Desk::open(context, flags).await?;
-    let ended = desk.resume(number).await?;
-    desk.finish(ended).await
+    let turns = TurnSession::open(context, flags).await?;
+    let ended = turns.resume(number).await?;
+    turns.finish(ended).await
 }
 
 async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError> {

@@ -9,7 +9,7 @@ mod search;
 
 use std::pin::Pin;
 
-use larder_agent::ask::{Quote, Search};
+use larder_agent::ask::{Quote, SearchReport};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -17,9 +17,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::given::Failure;
-use super::progress::Course;
-use super::{Guest, brief, schema};
+use super::progress::CallProgress;
+use super::sources::CallError;
+use super::{McpCaller, brief, schema};
 
 /// A tool: its type is what it takes.
 trait Tool: DeserializeOwned + JsonSchema + Send {
@@ -35,13 +35,13 @@ trait Tool: DeserializeOwned + JsonSchema + Send {
     /// May block. Gives data, and the same for readers.
     fn call(
         self,
-        guest: &Guest,
-        course: &Course,
-    ) -> impl Future<Output = Result<(Self::Output, String), Failure>> + Send;
+        caller: &McpCaller,
+        progress: &CallProgress,
+    ) -> impl Future<Output = Result<(Self::Output, String), CallError>> + Send;
 }
 
 /// Calls a tool with arguments as they came.
-pub(super) type Call = for<'a> fn(JsonObject, &'a Guest, &'a Course) -> Called<'a>;
+pub(super) type Call = for<'a> fn(JsonObject, &'a McpCaller, &'a CallProgress) -> Called<'a>;
 
 /// The result of a call, once it is there.
 type Called<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
@@ -96,23 +96,23 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
         .with_annotations(hints)
 }
 
-fn call<'a, T: Tool>(arguments: JsonObject, guest: &'a Guest, course: &'a Course) -> Called<'a> {
+fn call<'a, T: Tool>(arguments: JsonObject, caller: &'a McpCaller, progress: &'a CallProgress) -> Called<'a> {
     Box::pin(async move {
-        let called = called::<T>(arguments, guest, course).await;
-        called.unwrap_or_else(|Failure(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
+        let called = called::<T>(arguments, caller, progress).await;
+        called.unwrap_or_else(|CallError(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
     })
 }
 
 async fn called<T: Tool>(
     arguments: JsonObject,
-    guest: &Guest,
-    course: &Course,
-) -> Result<CallToolResult, Failure> {
+    caller: &McpCaller,
+    progress: &CallProgress,
+) -> Result<CallToolResult, CallError> {
     let read = serde_json::from_value::<T>(Value::Object(arguments));
     let read = read.map_err(|error| {
-        Failure(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
+        CallError(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
     });
-    let (output, text) = read?.call(guest, course).await?;
+    let (output, text) = read?.call(caller, progress).await?;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(output)?);
     Ok(result)
@@ -139,10 +139,10 @@ struct Passage {
 const SHOWN_CHARS: usize = 2_000;
 
 impl Passage {
-    fn of(quote: Quote, guest: &Guest) -> Self {
+    fn of(quote: Quote, caller: &McpCaller) -> Self {
         let end = quote.text.char_indices().nth(SHOWN_CHARS).map(|(at, _)| at);
         Self {
-            source: guest.roots.shown(&quote.source),
+            source: caller.roots.shown(&quote.source),
             lines: quote.lines.into(),
             bytes: quote.bytes.into(),
             pointer: quote.pointer.to_string(),
@@ -173,16 +173,16 @@ struct Reading {
 const SKIPPED_NAMED: usize = 10;
 
 impl Reading {
-    fn of(search: &Search, guest: &Guest) -> Self {
+    fn of(search: &SearchReport, caller: &McpCaller) -> Self {
         let failed = search.skipped.iter().filter(|skipped| !skipped.is_expected).take(SKIPPED_NAMED);
-        let skipped = failed.map(|skipped| guest.roots.shown(&skipped.to_string())).collect();
+        let skipped = failed.map(|skipped| caller.roots.shown(&skipped.to_string())).collect();
         Self { files: search.files, bytes: search.bytes, skipped }
     }
 }
 
 /// A recipe that is not there, which is the caller's to mend; a run of it would ask for a human.
-fn missing(error: &RecipeError) -> Failure {
-    Failure(format!("{}. {}", brief(&error.to_string()), error.help()))
+fn missing(error: &RecipeError) -> CallError {
+    CallError(format!("{}. {}", brief(&error.to_string()), error.help()))
 }
 
 /// As in JSON: the word for a variant.

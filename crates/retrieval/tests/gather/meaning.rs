@@ -8,7 +8,7 @@ use larder_engine::executor::Silent;
 use larder_local::MiniLm;
 use larder_models::chat::{EmbeddingModel, Embeddings, ModelError};
 use larder_models::weights::EMBEDDING_MODEL;
-use larder_retrieval::{Found, Grant};
+use larder_retrieval::{Candidates, Grant};
 use larder_store::TextVector;
 use larder_testkit::layers::{Answering, with_vectors};
 use larder_testkit::vectors::ScriptedVectors;
@@ -41,13 +41,13 @@ fn embedder(model: Arc<dyn EmbeddingModel>) -> Embedder {
 }
 
 impl Vault {
-    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Found {
+    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Candidates {
         let retrieval = self.retrieval(Grant::Gatherer).with_vector(vector);
         retrieval.find(query, u32::MAX, None, None).await.unwrap()
     }
 }
 
-fn turns(found: &Found) -> Vec<u32> {
+fn turns(found: &Candidates) -> Vec<u32> {
     found.turn_index.iter().map(|turn| turn.turn).collect()
 }
 

@@ -64,7 +64,7 @@ impl UserDocuments {
         let _one_at_a_time = self.shelf.writes.lock().unwrap_or_else(PoisonError::into_inner);
         let _one_process = self.hold_writes()?;
         let standing = self.tree().read(path)?;
-        if standing.as_deref().map(ContentHash::of) != seen {
+        if standing.as_deref().map(ContentHash::new) != seen {
             return Err(StoreError::Changed { path: path.to_string() });
         }
         let indexed = is_indexed(path);

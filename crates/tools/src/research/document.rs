@@ -209,7 +209,7 @@ fn stands(number: &str, text: &str) -> bool {
 
 /// `research_759_abc123` (R1-4.4).
 fn id(turn: u32, task: &str) -> String {
-    let hash = ContentHash::of(task.as_bytes()).to_hex();
+    let hash = ContentHash::new(task.as_bytes()).to_hex();
     format!("research_{turn}_{}", &hash[..SUFFIX])
 }
 

@@ -57,7 +57,7 @@ pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) 
 
 /// The newest version of a section as a value, if there is one.
 pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<ParsedDocument<T>> {
-    let sections = Sections::of(document);
+    let sections = Sections::parse(document);
     sections.newest(T::ID).map(|section| read(document, section, at))
 }
 

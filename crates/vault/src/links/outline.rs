@@ -49,7 +49,7 @@ enum Shape {
 impl NoteOutline {
     /// Of a whole note, frontmatter included.
     pub fn parse(note: &str) -> Self {
-        let base = Sections::of(note).frontmatter.end;
+        let base = Sections::parse(note).frontmatter.end;
         let text = &note[base..];
         let mut outline = Self::default();
         let (mut shapes, mut code) = (Vec::new(), Vec::new());

@@ -139,7 +139,7 @@ fn plan(turn: &TurnPlace) -> TaskPlan {
 const FOUND: &str = "{\"products\": [{\"name\": \"Lenovo LOQ 15\", \"price\": \"$697\"}, {\"name\": \"HP Victus 15\", \"price\": \"$649\"}]}";
 
 fn bytes(what: &str) -> Pointer {
-    let id = PointerKey::new([7; 32]).mint(ContentHash::of(FOUND.as_bytes()));
+    let id = PointerKey::new([7; 32]).mint(ContentHash::new(FOUND.as_bytes()));
     let start = FOUND.find(what).unwrap();
     Pointer::bytes(id, start..start + what.len())
 }
@@ -556,7 +556,7 @@ fn retry(files: &mut Files) {
     text += &append(&text, &log, &place);
     text += &append(&text, &answer, &place);
     text += &append(&text, &verdict(Verdict::Approve, 0.9, "decision-validation-2"), &place);
-    let order: Vec<String> = Sections::of(&text)
+    let order: Vec<String> = Sections::parse(&text)
         .sections
         .iter()
         .map(|section| text[section.range.clone()].lines().next().unwrap().to_owned())
@@ -721,7 +721,7 @@ fn every_link_of_the_vault_leads_somewhere_in_both_styles() {
                 _ => relative += 1,
             }
         }
-        assert_eq!(Sections::of(text).sections.is_empty(), path.name() != "context.md", "{path}");
+        assert_eq!(Sections::parse(text).sections.is_empty(), path.name() != "context.md", "{path}");
     }
     assert!(wiki > 20 && relative > 15, "{wiki} wikilinks, {relative} relative links");
 }
@@ -730,7 +730,7 @@ fn every_link_of_the_vault_leads_somewhere_in_both_styles() {
 fn every_section_of_the_turns_is_read_without_a_problem() {
     for (path, text) in files().iter().filter(|(path, _)| path.name() == "context.md") {
         assert_eq!(Meta::read(&Note::parse(text).frontmatter).problems, []);
-        for section in &Sections::of(text).sections {
+        for section in &Sections::parse(text).sections {
             let problems = match section.id {
                 SectionId::UserQuery => read::<UserQuery>(text, section, path).problems,
                 SectionId::Reflection => read::<Reflection>(text, section, path).problems,

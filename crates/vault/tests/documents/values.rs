@@ -161,7 +161,7 @@ pub fn link() -> impl Strategy<Value = DualLink> {
 
 pub fn pointer() -> impl Strategy<Value = Pointer> {
     (any::<[u8; 4]>(), 0..99_usize).prop_map(|(content, start)| {
-        let id = PointerKey::new([7; 32]).mint(ContentHash::of(&content));
+        let id = PointerKey::new([7; 32]).mint(ContentHash::new(&content));
         if start == 0 { Pointer::whole(id) } else { Pointer::bytes(id, start..start * 2) }
     })
 }

@@ -98,7 +98,7 @@ pub struct PriorTurnAnswer {
 
 /// What a model was shown and so may name.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct ShownItems {
     /// Documents by path, as the prompt spelled it, each with the link that §2 gives.
     pub documents: BTreeMap<String, Reference>,
     /// Turns by number.
@@ -113,7 +113,7 @@ pub type Dropped = Vec<String>;
 impl GatheringAnswer {
     /// §2, and what it leaves out: documents and turns that nobody showed the model are made up, and no link may lead to
     /// them.
-    pub fn gathered(&self, known: &Known) -> (GatheredContext, Dropped) {
+    pub fn gathered(&self, known: &ShownItems) -> (GatheredContext, Dropped) {
         let mut dropped = Dropped::new();
         let mut references: Vec<Reference> = Vec::new();
         for path in &self.references {
@@ -147,7 +147,7 @@ impl GatheringAnswer {
 }
 
 impl PreferenceAnswer {
-    fn preference(&self, known: &Known) -> Option<Preference> {
+    fn preference(&self, known: &ShownItems) -> Option<Preference> {
         Some(Preference {
             name: stated(Some(&self.name))?,
             value: stated(Some(&self.value))?,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::documents::when;
 use super::super::figures::{chip, money, name, number, segment, short, span};
 use super::super::links::{address, block_id, vault_address};
-use super::read::Shown;
+use super::read::TurnDocuments;
 
 /// What the phases are called.
 const PHASES: [&str; 8] = [
@@ -33,7 +33,7 @@ pub fn phase_name(phase: u8) -> &'static str {
 }
 
 /// What the turn took, phase by phase.
-pub fn took(shown: &Shown) -> Markup {
+pub fn took(shown: &TurnDocuments) -> Markup {
     let Some(metrics) = &shown.metrics else { return html! {} };
     let mut phases: BTreeMap<u8, Vec<&RunMetrics>> = BTreeMap::new();
     for run in &metrics.runs {

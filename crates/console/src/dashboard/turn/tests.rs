@@ -129,7 +129,7 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
     let gone = ask(&fake, &router, "a", get("/live/turns/1")).await;
     assert_eq!(gone.status(), StatusCode::NO_CONTENT, "a browser is told not to come again");
 
-    let under = fake.courses.begin("a", 1).unwrap();
+    let under = fake.running_turns.begin("a", 1).unwrap();
     under.tell(&TurnEvent::Phase { number: 4, name: "coordinator".to_owned(), attempt: 2 });
     under.tell(&TurnEvent::Tool { call: "<script>alert(1)</script>".to_owned() });
     let running = page(&fake, &router, "/turns/1").await;

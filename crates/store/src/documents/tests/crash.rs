@@ -28,7 +28,7 @@ fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<String>)
     let mut files = Vec::new();
     for path in documents.tree().list("").unwrap() {
         let bytes = documents.tree().read(&path).unwrap().unwrap();
-        files.push((path.to_string(), ContentHash::of(&bytes)));
+        files.push((path.to_string(), ContentHash::new(&bytes)));
     }
     (files, dump(documents.index()))
 }

@@ -95,7 +95,7 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
         let text = user.read_text(&document).unwrap().unwrap();
         let mut read = Document::<Research>::read(&text, &document).value.unwrap();
         read.meta.as_mut().unwrap().scope = Scope::New;
-        let seen = Some(ContentHash::of(text.as_bytes()));
+        let seen = Some(ContentHash::new(text.as_bytes()));
         user.write(&document, read.write(&document).as_bytes(), seen).unwrap();
         let scope = || user.research(None, 9).unwrap()[0].scope;
         for (minutes, expected) in
@@ -164,7 +164,7 @@ fn two_processes_that_write_one_document_lose_nothing() {
                     loop {
                         let before = user.read(path).unwrap();
                         let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
-                        match user.write(path, &after, before.as_deref().map(ContentHash::of)) {
+                        match user.write(path, &after, before.as_deref().map(ContentHash::new)) {
                             Err(StoreError::Changed { .. }) => {}
                             written => break written.unwrap(),
                         }
@@ -225,9 +225,9 @@ fn a_document_that_changed_is_not_written_over() {
         user.write(&facts, b"one", None).unwrap();
         let refused = user.write(&facts, b"two", None);
         assert!(matches!(refused, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"two", Some(ContentHash::of(b"one"))).unwrap();
+        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).unwrap();
         std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
-        assert!(user.write(&facts, b"three", Some(ContentHash::of(b"two"))).is_err());
+        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).is_err());
         assert_eq!(user.read_text(&facts).unwrap().unwrap(), "by hand");
         let index = user.read_text(&user.place().memory_index()).unwrap().unwrap();
         assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");

@@ -9,7 +9,7 @@ use crate::documents::index::dump::dump;
 
 /// A vector that follows from the text.
 fn vector(text: &str) -> Vec<f32> {
-    let hash = |at: u8| ContentHash::of(&[text.as_bytes(), &[at]].concat()).to_hex();
+    let hash = |at: u8| ContentHash::new(&[text.as_bytes(), &[at]].concat()).to_hex();
     let numbers = |hash: String| -> Vec<f32> { hash.bytes().map(|byte| f32::from(byte) - 70.0).collect() };
     (0..3).flat_map(|at| numbers(hash(at))).collect()
 }
@@ -46,7 +46,7 @@ fn summarize(user: &UserDocuments, number: u32, summary: &str) {
     let before = user.read_text(&at).unwrap().unwrap();
     let mut metadata = read_json::<TurnMetadata>(&before).value.unwrap();
     metadata.summary = Some(summary.to_owned());
-    let seen = Some(ContentHash::of(before.as_bytes()));
+    let seen = Some(ContentHash::new(before.as_bytes()));
     user.write(&at, write_json(&metadata).as_bytes(), seen).unwrap();
 }
 
