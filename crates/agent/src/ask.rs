@@ -37,9 +37,9 @@ use self::passages::{Finding, Passages};
 use self::quotation::{Quotation, quotation};
 use self::quoting::is_embedded;
 use larder_engine::Engine;
-use larder_engine::executor::{Observer, Reach, RunError, RunOutcome, call_of};
+use larder_engine::executor::{ModelSet, ProgressObserver, RunError, RunOutcome, max_call_usage};
 use larder_engine::inputs::RunInput;
-use larder_engine::settings::Asking;
+use larder_engine::settings::AskSettings;
 
 /// Passages offered to the packer, best first; more could not enter the window of any shipped recipe.
 const OFFERED: usize = 64;
@@ -60,7 +60,7 @@ pub struct Question<'a> {
     /// The recipe that answers.
     pub recipe: &'a str,
     /// How it is answered.
-    pub asking: Asking,
+    pub asking: AskSettings,
 }
 
 /// How the passages were found.
@@ -125,10 +125,10 @@ impl SearchReport {
 
     /// Counts a call of which nothing came. What it used is not known here, so all that it might have used counts, at
     /// the dearest of the models that it might have asked.
-    fn failed(&mut self, recipe: &Recipe, reach: &Reach) {
+    fn failed(&mut self, recipe: &Recipe, reach: &ModelSet) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
-        self.pay(Some(reach.cost(&call_of(recipe))).filter(|cost| *cost > Usd::default()));
+        self.pay(Some(reach.cost(&max_call_usage(recipe))).filter(|cost| *cost > Usd::default()));
     }
 
     /// Tokens in and out.
@@ -222,12 +222,12 @@ type Held = (String, Arc<str>);
 #[derive(Clone, Copy)]
 pub struct Asker<'e> {
     engine: &'e Engine,
-    observer: &'e dyn Observer,
+    observer: &'e dyn ProgressObserver,
 }
 
 impl<'e> Asker<'e> {
     /// Reads, searches and runs with this engine; the observer hears of it and says when to stop.
-    pub fn new(engine: &'e Engine, observer: &'e dyn Observer) -> Self {
+    pub fn new(engine: &'e Engine, observer: &'e dyn ProgressObserver) -> Self {
         Self { engine, observer }
     }
 
@@ -238,7 +238,7 @@ impl<'e> Asker<'e> {
     /// When nothing can be read, the limits are too small, or the recipe gives no answer.
     pub async fn ask(&self, question: &Question<'_>) -> Result<AskAnswer, AskError> {
         let started = Instant::now();
-        let recipe = self.engine.own_or_shipped(question.recipe)?;
+        let recipe = self.engine.recipe_or_builtin(question.recipe)?;
         let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
         if !is_quoted && (recipe.budget.total as u64 > limits.tokens || limits.calls == 0) {
             return Err(AskError::Tokens {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use larder_agent::turn::{TurnEvent, TurnOutcome};
 use larder_condense::sections::{SectionId, Sections};
-use larder_engine::executor::Silent;
+use larder_engine::executor::NoopObserver;
 use larder_testkit::layers::with_vectors;
 use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
 use larder_text::tokens::Counter;
@@ -41,7 +41,7 @@ async fn run(story: &Story, replies: &[Reply]) -> Ran {
 
 async fn finish(world: World, outcome: TurnOutcome, replies: &[Reply]) -> Ran {
     if replies.last().is_some_and(|reply| reply.recipe == "phase7_summarizer") {
-        world.turns.summarize(outcome.turn, &Silent).await.unwrap();
+        world.turns.summarize(outcome.turn, &NoopObserver).await.unwrap();
     }
     let files = world.files(&outcome.folder);
     Ran { world, outcome, files }
@@ -331,7 +331,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     let models = with_vectors(world.model.clone(), vectors.clone(), &world.vault(), 32_000, 2_000);
     world.turns.engine.models = Arc::new(models);
     world.turns.embedding = Some("vectors".to_owned());
-    let earlier = world.turns.embed(story.turn - 1, &Silent).await.unwrap();
+    let earlier = world.turns.embed(story.turn - 1, &NoopObserver).await.unwrap();
     assert!(earlier > 0);
     let asked = vectors.texts().len();
     world.says(replies.iter().map(Reply::text));
@@ -340,7 +340,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(texts.len(), 1, "the query");
     let words = texts[0].split_whitespace().count() as u64;
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
-    world.turns.conclude(&outcome, &Silent).await.unwrap();
+    world.turns.conclude(&outcome, &NoopObserver).await.unwrap();
     let kept = format!("embedded/vectors/{DIMENSIONS}");
     assert_eq!(world.turns.documents.texts_without_vector(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_agent::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::Silent;
+use larder_engine::executor::NoopObserver;
 use larder_store::DraftSummary;
 use larder_tools::Confirm;
 use larder_vault::{Mode, TurnStatus};
@@ -111,7 +111,7 @@ impl<'a> TurnSession<'a> {
 
     /// Has an answered turn summarized. What was answered stands whatever becomes of it.
     pub async fn conclude(&self, outcome: &TurnOutcome) {
-        if let Err(error) = self.turns.conclude(outcome, &Silent).await {
+        if let Err(error) = self.turns.conclude(outcome, &NoopObserver).await {
             tracing::warn!("{error}");
         }
     }

@@ -10,7 +10,7 @@ use larder_models::connect::Models;
 use larder_models::price::Prices;
 use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
-use crate::executor::Observer;
+use crate::run::ProgressObserver;
 
 /// Texts of one call. Few, since what a call took is known only once all of it was answered, and some providers take one
 /// text a request.
@@ -72,7 +72,11 @@ impl Embedder {
     ///
     /// # Errors
     /// The model fails, or takes longer than five seconds or what the table allows.
-    pub async fn query(&self, query: &str, observer: &dyn Observer) -> Result<TextVector, ModelError> {
+    pub async fn query(
+        &self,
+        query: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<TextVector, ModelError> {
         let text = query[..query.floor_char_boundary(LONGEST)].to_owned();
         let limit = self.limit.min(PATIENCE);
         let late = |_| ModelError::Timeout { provider: self.name.clone(), after: limit };
@@ -90,7 +94,7 @@ impl Embedder {
         &self,
         documents: &UserDocuments,
         turns: RangeInclusive<u32>,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<u64, EmbeddingError> {
         let mut made = 0;
         for gists in documents.texts_without_vector(&self.identity, turns)?.chunks(BATCH) {
@@ -111,7 +115,7 @@ impl Embedder {
         &self,
         documents: &UserDocuments,
         gists: &[EmbeddingText],
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<u64, EmbeddingError> {
         let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
         let vectors = self.embed(&texts, observer).await?;
@@ -125,7 +129,7 @@ impl Embedder {
         &self,
         documents: &UserDocuments,
         gists: &[EmbeddingText],
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
         refusal: ModelError,
     ) -> Result<u64, EmbeddingError> {
         if gists.len() == 1 {
@@ -155,7 +159,7 @@ impl Embedder {
     pub async fn fill_all(
         &self,
         documents: &UserDocuments,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<u64, EmbeddingError> {
         let (mut before, mut made) = (None, 0);
@@ -172,7 +176,11 @@ impl Embedder {
         Ok(made)
     }
 
-    async fn embed(&self, texts: &[String], observer: &dyn Observer) -> Result<Vec<Vec<f32>>, ModelError> {
+    async fn embed(
+        &self,
+        texts: &[String],
+        observer: &dyn ProgressObserver,
+    ) -> Result<Vec<Vec<f32>>, ModelError> {
         // Each provider limits the time of its own requests.
         let made = self.model.embed(texts).await?;
         observer.spent(made.usage, self.prices.as_ref().map(|prices| prices.cost(&made.usage).total));

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use larder_condense::Condensed;
 use larder_core::output::Schemas;
-use larder_core::pack::Rendition;
-use larder_core::recipe::{Recipe, RecipeError};
+use larder_core::recipe::{Mode, Recipe, RecipeError};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
 use larder_text::tokens::{Counter, Label, Registry};
 
-use crate::condensing::{self, MissingRecipe};
-use crate::executor::{Deaf, Listener, Shrunk};
+use crate::compression_recipes::{self, MissingRecipe};
+use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
@@ -30,13 +28,13 @@ pub struct Engine {
     /// What persists.
     pub store: UserStore,
     /// Policy settings.
-    pub policy: Policy,
+    pub policy: RunPolicy,
     pub(crate) schemas: Arc<Schemas>,
     /// The recipes that ship, for what a project does not bring itself.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
     /// Told of every run, whoever starts it.
-    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) metrics: Arc<dyn RunMetricsSink>,
 }
 
 /// Counters by name, found once.
@@ -56,7 +54,7 @@ pub const DEFAULT_COMPRESSION_SAVINGS: usize = 500;
 
 /// Settings that hold for every run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
+pub struct RunPolicy {
     /// Whether a NERVES model may condense; otherwise the deterministic condensers do (R3-4.20).
     pub use_llm_summarizer: bool,
     /// How long a model may condense for one run; what is not done then is condensed by rule (C46).
@@ -69,7 +67,7 @@ pub struct Policy {
     pub min_compression_savings: usize,
 }
 
-impl Default for Policy {
+impl Default for RunPolicy {
     fn default() -> Self {
         Self {
             use_llm_summarizer: false,
@@ -91,7 +89,7 @@ impl Engine {
         project: Project,
         models: Models,
         store: UserStore,
-        policy: Policy,
+        policy: RunPolicy,
         load: Box<LoadCounter>,
     ) -> Result<Self, MissingRecipe> {
         let tokenizers = Tokenizers { registry: Registry::builtin(), load, counters: Mutex::default() };
@@ -103,10 +101,10 @@ impl Engine {
             schemas: Arc::default(),
             cookbook: Arc::default(),
             tokenizers: Arc::new(tokenizers),
-            listener: Arc::new(Deaf),
+            metrics: Arc::new(NoopSink),
         };
         if engine.policy.use_llm_summarizer {
-            condensing::check(|name| engine.own_or_shipped(name))?;
+            compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
         }
         Ok(engine)
     }
@@ -117,31 +115,36 @@ impl Engine {
         Self { store, ..self.clone() }
     }
 
-    /// The same, with all that it does told to `listener`.
+    /// The same, with all that it does told to `metrics`.
     #[must_use]
-    pub fn heard_by(self, listener: Arc<dyn Listener>) -> Self {
-        Self { listener, ..self }
-    }
-
-    /// Tells the listener of a text that was condensed without a run.
-    pub fn condensed(&self, condensed: &Condensed, took: Duration) {
-        if condensed.tokens < condensed.original_tokens {
-            let (before, after) = (condensed.original_tokens, condensed.tokens);
-            self.listener.condensed(Shrunk { to: Rendition::Condensed, before, after }, took);
-        }
+    pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
+        Self { metrics, ..self }
     }
 
     /// A recipe of the project, or of the cookbook where the project has none of that name.
     ///
     /// # Errors
     /// When there is none, or it has errors.
-    pub fn own_or_shipped(&self, name: &str) -> Result<&Recipe, RecipeError> {
+    pub fn recipe_or_builtin(&self, name: &str) -> Result<&Recipe, RecipeError> {
         match self.project.recipe(name) {
             Err(RecipeError::NotFound { .. }) => {
                 self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k())).recipe(name)
             }
             found => found,
         }
+    }
+
+    /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.
+    ///
+    /// # Errors
+    /// When there is none, or it has errors.
+    pub fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
+        let found = self.project.recipe(name).or_else(|error| match mode {
+            Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
+            None => Err(error),
+        });
+        // Commands rely on built-in recipes, whether or not the project has recipes of its own.
+        found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
     }
 
     /// The counter of a model: the tokenizer its table entry names, else the one registered for its id.

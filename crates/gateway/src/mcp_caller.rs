@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
-use larder_engine::executor::Reach;
+use larder_engine::executor::ModelSet;
 use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -81,7 +81,7 @@ struct KeyBudget {
 }
 
 impl CallBudget for KeyBudget {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn BudgetHold>, String> {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
             Ok(held) => Ok(Box::new(KeyHold(held))),
             Err(error @ AuthError::OverLimit(_)) => {

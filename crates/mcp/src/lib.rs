@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use larder_engine::Engine;
-use larder_engine::executor::Reach;
-use larder_engine::settings::Asking;
+use larder_engine::executor::ModelSet;
+use larder_engine::settings::AskSettings;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use rmcp::model::{
@@ -54,7 +54,7 @@ pub struct McpCaller {
     /// The project and its models over the caller's own store.
     pub engine: Arc<Engine>,
     /// How `ask` answers, and how far one question may go.
-    pub asking: Asking,
+    pub asking: AskSettings,
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
     /// Who pays for the calls of `ask`; without one nobody counts.
@@ -68,7 +68,7 @@ pub trait CallBudget: Send + Sync {
     ///
     /// # Errors
     /// When the budget does not hold so many, or is in money and a model has no price, in words that say how to go on.
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn BudgetHold>, String>;
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String>;
 }
 
 /// Tokens and money set aside.

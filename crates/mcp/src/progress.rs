@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use larder_engine::blocking;
-use larder_engine::executor::{Observer, RunReceipt};
+use larder_engine::executor::{ProgressObserver, RunReceipt};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -23,7 +23,7 @@ impl CallProgress {
     }
 }
 
-impl Observer for CallProgress {
+impl ProgressObserver for CallProgress {
     fn stage(&self, text: &str) {
         // Nobody listens any more: nothing to tell.
         let _ = self.stages.send(text.to_owned());

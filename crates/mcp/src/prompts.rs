@@ -59,7 +59,7 @@ pub(super) fn get(
     arguments: JsonObject,
 ) -> Result<GetPromptResult, ErrorData> {
     let unfit = |words: String| ErrorData::invalid_params(words, None);
-    let recipe = caller.engine.own_or_shipped(name).map_err(|error| {
+    let recipe = caller.engine.recipe_or_builtin(name).map_err(|error| {
         unfit(format!("{}; prompts/list names those there are. {}", brief(&error.to_string()), error.help()))
     })?;
     let inputs = inputs(recipe, arguments).map_err(|CallError(words)| unfit(words))?;

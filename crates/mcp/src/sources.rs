@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_core::recipe::Mode;
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{Counter, Registry};
 
@@ -117,14 +117,14 @@ pub(super) struct Inputs {
 impl Inputs {
     /// The same, read.
     pub(super) fn read(self, caller: &McpCaller) -> Result<RunInput, CallError> {
-        let document = |(input, source): (String, String)| -> Result<Document, CallError> {
+        let document = |(input, source): (String, String)| -> Result<InputDocument, CallError> {
             // No path and no pointer has a line break.
             let SourceText { name, text } = if source.contains('\n') {
                 SourceText { name: input.clone(), text: source.into() }
             } else {
                 caller.read(&source)?
             };
-            Ok(Document::whole(input, name, text))
+            Ok(InputDocument::whole(input, name, text))
         };
         Ok(RunInput {
             documents: self.documents.into_iter().map(document).collect::<Result<_, _>>()?,

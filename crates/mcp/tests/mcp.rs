@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use larder_engine::executor::Reach;
+use larder_engine::executor::ModelSet;
 use larder_mcp::{BudgetHold, CallBudget, McpCaller};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
@@ -284,12 +284,12 @@ struct Counting {
 struct Held(Arc<Mutex<Vec<String>>>);
 
 impl CallBudget for Counting {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn BudgetHold>, String> {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         let left = *self.left.lock().unwrap();
         if tokens > left {
             return Err(format!("{left} tokens are left today"));
         }
-        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.most(tokens)));
+        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.max_cost(tokens)));
         Ok(Box::new(Held(Arc::clone(&self.said))))
     }
 }

@@ -91,13 +91,13 @@ impl ChatModel for Replay {
 }
 
 /// A model whose whole replies are written down as they come. Errors are not recorded.
-pub struct Recorder {
+pub struct ReplayRecorder {
     inner: Arc<dyn ChatModel>,
     folder: PathBuf,
     secrets: Vec<Secret>,
 }
 
-impl Recorder {
+impl ReplayRecorder {
     /// Records the replies of `inner` into `folder`; `secrets` never reach a file.
     pub fn new(inner: Arc<dyn ChatModel>, folder: impl Into<PathBuf>, secrets: Vec<Secret>) -> Self {
         Self { inner, folder: folder.into(), secrets }
@@ -130,7 +130,7 @@ impl Recorder {
     }
 }
 
-impl ChatModel for Recorder {
+impl ChatModel for ReplayRecorder {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         async move {
             let reply = self.inner.chat(request).await?;

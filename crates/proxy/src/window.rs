@@ -9,8 +9,8 @@ mod transcript;
 
 use bytes::Bytes;
 use larder_core::policy::{
-    ContextBudgetPolicy, Conversation, ConversationItem, DecidedItem, DecisionContext, FixedTokens, Memo,
-    MessageForm, Verdict, Window,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedItem, DecidedWindow, DecisionContext,
+    FixedTokens, Memo, MessageForm, Verdict,
 };
 use larder_text::hash::ContentHash;
 use larder_text::json;
@@ -147,7 +147,7 @@ impl WindowBuilder<'_> {
     }
 
     /// What the window leaves out and is not known to be stored.
-    fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<Missing> {
+    fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<Missing> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
@@ -276,7 +276,7 @@ fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
 }
 
 /// What was decided, as changes of the body.
-fn changes(window: &Window) -> Vec<(usize, Change<'_>)> {
+fn changes(window: &DecidedWindow) -> Vec<(usize, Change<'_>)> {
     let decided = window.items.iter().enumerate();
     decided.filter_map(|(at, decided)| Some((at, change(decided)?))).collect()
 }

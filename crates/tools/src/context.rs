@@ -12,7 +12,7 @@ use larder_vault::{Mode, Timestamp};
 use tokio::time::Instant;
 
 use larder_engine::Engine;
-use larder_engine::executor::Observer;
+use larder_engine::executor::ProgressObserver;
 
 /// What one call is given.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub struct ToolContext<'a> {
     /// Whom to ask.
     pub confirm: &'a dyn Confirm,
     /// Told what sub-runs do, and what they take as they take it: a call that is given up was paid for all the same.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn ProgressObserver,
     /// Told that a call which may change something was let through and is now made; if it fails, the call is not made.
     /// After a crash, whoever goes on with the turn knows by that which calls not to make again.
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),

@@ -13,8 +13,8 @@ use larder_text::tokens::Counter;
 
 use super::AskError;
 use super::library::{Found, Library};
-use larder_engine::executor::Observer;
-use larder_engine::inputs::Document;
+use larder_engine::executor::ProgressObserver;
+use larder_engine::inputs::InputDocument;
 
 /// Tokens of a passage at most: several fit into the smallest window, and each says enough to be cited.
 const PASSAGE_TOKENS: usize = 220;
@@ -68,7 +68,7 @@ impl Passages {
         held: Vec<(String, Arc<str>)>,
         query: &str,
         counter: &Counter,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<(Self, Vec<Finding>), AskError> {
         observer.stage("looking for files");
         let found = Found::under(paths)?;
@@ -199,12 +199,12 @@ impl Passages {
     }
 
     /// A finding as a document for the input called `input`; `None` when its file has changed.
-    pub fn document(&mut self, finding: &Finding, input: &str) -> Option<Document> {
+    pub fn document(&mut self, finding: &Finding, input: &str) -> Option<InputDocument> {
         let Place { file, start, end, lines } = finding.place;
         let text = self.library.text(file)?;
         let file = self.library.files.get(file)?;
         let passage: Arc<str> = text.get(start..end)?.into();
-        Some(Document {
+        Some(InputDocument {
             input: input.to_owned(),
             name: file.name.clone(),
             text: passage,

@@ -15,7 +15,7 @@ use super::goals;
 use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::{Round, Rounds, Step};
-use larder_engine::answer::{self, Unusable};
+use larder_engine::answer::{self, UnusableAnswer};
 
 /// Tokens that §4 may hold (R0-26.2).
 const BUDGET: usize = SectionId::ToolExecution.token_budget();
@@ -203,7 +203,7 @@ impl Machine<'_> {
     }
 
     /// A round whose answer keeps to its schema and cannot be used: it counts, and the next one reads why.
-    fn note_unusable(&mut self, number: u32, unusable: &Unusable) -> Result<(), Stop> {
+    fn note_unusable(&mut self, number: u32, unusable: &UnusableAnswer) -> Result<(), Stop> {
         self.warn(format!("the answer of iteration {number} cannot be used: {unusable}"));
         self.write_round(&Iteration {
             number,

@@ -9,7 +9,7 @@ use larder_store::TextVector;
 use super::Turns;
 use super::machine::Machine;
 use larder_engine::embedding::{Embedder, EmbeddingError};
-use larder_engine::executor::Observer;
+use larder_engine::executor::ProgressObserver;
 use larder_retrieval::{TraceEntry, has_search_terms};
 
 /// Newest turns whose missing vectors are made after a turn: enough for those whose model was out for a while.
@@ -66,7 +66,7 @@ impl Turns {
     ///
     /// # Errors
     /// The model cannot be had or fails, or the index fails. The turns are as they were, and are found by their words.
-    pub async fn embed(&self, number: u32, observer: &dyn Observer) -> Result<u64, EmbeddingError> {
+    pub async fn embed(&self, number: u32, observer: &dyn ProgressObserver) -> Result<u64, EmbeddingError> {
         let Some(name) = self.embedding.as_deref() else { return Ok(0) };
         let embedder = Embedder::open(&self.engine.models, name)?;
         embedder.fill(&self.documents, number.saturating_sub(NEWEST - 1)..=number, observer).await

@@ -13,7 +13,7 @@ use larder_vault::links::DualLink;
 use larder_vault::{BlockId, ToolResult, ToolResults};
 
 use super::machine::Machine;
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 use larder_tools::ToolOutput;
 
 /// Lines of one result that are searched for what a claim says.
@@ -91,9 +91,9 @@ impl Machine<'_> {
     }
 
     /// `toolresults.md` as a document for recipes.
-    pub(super) fn result_document(&self) -> Option<Document> {
+    pub(super) fn result_document(&self) -> Option<InputDocument> {
         let at = self.draft.place.tool_results();
-        Some(Document::whole(at.name(), at.as_str(), self.text_of(&at)?))
+        Some(InputDocument::whole(at.name(), at.as_str(), self.text_of(&at)?))
     }
 }
 

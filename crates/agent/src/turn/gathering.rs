@@ -14,7 +14,7 @@ use super::gathered_documents;
 use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::Step;
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 use larder_retrieval::{LinkExpansion, Candidates, Grant, LinkToFollow, ResearchCandidate, Retrieval};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
@@ -58,7 +58,7 @@ impl Machine<'_> {
 
     /// Tokens for linked documents: what the input of the recipe that compiles leaves beside the rest of what it reads
     /// (C23).
-    fn room_for_links(&self, direct: &Option<Document>, found: &Candidates) -> usize {
+    fn room_for_links(&self, direct: &Option<InputDocument>, found: &Candidates) -> usize {
         let input = self.recipe(SYNTHESIS).map_or(0, |recipe| recipe.budget.input);
         let preferences = gathered_documents::preferences(found);
         let beside = direct.iter().chain(&preferences).map(|document| self.counter.count(&document.text));
@@ -104,12 +104,12 @@ fn links(answer: &RetrievalAnswer) -> Vec<LinkToFollow> {
 }
 
 /// What answers directly: what retrieval said, and the captured page whatever it said (R1-5.6, R1-5.7).
-fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<Document> {
+fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<InputDocument> {
     let said = answer.direct_info.iter().map(|info| format!("- {}\n", info.trim())).collect::<String>();
     let page = gathered_documents::page(found);
     let page = page.map(|page| format!("\nThe captured page:\n{}", page.text)).unwrap_or_default();
     let text = said + &page;
-    (!text.is_empty()).then(|| Document::whole("direct_info", "direct_info", Arc::from(text)))
+    (!text.is_empty()).then(|| InputDocument::whole("direct_info", "direct_info", Arc::from(text)))
 }
 
 /// Everything that the model was shown, by the paths under which it was.

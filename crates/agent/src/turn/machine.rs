@@ -19,7 +19,7 @@ use super::error::{Stop, TurnError};
 use super::event::{TurnEvent, TurnObserver};
 use super::state::{Ending, State, Step, VERSION};
 use super::{TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::{Meter, Silent, Taken};
+use larder_engine::executor::{Meter, NoopObserver, Spending};
 
 /// The file in the turn's folder that grows.
 pub(super) const CONTEXT: &str = "context.md";
@@ -40,7 +40,7 @@ pub(super) struct Machine<'a> {
     /// Counts what models take from here on.
     pub(super) meter: Arc<Meter<'static>>,
     /// What of that the state holds.
-    charged: Taken,
+    charged: Spending,
     /// A call that may change something was let through, and what came of it is not saved yet.
     pub(super) call_begun: AtomicBool,
     /// The turn is committed: nothing is left to save.
@@ -153,8 +153,8 @@ impl<'a> Machine<'a> {
         let spent = state.cost.unwrap_or_default().picos();
         let cost = turns.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent)));
         Self {
-            meter: Arc::new(Meter::new(&Silent, tokens, cost)),
-            charged: Taken::default(),
+            meter: Arc::new(Meter::new(&NoopObserver, tokens, cost)),
+            charged: Spending::default(),
             call_begun: AtomicBool::new(false),
             committed: false,
             context: context.unwrap_or_default(),
@@ -253,8 +253,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Adds what the meter has counted since the last time to what the turn has taken; gives that.
-    pub(super) fn settle_meter(&mut self) -> Taken {
-        let now = self.meter.taken();
+    pub(super) fn settle_meter(&mut self) -> Spending {
+        let now = self.meter.total();
         let taken = now.since(&self.charged);
         self.charged = now;
         self.state.charge(taken);

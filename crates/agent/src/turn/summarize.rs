@@ -11,8 +11,8 @@ use super::answers::SummaryAnswer;
 use super::machine::CONTEXT;
 use super::{TurnError, Turns};
 use larder_engine::answer;
-use larder_engine::executor::Observer;
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::ProgressObserver;
+use larder_engine::inputs::{InputDocument, RunInput};
 
 /// The recipe that summarizes.
 pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
@@ -23,7 +23,7 @@ impl Turns {
     ///
     /// # Errors
     /// There is no such turn, or the model, its answer, or the store fails. The turn is as it was then.
-    pub async fn summarize(&self, number: u32, observer: &dyn Observer) -> Result<String, TurnError> {
+    pub async fn summarize(&self, number: u32, observer: &dyn ProgressObserver) -> Result<String, TurnError> {
         let failed = |reason: String| TurnError::Summary { turn: number, reason };
         let row = self.documents.turn(number)?.ok_or_else(|| failed("there is no such turn".to_owned()))?;
         let text = self.documents.read_text(&row.context)?.unwrap_or_default();
@@ -33,7 +33,7 @@ impl Turns {
         let read = larder_vault::read_json::<TurnMetadata>(&before).value;
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
         let input = RunInput {
-            documents: vec![Document::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
+            documents: vec![InputDocument::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
             mode: Some(metadata.mode),
             session_id: metadata.session_id.clone(),
             turn_id: Some(turn_name(number)),

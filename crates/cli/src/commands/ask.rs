@@ -7,7 +7,7 @@ use larder_agent::ask::{
     AskAnswer, AskError, Asker, GroundedClaim, Question, Quote, SearchReport, SkippedFile,
 };
 use larder_core::pack::layout;
-use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
+use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 
 use crate::args::{AskArgs, Format, PlannerArg};
 use crate::context::Context;
@@ -30,7 +30,7 @@ pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
     let configured = context.config.asking();
     let limits = configured.limits;
-    let asking = Asking {
+    let asking = AskSettings {
         answer: if args.generate { AnswerMode::Generate } else { configured.answer },
         planner: args.planner.map_or(configured.planner, |planner| match planner {
             PlannerArg::Auto => Planner::Auto,

@@ -95,8 +95,12 @@ async fn types_of_other_crates_are_described_as_they_are() {
     let run = run_of(&store);
     let pointer = store.put(b"x", "part", "x").unwrap();
     let intervention = store.raise(&NewIntervention::missing_recipe("x")).unwrap();
-    let diagnostic =
-        larder_core::recipe::Diagnostic::whole_file(larder_core::recipe::Code::ALL[0], "f", "m", "h");
+    let diagnostic = larder_core::recipe::Diagnostic::whole_file(
+        larder_core::recipe::DiagnosticCode::ALL[0],
+        "f",
+        "m",
+        "h",
+    );
     for (schema, value) in [
         ("RunRecord", json!(run)),
         ("RunTokens", json!(run.facts.tokens)),

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::choose::{Choice, Ladder};
-use super::history::{CachePrice, DecisionContext, Limits, MessageForm, Substitution};
+use super::history::{CachePrice, DecisionContext, HistoryLimits, MessageForm, Substitution};
 use super::items::Entry;
 use super::receipt::Rendition;
 use super::render::pointer_text;
@@ -42,7 +42,7 @@ const NAME_BYTES: usize = 64;
 /// A history under construction.
 pub(super) struct HistoryBuilder<'a> {
     entries: &'a [Entry<'a>],
-    limits: &'a Limits,
+    limits: &'a HistoryLimits,
     context: DecisionContext<'a>,
     pub forms: Vec<MessageForm>,
     start: ContentHash,
@@ -55,7 +55,7 @@ pub(super) struct HistoryBuilder<'a> {
 }
 
 impl<'a> HistoryBuilder<'a> {
-    pub fn new(entries: &'a [Entry<'a>], limits: &'a Limits, context: DecisionContext<'a>) -> Self {
+    pub fn new(entries: &'a [Entry<'a>], limits: &'a HistoryLimits, context: DecisionContext<'a>) -> Self {
         let (forms, above) = (Vec::with_capacity(entries.len()), SeenText::default());
         let start = start(limits, context);
         Self { entries, limits, context, forms, start, chain: start, above, seen: 0 }
@@ -110,7 +110,7 @@ impl<'a> HistoryBuilder<'a> {
 }
 
 /// The start of every hash chain: everything that all decisions depend on.
-fn start(limits: &Limits, context: DecisionContext<'_>) -> ContentHash {
+fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
         "{VERSION} {CONDENSER_VERSION} {} {} {}",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use larder_engine::executor::Reach;
+use larder_engine::executor::ModelSet;
 use larder_models::price::Usd;
 use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store, StoreError};
 
@@ -47,7 +47,7 @@ impl Auth {
 
 impl Caller {
     /// Fails where the key is limited in money and one of these models has no price.
-    pub fn may_ask(&self, reach: &Reach) -> Result<(), AuthError> {
+    pub fn may_ask(&self, reach: &ModelSet) -> Result<(), AuthError> {
         match reach.unpriced().filter(|_| self.limits.picos_per_day.is_some()) {
             Some(model) => Err(AuthError::Unpriced { model: model.to_owned() }),
             None => Ok(()),
@@ -58,9 +58,9 @@ impl Caller {
 impl Auth {
     /// Holds so many tokens and what they may cost at most, whichever of these models they go to. Blocks as
     /// [`Auth::reserve`] does.
-    pub fn reserve_for(&self, caller: &Caller, tokens: u64, reach: &Reach) -> Result<Held, AuthError> {
+    pub fn reserve_for(&self, caller: &Caller, tokens: u64, reach: &ModelSet) -> Result<Held, AuthError> {
         caller.may_ask(reach)?;
-        self.reserve(caller, tokens, reach.most(tokens))
+        self.reserve(caller, tokens, reach.max_cost(tokens))
     }
 
     /// Has what calls under way hold stay held, however long they take: to be called more often than reservations

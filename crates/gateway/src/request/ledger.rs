@@ -209,7 +209,7 @@ impl Ledger {
     }
 
     /// Takes down what the run of a recipe has taken, and with it what it may have taken beside that.
-    pub fn ran(&mut self, taken: executor::Taken, beside: (u64, Usd)) {
+    pub fn ran(&mut self, taken: executor::Spending, beside: (u64, Usd)) {
         let cost = taken.cost.unwrap_or_default() + beside.1;
         self.ran = Some((taken.tokens().saturating_add(beside.0), cost));
         let head = &mut self.exchange.summary;

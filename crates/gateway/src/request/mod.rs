@@ -31,8 +31,8 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use larder_engine::config::Gateway;
-use larder_models::upstream::{self, Outgoing, Patience, Target};
+use larder_engine::config::GatewaySettings;
+use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome};
 use larder_proxy::wire::ApiDialect;
 
@@ -133,7 +133,7 @@ async fn read(
     ledger: &mut Ledger,
     headers: &HeaderMap,
     body: Body,
-    gateway: &Gateway,
+    gateway: &GatewaySettings,
 ) -> Result<Bytes, Fault> {
     let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
@@ -153,7 +153,7 @@ async fn upstream(
     format: ApiDialect,
     ready: Ready,
     parts: &Parts,
-    gateway: &Gateway,
+    gateway: &GatewaySettings,
 ) -> Response {
     let Ready { target, body, answerer } = ready;
     let ours = reply::ours(&ledger.exchange);
@@ -173,7 +173,7 @@ async fn upstream(
 }
 
 /// A request of a client as it goes to `target`, with another body.
-fn outgoing(target: &Target, parts: &Parts, body: Bytes) -> Outgoing {
+fn outgoing(target: &UpstreamTarget, parts: &Parts, body: Bytes) -> Outgoing {
     let keeps_key = |_: &HeaderName, value: &HeaderValue| !target.has_key() && !is_ours(value);
     Outgoing {
         method: parts.method.clone(),
@@ -189,8 +189,8 @@ fn is_ours(value: &HeaderValue) -> bool {
 }
 
 /// How long upstreams are waited for.
-fn patience(gateway: &Gateway) -> Patience {
-    Patience {
+fn patience(gateway: &GatewaySettings) -> RetryLimits {
+    RetryLimits {
         retries: gateway.retries,
         longest_pause: gateway.retry_after_max,
         silence: gateway.upstream_timeout,

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_models::chat::Usage;
 use larder_models::table::Provider;
-use larder_models::upstream::{Incoming, Target};
+use larder_models::upstream::{Incoming, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
 use larder_proxy::wire::{ApiDialect, Known};
 use larder_text::hash::ContentHash;
@@ -81,7 +81,7 @@ pub async fn embeddings(
 
 /// An embedding request that may leave.
 struct Vectors {
-    target: Arc<Target>,
+    target: Arc<UpstreamTarget>,
     body: Bytes,
 }
 
@@ -273,7 +273,7 @@ fn target(
     current: &Snapshot,
     provider: Provider,
     parts: &Parts,
-) -> Result<Arc<Target>, Fault> {
+) -> Result<Arc<UpstreamTarget>, Fault> {
     let refused =
         |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
     let path = parts.uri.path();
@@ -308,7 +308,7 @@ fn target(
 async fn read_through(
     app: &App,
     current: &Snapshot,
-    target: &Arc<Target>,
+    target: &Arc<UpstreamTarget>,
     parts: &Parts,
     body: Body,
 ) -> Result<Response, Fault> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder_models::upstream::Target;
+use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTrips, Tokens};
 use larder_proxy::window::{Forms, Missing, Prepared, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
@@ -42,7 +42,7 @@ pub enum Way {
 /// A request that may leave.
 pub struct Ready {
     /// Its server.
-    pub target: Arc<Target>,
+    pub target: Arc<UpstreamTarget>,
     /// Its body.
     pub body: Bytes,
     /// Who answers calls of our tool, where it was offered.

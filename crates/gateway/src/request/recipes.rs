@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_core::recipe::Recipe;
-use larder_engine::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
+use larder_engine::executor::{Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending};
 use larder_engine::inputs::RunInput;
 use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
@@ -63,7 +63,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Re
 }
 
 fn message(item: &Item<'_>) -> Message {
-    let call = |call: &larder_proxy::wire::Call<'_>| ToolCall {
+    let call = |call: &larder_proxy::wire::ItemCall<'_>| ToolCall {
         id: call.id.to_string(),
         name: call.name.to_string(),
         arguments: call.arguments.to_string(),
@@ -106,13 +106,13 @@ async fn ended(
     ledger.exchange.summary.recipe = Some(job.recipe.clone());
     let call = set_aside(ledger, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
-    ledger.ran(Taken::default(), call);
+    ledger.ran(Spending::default(), call);
     let (ended, taken, open) = {
         let account = Account::new(ledger, call);
         let ended = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account)).await;
         // The client left during a call, most likely.
         let under_way = u64::from(ended.is_none());
-        (ended, account.meter.taken(), account.open(under_way))
+        (ended, account.meter.total(), account.open(under_way))
     };
     ledger.ran(taken, open);
     ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
@@ -121,7 +121,7 @@ async fn ended(
 /// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
 fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
-    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
+    let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
@@ -134,7 +134,7 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
             provider: found.spec.provider,
         });
     }
-    let reach = engine.reach(recipe, None);
+    let reach = engine.reachable_models(recipe, None);
     let now = ledger.app().store.now();
     ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
@@ -158,7 +158,7 @@ struct Account<'a> {
 impl<'a> Account<'a> {
     /// The account of a run for whose first call enough is held.
     fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
-        let meter = Meter::new(&Silent, None, None);
+        let meter = Meter::new(&NoopObserver, None, None);
         Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((ledger, call.0, call.1)) }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Account<'a> {
     }
 }
 
-impl Observer for Account<'_> {
+impl ProgressObserver for Account<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}
@@ -185,7 +185,7 @@ impl Observer for Account<'_> {
 
     /// Sets more aside where what is held does not cover a further call.
     fn may_spend(&self) -> bool {
-        let taken = self.meter.taken();
+        let taken = self.meter.total();
         // Beside what was taken: what may have been, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use axum::http::response::{Builder, Response};
 use bytes::Bytes;
 use futures::stream;
 use larder_models::chat::ModelError;
-use larder_models::upstream::{Incoming, Outgoing, Patience, Target};
+use larder_models::upstream::{Incoming, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::wire::{ApiDialect, ReadError, Rounds, StreamedReply, WholeReply};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -41,18 +41,18 @@ pub struct Call {
 /// A request on its way to a server.
 pub struct Sending {
     /// The server.
-    pub target: Arc<Target>,
+    pub target: Arc<UpstreamTarget>,
     /// What is sent.
     pub outgoing: Outgoing,
     /// How long to wait for it.
-    pub patience: Patience,
+    pub patience: RetryLimits,
 }
 
 impl Sending {
     /// Sends it. `ledger` is told how long that took.
     ///
     /// # Errors
-    /// As [`Target::send`].
+    /// As [`UpstreamTarget::send`].
     pub async fn send(&self, ledger: &mut Ledger) -> Result<Incoming, ModelError> {
         let started = Instant::now();
         ledger.leaves();

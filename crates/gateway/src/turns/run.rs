@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
 use larder_engine::blocking;
-use larder_engine::executor::{Meter, RunError, Silent};
+use larder_engine::executor::{Meter, NoopObserver, RunError};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_store::{StoreError, TurnDraft, UserDocuments};
@@ -199,7 +199,7 @@ impl Work {
             return;
         };
         // No more than is held begins; vectors that older turns lack are made by the turns that follow.
-        let meter = Meter::new(&Silent, Some(SUMMARY_TOKENS), None);
+        let meter = Meter::new(&NoopObserver, Some(SUMMARY_TOKENS), None);
         tokio::select! {
             concluded = turns.conclude(outcome, &meter) => {
                 if let Err(error) = concluded {
@@ -208,7 +208,7 @@ impl Work {
             }
             () = self.app.running_turns.stop().cancelled() => {}
         }
-        let taken = meter.taken();
+        let taken = meter.total();
         tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
     }
 }

@@ -2,7 +2,7 @@
 
 use larder_agent::ask::{AskAnswer, AskError, Asker, Question};
 use larder_engine::executor::Meter;
-use larder_engine::settings::{AskLimits, Asking};
+use larder_engine::settings::{AskLimits, AskSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,8 +94,8 @@ impl Tool for Ask {
         let limits =
             AskLimits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
         let recipe = self.recipe.as_deref().unwrap_or(RECIPE);
-        caller.engine.own_or_shipped(recipe).map_err(|error| missing(&error))?;
-        let asking = Asking { limits, ..caller.asking };
+        caller.engine.recipe_or_builtin(recipe).map_err(|error| missing(&error))?;
+        let asking = AskSettings { limits, ..caller.asking };
         let question = Question { text: &self.question, paths: &paths, recipe, asking };
         let reach = question.reach(&caller.engine);
         let reserved = match &caller.budget {
@@ -107,7 +107,7 @@ impl Tool for Ask {
         let meter = Meter::new(progress, None, None);
         let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question)).await;
         let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
-        let taken = meter.taken();
+        let taken = meter.total();
         let used = match &answer {
             // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
             // that condensed, too. The larger of the two holds.

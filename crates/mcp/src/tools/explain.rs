@@ -107,7 +107,7 @@ impl Tool for Explain {
         it costs in tokens and why.";
 
     async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Explained, String), CallError> {
-        let found = caller.engine.own_or_shipped(&self.recipe);
+        let found = caller.engine.recipe_or_builtin(&self.recipe);
         let recipe = found.map_err(|error| missing(&error))?.id();
         let inputs = Inputs {
             query: self.query,

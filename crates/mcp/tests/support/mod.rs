@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_engine::project::Project;
-use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
-use larder_engine::{Engine, Policy};
+use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_engine::{Engine, RunPolicy};
 use larder_mcp::{McpCaller, Roots, serve};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
@@ -82,7 +82,7 @@ impl Shop {
     pub fn planning(&self, user: &str) -> McpCaller {
         let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
         let caller = self.guest_over(&table, user);
-        McpCaller { asking: Asking { planner: Planner::Model, ..caller.asking }, ..caller }
+        McpCaller { asking: AskSettings { planner: Planner::Model, ..caller.asking }, ..caller }
     }
 
     fn guest_over(&self, table: &str, user: &str) -> McpCaller {
@@ -90,10 +90,10 @@ impl Shop {
         let models = models.with_embedded(Arc::new(Only(Arc::clone(&self.model))));
         let project = Project::builtin(&Counter::cl100k());
         let store = self.store.user(user).unwrap();
-        let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+        let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
         McpCaller {
             engine: Arc::new(engine),
-            asking: Asking {
+            asking: AskSettings {
                 answer: AnswerMode::Generate,
                 planner: Planner::Rules,
                 limits: AskLimits::DEFAULT,

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use larder_core::policy::{ConversationItem, MessageForm, Window};
+use larder_core::policy::{ConversationItem, DecidedWindow, MessageForm};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Edit};
 use larder_text::pointer::Pointer;
@@ -38,7 +38,7 @@ impl Transcript {
     pub fn of(
         request: &Request<'_>,
         items: &[ConversationItem<'_>],
-        changed: Option<(&Window, &[Edit])>,
+        changed: Option<(&DecidedWindow, &[Edit])>,
         body: &Bytes,
     ) -> Self {
         let mut lines: Vec<Line> = (0..request.messages()).map(|at| line(request, at)).collect();
@@ -101,7 +101,7 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
 }
 
 /// Notes how messages were sent. `edits` are those that put the window into the body.
-fn change(request: &Request<'_>, window: &Window, edits: &[Edit], lines: &mut [Line]) {
+fn change(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], lines: &mut [Line]) {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.range.start);
     for (at, decided) in window.items.iter().enumerate() {

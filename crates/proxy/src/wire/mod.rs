@@ -61,7 +61,7 @@ pub use self::reply::{Known, OurCall, Rounds, WholeReply};
 pub use self::request::{Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
 pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;
-pub use larder_core::policy::{Call, REHYDRATE};
+pub use larder_core::policy::{ItemCall, REHYDRATE};
 
 /// What a body is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

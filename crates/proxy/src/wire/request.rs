@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::policy::Call;
+use larder_core::policy::ItemCall;
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
@@ -71,7 +71,7 @@ pub struct Item<'b> {
     /// Its text, in order.
     pub texts: Vec<Text<'b>>,
     /// Calls that it asks for.
-    pub calls: Vec<Call<'b>>,
+    pub calls: Vec<ItemCall<'b>>,
     /// What it is the result of; there exactly when its role is [`Role::Tool`].
     pub result: Option<ResultOf<'b>>,
     /// What is never touched but counts.

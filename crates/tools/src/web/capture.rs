@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use larder_condense::{ContentType, WebPage, web_page};
-use larder_models::web::Got;
+use larder_models::web::WebReply;
 use larder_vault::{
     Captured, ContentSummary, Document, Manifest, Meta, PageContent, Tag, VaultPath, write_json,
 };
@@ -58,7 +58,7 @@ pub(crate) struct Visited {
 /// Reads what came back and writes the capture.
 pub(super) fn capture(
     url: &str,
-    got: &Got,
+    got: &WebReply,
     picture: Option<Result<Vec<u8>, String>>,
     context: &ToolContext<'_>,
 ) -> Result<Visited, ToolError> {

@@ -13,7 +13,7 @@ mod visit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_models::web::{self, Get, Got, Guard, WebError};
+use larder_models::web::{self, Guard, WebError, WebReply, WebRequest};
 
 use self::browser::Browser;
 pub(super) use self::capture::Visited;
@@ -21,6 +21,7 @@ use self::robots::Robots;
 pub(super) use self::search::SearchHit;
 use super::context::ToolContext;
 use super::spec::{Tool, ToolError};
+use super::typed::typed;
 use larder_engine::settings::ToolSettings;
 
 /// Redirects that are followed from one address.
@@ -40,8 +41,7 @@ pub(super) struct Web {
 
 /// The tools of the web.
 pub(super) fn tools(web: &Arc<Web>, settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
-    let visit = visit::Visit::new(Arc::clone(web), settings);
-    vec![Box::new(visit), Box::new(search::Search::new(Arc::clone(web)))]
+    vec![typed(visit::WebVisit::new(Arc::clone(web), settings)), typed(search::WebSearch(Arc::clone(web)))]
 }
 
 impl Web {
@@ -72,13 +72,13 @@ impl Web {
     }
 
     /// Follows redirects to the page; each address on the way is asked for only if its site lets robots ask.
-    async fn page(&self, url: &str) -> Result<(String, Got), ToolError> {
+    async fn page(&self, url: &str) -> Result<(String, WebReply), ToolError> {
         let mut at = without_fragment(url.trim());
         for _ in 0..=MAX_REDIRECTS {
             if let Some(robots) = &self.robots {
                 robots.check(&at, &self.guard).await?;
             }
-            let request = Get { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
+            let request = WebRequest { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
             let got = web::get(request, &self.guard).await.map_err(told)?;
             match redirect(&got) {
                 Some(next) => at = without_fragment(&next),
@@ -89,7 +89,7 @@ impl Web {
     }
 }
 
-fn redirect(got: &Got) -> Option<String> {
+fn redirect(got: &WebReply) -> Option<String> {
     matches!(got.status, 301 | 302 | 303 | 307 | 308).then(|| got.location.clone()).flatten()
 }
 

@@ -1,7 +1,7 @@
 //! Results of tools: whatever stands in one, the window shows it whole or with a pointer that gives back its exact bytes,
 //! and what was decided for it stays while the conversation goes on.
 
-use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 use larder_proxy::window::{Preview, preview};
 use larder_proxy::wire::{self, ApiDialect, REHYDRATE};
 use larder_store::NewPointer;
@@ -36,7 +36,7 @@ struct Case {
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let case = Case { format: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
     let model = ModelProfile { window: 1_000_000, max_output: None, cache_price: None };
-    let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
+    let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
     let counter = Counter::o200k();
     let [first, later] = [0, 2].map(|turns| {
         let body = case.body(turns);

@@ -10,7 +10,7 @@ use crate::upstream::Upstream;
 
 /// What of a server cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum ServerField {
     /// Its address.
     Address,
     /// The file with its key.
@@ -19,16 +19,16 @@ pub enum Field {
 
 /// Why a server cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt {
+pub struct ServerProblem {
     /// What of it.
-    pub field: Field,
+    pub field: ServerField,
     /// What is wrong with that.
     pub reason: String,
 }
 
 impl Models {
     /// Why the server of a model of the table cannot be asked; nothing where a model has no server.
-    pub fn doubts(&self, name: &str) -> Vec<Doubt> {
+    pub fn doubts(&self, name: &str) -> Vec<ServerProblem> {
         let Some(spec) = self.table.model(name).filter(|spec| spec.provider.is_remote()) else {
             return Vec::new();
         };
@@ -37,7 +37,7 @@ impl Models {
     }
 
     /// Why a server for models that the table does not have cannot be asked.
-    pub fn doubts_of(&self, upstream: &Upstream) -> Vec<Doubt> {
+    pub fn doubts_of(&self, upstream: &Upstream) -> Vec<ServerProblem> {
         self.look_at(Some(&upstream.base_url), upstream.key_file())
     }
 
@@ -49,13 +49,13 @@ impl Models {
         all.map(|file| self.folder.join(file)).collect()
     }
 
-    fn look_at(&self, address: Option<&str>, key_file: Option<&Path>) -> Vec<Doubt> {
-        let address = address.filter(|text| http::address(text).is_none()).map(|text| Doubt {
-            field: Field::Address,
+    fn look_at(&self, address: Option<&str>, key_file: Option<&Path>) -> Vec<ServerProblem> {
+        let address = address.filter(|text| http::address(text).is_none()).map(|text| ServerProblem {
+            field: ServerField::Address,
             reason: format!("`{text}` is no http or https address"),
         });
         let key = key_file.and_then(|file| Secret::from_file(&self.folder.join(file)).err());
-        let key = key.map(|error| Doubt { field: Field::KeyFile, reason: error.to_string() });
+        let key = key.map(|error| ServerProblem { field: ServerField::KeyFile, reason: error.to_string() });
         address.into_iter().chain(key).collect()
     }
 }

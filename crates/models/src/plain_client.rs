@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
 use crate::chat::ModelError;
-use crate::http::{Endpoint, within};
+use crate::http::{HttpEndpoint, within};
 use crate::secret::Secret;
 
 /// Bytes of a reply that are taken.
@@ -17,19 +17,19 @@ const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A server that is no model's.
 #[derive(Debug)]
-pub struct Plain {
-    endpoint: Endpoint,
+pub struct PlainClient {
+    endpoint: HttpEndpoint,
     limit: Duration,
 }
 
-impl Plain {
+impl PlainClient {
     /// A server called `name` in errors, with a bearer key where it wants one, given `limit` for each reply.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the address or the key cannot be used.
     pub fn new(name: &str, base_url: &str, key: Option<Secret>, limit: Duration) -> Result<Self, ModelError> {
         let key = key.map(|key| ("authorization", key));
-        Ok(Self { endpoint: Endpoint::new(Arc::default(), name, base_url, key, &[])?, limit })
+        Ok(Self { endpoint: HttpEndpoint::new(Arc::default(), name, base_url, key, &[])?, limit })
     }
 
     /// Sends bytes to `path` (without a leading slash) under the server's address; gives status and bytes of the
@@ -61,10 +61,10 @@ impl Plain {
         within(self.endpoint.name(), self.limit, call).await
     }
 
-    /// As [`Plain::send`], with nothing but a path.
+    /// As [`PlainClient::send`], with nothing but a path.
     ///
     /// # Errors
-    /// As [`Plain::send`].
+    /// As [`PlainClient::send`].
     pub async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), ModelError> {
         self.send(Method::GET, path, HeaderMap::new(), Bytes::new()).await
     }
@@ -72,7 +72,7 @@ impl Plain {
     /// Posts bytes.
     ///
     /// # Errors
-    /// As [`Plain::send`].
+    /// As [`PlainClient::send`].
     pub async fn post_bytes(
         &self,
         path: &str,
