@@ -216,7 +216,7 @@ pub enum AskError {
 }
 
 /// A text that is in the store already, with its pointer.
-type StoredText = (String, Arc<str>);
+type StoreText = (String, Arc<str>);
 
 /// Answers questions over files with an engine, and reports to an observer.
 #[derive(Clone, Copy)]
@@ -280,7 +280,7 @@ impl<'e> Asker<'e> {
     }
 
     /// Paths that are files or folders, and the texts behind those that are pointers.
-    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<StoredText>), AskError> {
+    fn stored(&self, paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<StoreText>), AskError> {
         let (mut files, mut held) = (Vec::new(), Vec::new());
         for path in paths {
             let pointer: Option<Pointer> = path.to_str().and_then(|text| text.parse().ok());

@@ -39,7 +39,7 @@ pub(super) async fn find(
 ) -> Result<Vec<Passage>, RetrievalError> {
     let mut documents = Vec::new();
     for (path, at) in wanted(retrieval, request, turns)? {
-        match retrieval.documents.read_text(&path).await {
+        match retrieval.documents.read_text(&path) {
             Ok(Some(text)) => documents.push(Read { path, text: text.into(), at }),
             Ok(None) => trace.unused("passage", path.as_str(), 0.0, "the index names it and it is not there"),
             Err(error) => trace.unused("passage", path.as_str(), 0.0, error.to_string()),

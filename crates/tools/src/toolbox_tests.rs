@@ -86,7 +86,7 @@ fn large_results_are_cut_and_say_so() {
     let whole = capped(ToolOutput::success("Found", "1234567890"), &spec);
     assert_eq!(whole.content, b"1234567890");
     let binary = capped(ToolOutput::success("Found", vec![0x80; 100]), &spec);
-    assert!(binary.content.len() > 6, "bytes that are no text are kept too");
+    assert!(binary.content.len() > 6, "binary results are kept too");
 }
 
 #[test]

@@ -194,9 +194,9 @@ impl Passages {
     /// The passages before and after a place, within its file.
     pub fn neighbours(&self, place: &PassagePlace) -> Vec<PassagePlace> {
         let Ok(at) = self.places.binary_search(place) else { return Vec::new() };
-        let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
+        let adjacent = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
         let same = |at: usize| self.places.get(at).filter(|other| other.file == place.file).cloned();
-        beside.filter_map(same).collect()
+        adjacent.filter_map(same).collect()
     }
 
     /// A finding as a document for the input called `input`; `None` when its file has changed.

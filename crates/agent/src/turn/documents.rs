@@ -113,7 +113,7 @@ impl<'a> TurnDocument<'a> {
                 by.iter().for_each(|condensed| self.condenser.report(condensed));
                 added
             }
-            None => self.compaction(id, &original, "Left out for want of room.").unwrap_or_default(),
+            None => self.compaction(id, &original, "Omitted for lack of room.").unwrap_or_default(),
         };
         self.text += &added;
         self.events.send(&TurnEvent::Compacted { section: id.number(), from, to: self.tokens_of(id) });

@@ -51,7 +51,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         cx.events.warn(format!("gathering named {name}, which it was not shown; it is left out"));
     }
     add_page(&mut gathered, &found);
-    keep_used_research(&turns.documents, &mut gathered, &followed).await?;
+    keep_used_research(&turns.documents, &mut gathered, &followed)?;
     cx.document.append(&gathered)?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
     Ok(PhaseOutcome::new(TurnPhase::Plan, answer.sufficiency.as_str()))
@@ -76,7 +76,7 @@ fn report_considered(cx: &mut PhaseContext<'_>, found: &Candidates, followed: &L
 }
 
 /// Of the research that was found, §2 lists what was read or referred to, with the best of its results.
-async fn keep_used_research(
+fn keep_used_research(
     documents: &UserDocuments,
     gathered: &mut GatheredContext,
     followed: &LinkExpansion,
@@ -89,7 +89,7 @@ async fn keep_used_research(
     });
     for research in &mut gathered.research {
         let Some(link) = &research.document else { continue };
-        let text = documents.read_text(&link.file).await?.unwrap_or_default();
+        let text = documents.read_text(&link.file)?.unwrap_or_default();
         research.top = top_results(&text, &link.file);
     }
     Ok(())

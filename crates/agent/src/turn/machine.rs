@@ -103,9 +103,9 @@ impl<'a> Machine<'a> {
             self.phase().await?;
         }
         let prepared = save::prepare(&mut self.cx);
-        self.cx.turns.documents.commit(&self.cx.draft).await?;
+        self.cx.turns.documents.commit(&self.cx.draft)?;
         self.is_committed = true;
-        Ok(save::conclude(&mut self.cx, prepared).await)
+        Ok(save::conclude(&mut self.cx, prepared))
     }
 
     async fn phase(&mut self) -> Result<(), TurnError> {

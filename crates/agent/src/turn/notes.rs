@@ -17,10 +17,10 @@ use super::state::{Ending, TurnState};
 const TRIES: usize = 3;
 
 /// Notes what the turn used. A turn that only asked the user leaves no notes (C6).
-pub(super) async fn note_turn(cx: &PhaseContext<'_>, ending: &Ending) {
+pub(super) fn note_turn(cx: &PhaseContext<'_>, ending: &Ending) {
     if let Ending::Answer { unverified, .. } = ending {
         for used in &cx.state.references {
-            note_use(cx, used, !unverified).await;
+            note_use(cx, used, !unverified);
         }
     }
     note_sites(cx, ending);
@@ -50,7 +50,7 @@ fn claims_held(state: &TurnState, ending: &Ending) -> Option<bool> {
     }
 }
 
-async fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
+fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
     let documents = &cx.turns.documents;
     if let Err(error) = documents.note_use(used, ok) {
         cx.events.warn(format!("the use of {used} was not recorded: {error}"));
@@ -60,13 +60,13 @@ async fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
     }
     let link = DualLink::new(cx.document.at.clone(), &larder_vault::turn_name(cx.draft.number));
     let backlink = Backlink { link, section: "§2 Gathered Context".to_owned() };
-    if let Err(error) = change(documents, used, |text| backlink.add_to(text, used)).await {
+    if let Err(error) = change(documents, used, |text| backlink.add_to(text, used)) {
         cx.events.warn(format!("{used} has no backlink to this turn: {error}"));
     }
 }
 
 /// Changes an existing document; a concurrent change by somebody else is kept.
-async fn change(
+fn change(
     documents: &UserDocuments,
     at: &VaultPath,
     change: impl Fn(&str) -> String,
@@ -74,13 +74,13 @@ async fn change(
     let mut tries = TRIES;
     loop {
         tries -= 1;
-        let Some(before) = documents.read_text(at).await? else { return Ok(()) };
+        let Some(before) = documents.read_text(at)? else { return Ok(()) };
         let after = change(&before);
         if after == before {
             return Ok(());
         }
         let seen = ContentHash::new(before.as_bytes());
-        match documents.write(at, after.as_bytes(), Some(seen)).await {
+        match documents.write(at, after.as_bytes(), Some(seen)) {
             Err(StoreError::Changed { .. }) if tries > 0 => {}
             written => return written,
         }

@@ -32,7 +32,7 @@ pub(super) fn prepare(cx: &mut PhaseContext<'_>) -> PreparedTurn {
     let began = cx.clock.now();
     let name = TurnPhase::Save.name().to_owned();
     cx.events.send(&TurnEvent::Phase { number: NUMBER, name, attempt: 1 });
-    let lost = || Ending::Failed { reason: "the turn came to no end".to_owned() };
+    let lost = || Ending::Failed { reason: "the turn ended without a result".to_owned() };
     let ending = cx.state.ending.clone().unwrap_or_else(lost);
     match &ending {
         Ending::Answer { text, .. } => cx.events.send(&TurnEvent::Answer { text: text.clone() }),
@@ -44,8 +44,8 @@ pub(super) fn prepare(cx: &mut PhaseContext<'_>) -> PreparedTurn {
 }
 
 /// Notes outside the turn what a committed turn used, and reports its end.
-pub(super) async fn conclude(cx: &mut PhaseContext<'_>, turn: PreparedTurn) -> TurnOutcome {
-    notes::note_turn(cx, &turn.ending).await;
+pub(super) fn conclude(cx: &mut PhaseContext<'_>, turn: PreparedTurn) -> TurnOutcome {
+    notes::note_turn(cx, &turn.ending);
     let millis = cx.clock.millis_since(turn.began);
     cx.events.send(&TurnEvent::PhaseDone { number: NUMBER, tokens: 0, millis, text: "saved".to_owned() });
     let outcome = outcome(cx, turn.ending);

@@ -24,7 +24,7 @@ use super::state::{AnswerAttempt, TurnPhase};
 use super::{ending, evidence, files};
 
 /// Why an answer without citations is not validated.
-const UNFOUNDED: &str = "it did not cite what it stands on";
+const UNFOUNDED: &str = "it does not cite its sources";
 /// Tokens of §5 that are reserved for all but the answer.
 const FRAME: usize = 300;
 

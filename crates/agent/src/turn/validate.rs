@@ -82,7 +82,7 @@ fn follow(
             PhaseOutcome::new(TurnPhase::Plan, text)
         }
         Verdict::Revise => ending::exhausted(state, events, "it was revised as often as a turn allows"),
-        Verdict::Retry => ending::exhausted(state, events, "it was planned anew as often as a turn allows"),
+        Verdict::Retry => ending::exhausted(state, events, "it was planned again as often as a turn allows"),
         Verdict::Fail => ending::fail(state, events, validation.issues.join("; ")),
     }
 }

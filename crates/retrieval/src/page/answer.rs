@@ -114,7 +114,7 @@ impl Files {
 
 async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
-    let text = retrieval.documents.read_text(&path).await.ok()??;
+    let text = retrieval.documents.read_text(&path).ok()??;
     Some((path, text))
 }
 
