@@ -197,7 +197,14 @@ fn raise_tier(
 ) {
     let ladders = || members.iter().map(|&part| parts[part].ladder);
     let whole = ladders().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
-    if let Some(cost) = whole.filter(|cost| cost <= left) {
+    // Whatever the order in which the members enter, each finds more left than it requires.
+    let admits_all = |cost: usize| {
+        ladders().all(|ladder| {
+            let others = cost - ladder.whole.unwrap_or_default();
+            ladder.min_remaining == 0 || *left - others > ladder.min_remaining
+        })
+    };
+    if let Some(cost) = whole.filter(|cost| cost <= left && admits_all(*cost)) {
         members.iter().for_each(|&part| choices[part] = Choice::Whole);
         *left -= cost;
         return;
@@ -367,6 +374,16 @@ mod tests {
         ladders[1].min_remaining = 50;
         let small = |budget| choose(&ladders, Overflow::DROP, budget)[1];
         assert_eq!((small(50), small(51)), (Choice::Absent, Choice::Whole));
+    }
+
+    #[test]
+    fn min_remaining_holds_in_a_tier_that_fits_whole() {
+        let mut ladders = vec![ladder(100, 2), ladder(50, 2), ladder(1_000, 1)];
+        ladders[0].min_remaining = 500;
+        let tier = |budget| choose(&ladders, Overflow::DROP, budget)[..2].to_vec();
+        assert_eq!(tier(400), [Choice::Absent, Choice::Whole]);
+        assert_eq!(tier(500), [Choice::Absent, Choice::Whole]);
+        assert_eq!(tier(600), [Choice::Whole; 2]);
     }
 
     #[test]
