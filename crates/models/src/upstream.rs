@@ -128,14 +128,11 @@ impl UpstreamTarget {
         self.provider
     }
 
-    /// What follows the server's address for a path of the gateway: addresses of OpenAI's kind end in `/v1`, those of
-    /// Anthropic's kind do not.
+    /// The path below the server's address for a path of the gateway: some base URLs contain its start already.
     pub fn path(&self, path: &str) -> String {
         let path = path.trim_start_matches('/');
-        match self.provider {
-            Provider::OpenAi => path.strip_prefix("v1/").unwrap_or(path).to_owned(),
-            _ => path.to_owned(),
-        }
+        let contained = self.provider.info().server.map_or("", |server| server.path_in_base_url);
+        path.strip_prefix(contained).unwrap_or(path).to_owned()
     }
 
     /// Whether requests carry a key of ours. Where they do not, clients bring their own.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use larder_core::recipe::{Layer, Mode};
 use serde::{Deserialize, Serialize};
 
-pub use larder_text::provider::Provider;
+pub use larder_text::provider::{Provider, ProviderInfo, ServerInfo};
 pub use problem::{Problems, TableProblem, TableProblemCode};
 
 use crate::price::Prices;

@@ -239,17 +239,12 @@ fn model(walk: &mut Walk<'_>, name: &str, value: &Spanned<DeValue<'_>>, mut draf
 
 fn provider(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Provider> {
     let name = walk.string("provider", value)?;
-    let found = Provider::NAMES.iter().find(|(provider, _)| *provider == name);
+    let found = Provider::from_name(&name);
     if found.is_none() {
-        walk.unknown_name(
-            TableProblemCode::M003,
-            value.span(),
-            "provider",
-            &name,
-            &Provider::NAMES.map(|(name, _)| name),
-        );
+        let names = Provider::ALL.map(Provider::as_str);
+        walk.unknown_name(TableProblemCode::M003, value.span(), "provider", &name, &names);
     }
-    found.map(|(_, provider)| *provider)
+    found
 }
 
 fn temperature(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32> {
