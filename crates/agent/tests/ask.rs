@@ -109,7 +109,7 @@ fn a_question_reaches_its_planner_where_a_model_plans() {
     let (mut engine, dir) = shop();
     engine.models = Arc::new(Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None));
     let names = |planner| {
-        let asking = AskSettings { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
+        let asking = AskSettings { answer: AnswerMode::Generate, planner, limits: AskLimits::default() };
         let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", asking };
         question.reach(&engine).names().map(str::to_owned).collect::<Vec<_>>()
     };

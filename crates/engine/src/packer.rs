@@ -7,8 +7,8 @@ use larder_core::pack::{
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::engine::RunPolicy;
 use crate::prepare::NOTE;
+use crate::settings::RunPolicy;
 
 /// A pack, or the receipt of a refusal.
 pub(crate) type Packed = Result<Box<Pack>, Box<Receipt>>;

@@ -90,14 +90,14 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     let recipes = current.shared().project.check().recipes.iter().count();
     let models = if models.is_empty() { "none in larder.toml".to_owned() } else { models.join(", ") };
     output::line(&format!("models: {models}; recipes: {recipes}, as recipe/<category>/<name>"))?;
-    for upstream in &current.gateway.upstreams {
+    for upstream in &current.gateway.upstreams() {
         output::line(&format!(
             "other models in {}'s formats: {}",
             upstream.provider.as_str(),
             upstream.base_url
         ))?;
     }
-    if current.gateway.upstreams.is_empty() {
+    if current.gateway.upstreams().is_empty() {
         output::line(
             "other models: refused, until --openai URL or --anthropic URL says where they go, or openai or anthropic \
              under [gateway] in larder.toml",

@@ -20,7 +20,7 @@ impl Config {
             let variable = format!("models.{name}.api_key_env");
             problems.extend(self.doubted(models.doubts(name), &keys, &variable));
         }
-        for upstream in self.gateway().upstreams {
+        for upstream in self.gateway().upstreams() {
             let name = format!("gateway.{}", upstream.provider.as_str());
             let (keys, variable) = ([name.clone(), format!("{name}_key_file")], format!("{name}_key_env"));
             problems.extend(self.doubted(models.doubts_of(&upstream), &keys, &variable));
