@@ -1,4 +1,4 @@
-//! The engine: one project, its models and one user's store, put together. Everything above it calls only this.
+//! What runs share: one project, its models and one user's store. Knows nothing of how a recipe is run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,26 +18,26 @@ use crate::settings::RunPolicy;
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
 pub type LoadCounter = dyn Fn(&str) -> Option<Counter> + Send + Sync;
 
-/// A project with its models and one user's store. Clones share all but the store.
+/// What all runs of one user share: a project, its models, the user's store and the policy. Clones are cheap.
 #[derive(Clone)]
 pub struct Engine {
     /// Recipes and prompts.
     pub project: Arc<Project>,
     /// Models by layer.
     pub models: Arc<Models>,
-    /// What persists.
+    /// The user's store.
     pub store: UserStore,
     /// Policy settings.
     pub policy: RunPolicy,
     pub(crate) schemas: Arc<Schemas>,
-    /// The recipes that ship, for what a project does not bring itself.
+    /// The built-in recipes, for names that the project does not define.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
-    /// Told of every run, whoever starts it.
+    /// Receives a report of every run.
     pub(crate) metrics: Arc<dyn RunMetricsSink>,
 }
 
-/// Counters by name, found once.
+/// Counters by name, each looked up once.
 struct Tokenizers {
     registry: Registry,
     load: Box<LoadCounter>,
@@ -45,7 +45,7 @@ struct Tokenizers {
 }
 
 impl Engine {
-    /// Puts an engine together. `load` finds tokenizers that the registry does not know, such as the one inside a
+    /// `load` finds tokenizers that the registry does not know, such as the one inside a
     /// model's weights.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Engine {
         Self { store, ..self.clone() }
     }
 
-    /// The same, with all that it does told to `metrics`.
+    /// The same engine, reporting to `metrics`.
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
         Self { metrics, ..self }

@@ -244,3 +244,7 @@ fn store_originals(store: &UserStore, pack: &Pack) -> Result<(), StoreError> {
 fn listed(failures: &[GateFailure]) -> String {
     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

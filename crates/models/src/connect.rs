@@ -212,7 +212,7 @@ impl Models {
         let model: Arc<dyn ChatModel> = match spec.provider {
             Provider::OpenAi => Arc::new(OpenAi::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Anthropic => Arc::new(Anthropic::new(self.endpoint(name, spec)?, settings(spec))),
-            Provider::Bedrock => return Err(unset(name, "provider bedrock has only embedding models")),
+            Provider::Bedrock => return Err(unset(name, "provider bedrock offers only embeddings")),
             Provider::Replay => {
                 Arc::new(Replay::new(self.folder.join(spec.folder.as_deref().unwrap_or_default())))
             }

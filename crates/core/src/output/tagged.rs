@@ -10,7 +10,7 @@ use super::OutputError;
 use super::stream::OutputEvent;
 use crate::recipe::TagSpec;
 
-/// Bytes of white space and attributes that may stand between the name of a tag and its `>`.
+/// Maximum bytes of white space and attributes between the name of a tag and its `>`.
 const MAX_ATTRIBUTES: usize = 64;
 /// Characters that the name of a field may have.
 const MAX_FIELD_NAME: usize = 40;
@@ -135,7 +135,7 @@ impl Tagged {
         self.found.push((spec, text));
     }
 
-    /// Text that is no tag: of the open one, else of the reply, whose outer white space is layout.
+    /// Text outside tags: of the open one, else of the reply, whose outer white space is layout.
     fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
             return open.text.push_str(text);
@@ -196,7 +196,7 @@ fn tag_end(text: &str, declared: &str) -> Mark {
         return if may { Mark::Maybe } else { Mark::No };
     }
     let attributes = rest.strip_suffix('>').unwrap_or(rest);
-    // `<draft of a letter>` is text; what is neither blank nor an assignment is no list of attributes.
+    // `<draft of a letter>` is text; what is neither blank nor an assignment is not a list of attributes.
     let well_formed = attributes.trim().is_empty() || attributes.contains('=');
     if !name.eq_ignore_ascii_case(declared)
         || attributes.len() > MAX_ATTRIBUTES

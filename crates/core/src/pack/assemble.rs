@@ -45,7 +45,7 @@ pub(super) fn assemble(
     dedup(&mut originals);
     for (slot, used) in slots.iter_mut().zip(prompt.used) {
         slot.tokens = used;
-        // What other slots left unused may have gone to this one.
+        // This slot may have received what others left unused.
         slot.allowed = slot.allowed.max(used);
     }
     let messages = prompt.messages;
@@ -68,7 +68,7 @@ pub(super) fn assemble(
 }
 
 /// What a part's pointers lead into: those of a condensed text into the part's own bytes, the others into its
-/// document. A left-out part that is no slice stands in its slot's bundle.
+/// document. A left-out part that is not a slice is in its slot's bundle.
 fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
     match rendition {
         Rendition::Whole => None,

@@ -11,7 +11,7 @@ use super::slot::Overflow;
 
 /// Below this many tokens a condensed rendition says too little to be worth its header and marks.
 pub(super) const MIN_CONDENSED: usize = 64;
-/// A pointer tells that something is there and how to get it, which is worth this share of the whole text.
+/// A pointer says that something exists and how to read it, which is worth this share of the whole text.
 const POINTER_VALUE: f64 = 0.05;
 
 /// What a part may become and at what price.
@@ -164,7 +164,7 @@ pub(super) struct Competitor<'l> {
     pub tier: u8,
 }
 
-/// Whether the parts cannot all be there, in whatever form.
+/// Whether the parts cannot all be in the prompt, in any rendition.
 pub(super) fn is_crowded(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> bool {
     let cheapest = parts.iter().map(|part| part.ladder.cheapest(overflow));
     cheapest.fold(0, usize::saturating_add) > budget

@@ -14,7 +14,7 @@ use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::Pointer;
 
-/// In which rendition a part stands, what it costs, and why.
+/// The rendition of a part, its cost, and the reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub rendition: Rendition,
@@ -26,7 +26,7 @@ pub(super) struct Standing {
 pub(super) struct Planned {
     /// Per part of the request.
     pub standings: Vec<Standing>,
-    /// By part: what stands neither whole nor not at all.
+    /// By part: renditions other than whole and absent.
     pub made: BTreeMap<usize, Rendered>,
     pub slots: Vec<SlotLedger>,
     pub epoch: Option<Epoch>,
@@ -34,7 +34,7 @@ pub(super) struct Planned {
     pub net: usize,
 }
 
-/// What stood in a part's place before it changed.
+/// The rendition of a part before a change.
 pub(super) type Before = (usize, Standing, Option<Rendered>);
 
 impl Planned {
@@ -43,7 +43,7 @@ impl Planned {
         Self { standings: vec![absent; parts], made: BTreeMap::new(), slots: Vec::new(), epoch: None, net }
     }
 
-    /// Puts a rendition in the part's place; gives what stood there.
+    /// Sets the rendition of a part and returns the previous one.
     pub fn put(&mut self, part: usize, rendered: Rendered, reason: PartReason) -> Before {
         let standing = Standing { rendition: rendered.rendition, tokens: rendered.tokens, reason };
         let before = std::mem::replace(&mut self.standings[part], standing);
@@ -173,7 +173,7 @@ fn message(part: &Part, made: Option<&str>) -> Message {
 pub(super) struct Bundle {
     pub pointer: Pointer,
     text: String,
-    /// Of each left-out part that is no slice of a document, in order.
+    /// Of each left-out part that is not a slice of a document, in order.
     pub ranges: Vec<Range<usize>>,
 }
 

@@ -74,7 +74,7 @@ impl<'a> Packing<'a> {
         Ok(Self { request, renderer, ladders, slot_parts, critical, rounds: 0, refused_by_model })
     }
 
-    /// Takes a rendition that was asked for; `None` means the model failed and the deterministic one stands.
+    /// Accepts a requested rendition; `None` means that the model failed and the part is condensed by rule.
     pub fn supply(&mut self, key: (usize, usize), condensed: Option<Condensed>) {
         match condensed {
             Some(condensed) => self.renderer.supply(key.0, condensed),
@@ -136,12 +136,12 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Whether a part must stand whole.
+    /// Whether a part must be whole.
     pub(super) fn is_critical(&self, part: usize) -> bool {
         self.critical[part]
     }
 
-    /// Why no plan can help: what must stand is larger than the budget, or than the cap of a slot that refuses.
+    /// Why no plan can help: what must be whole is larger than the budget, or than the cap of a slot that refuses.
     fn hopeless(&self, available: usize) -> Option<PackRefusal> {
         let mut needed = self.framing(self.least_messages());
         let mut culprits = Vec::new();
@@ -164,7 +164,7 @@ impl<'a> Packing<'a> {
         Some(PackRefusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
     }
 
-    /// The parts of which a pin does not stand in the prompt; the deficit is what these pins take.
+    /// The parts with a pin that the prompt lacks; the deficit is the tokens of these pins.
     fn lost_pins(&self, prompt: &Prompt) -> Option<PackRefusal> {
         let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
         pinned().next()?;
@@ -179,7 +179,7 @@ impl<'a> Packing<'a> {
         (deficit > 0).then_some(PackRefusal { deficit, parts })
     }
 
-    /// Messages that what must stand makes at least: neighbouring joined parts of one role share one.
+    /// Minimum messages of the required parts: neighbouring joined parts of one role share one.
     fn least_messages(&self) -> usize {
         let (mut messages, mut open) = (0, None);
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
@@ -234,7 +234,7 @@ fn measure(renderer: &Renderer<'_>, part: &Part, limit: usize, framed: &mut Stri
     // A text over the limit is at least that large; four bytes a token is a fair guess for how much larger.
     let size = whole.unwrap_or_else(|| (part.text.len() / 4).max(limit + 1));
     let large = size > POINTER_WORTH;
-    // Calls and ids stand in every rendition of their message.
+    // Calls and ids are part of every rendition of their message.
     let shell = renderer.shell_cost(part);
     Ladder {
         whole: whole.map(|whole| whole + shell),

@@ -186,7 +186,7 @@ fn check_inline(
     Inline { undeclared, includes: included.names }
 }
 
-/// Where bytes of a template written inside the YAML stand in the file: its own place when the text is found there
+/// Where bytes of a template written inside the YAML are in the file: its own place when the text is found there
 /// again, otherwise the whole value.
 fn inline_span(text: &Spanned<String>, range: &Span, sink: &Sink<'_>) -> Span {
     let needle = text.value.get(range.clone()).map(str::trim).filter(|needle| !needle.is_empty());

@@ -225,7 +225,7 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
     }
 }
 
-/// `{phase}_code` and `{phase}_chat` say so, and code does not stand alone.
+/// `{phase}_code` and `{phase}_chat` say so, and code needs its chat counterpart.
 fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
     for file in parsed {
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };

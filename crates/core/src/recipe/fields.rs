@@ -184,7 +184,7 @@ pub(super) fn list<'n, 's>(node: &'n Node<'s>, what: &str, sink: &mut Sink<'_>) 
     }
 }
 
-/// Reports entries that stand twice and returns the list without them.
+/// Reports duplicate entries and returns the list without them.
 pub(super) fn distinct(items: Vec<Spanned<String>>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
     let mut seen = std::collections::BTreeSet::new();
     let mut kept = Vec::with_capacity(items.len());

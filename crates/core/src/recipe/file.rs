@@ -72,7 +72,7 @@ pub struct RecipeFile {
     pub(super) tools: Vec<String>,
 }
 
-/// A budget, and where its allotments stand.
+/// A budget with the places of its allotments.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     pub tokens: TokenBudget,

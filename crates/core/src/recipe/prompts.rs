@@ -1,4 +1,4 @@
-//! The prompt files of a project: where they stand, whether they compile, what they include.
+//! The prompt files of a project: where they are, whether they compile, what they include.
 //!
 //! Does not know recipes: whether the names a prompt uses are declared depends on who uses it.
 

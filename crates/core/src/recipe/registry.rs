@@ -11,7 +11,7 @@ use super::model::{PromptTemplate, Recipe};
 use super::yaml::{self, Kind, Node};
 use larder_text::hash::ContentHash;
 
-/// Where it stands in a project.
+/// Its path in a project.
 pub const REGISTRY_PATH: &str = "registry.yaml";
 /// Earlier versions kept per entry, newest first.
 const MAX_HISTORY: usize = 50;
@@ -109,7 +109,7 @@ fn uses(recipe: &Recipe, prompt: &str) -> bool {
     recipe.includes.contains_key(prompt) || recipe.system.iter().chain(staged).any(|own| own.name == prompt)
 }
 
-/// Earlier versions, newest first: what stood as current in the old registry, if it differs, then its history.
+/// Earlier versions, newest first: the current one of the old registry, if it differs, then its history.
 fn history(past: &BTreeMap<String, Vec<String>>, name: &str, version: &str) -> Vec<String> {
     let versions = past.get(name).map(Vec::as_slice).unwrap_or_default();
     let earlier = if versions.first().is_some_and(|current| current == version) { 1 } else { 0 };

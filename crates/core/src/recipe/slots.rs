@@ -24,7 +24,7 @@ const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
     ("truncate_at_boundary", OverflowPolicy::TruncateAtBoundary),
     ("refuse", OverflowPolicy::Refuse),
 ];
-/// The share of its cap that a slot of messages is reduced to once it is over it, so that it is not over it again at
+/// The share of its cap that a slot of messages is reduced to once it exceeds it, so that it does not exceed it again at
 /// once (C52).
 const SHRINK_TO: f64 = 0.8;
 const KEYS: [&str; 11] =
@@ -240,7 +240,7 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut Sink<'_>) {
     check_caps(file, sink);
 }
 
-/// Each document stands in exactly one slot.
+/// Each document is in exactly one slot.
 fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
     let sections = (!file.input_sections.is_empty()).then_some("context.md");
     let known: Vec<&str> =

@@ -1,4 +1,4 @@
-//! YAML as a tree that knows where each value stands.
+//! YAML as a tree with the place of each value.
 //!
 //! Reads a plain subset: no anchors, aliases, tags or directives, so a file cannot unfold into more than it holds.
 //! Everything wrong that leaves the structure readable is reported and read past.
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 32;
 /// Values in one file.
 const MAX_NODES: usize = 20_000;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'s> {
     pub kind: Kind<'s>,
@@ -30,11 +30,11 @@ pub(super) enum Kind<'s> {
         style: ScalarStyle,
     },
     List(Vec<Node<'s>>),
-    /// In order; every key is a scalar and stands once.
+    /// In order; every key is a unique scalar.
     Map(Vec<(Spelt<'s>, Node<'s>)>),
 }
 
-/// A key and where it stands.
+/// A key and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Spelt<'s> {
     pub text: std::borrow::Cow<'s, str>,

@@ -1,4 +1,4 @@
-//! Where each key of a TOML text stands. Knows no setting.
+//! The place of each key of a TOML text. Knows no setting.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const DEPTH: usize = 4;
 pub(super) struct Places(BTreeMap<String, (usize, usize)>);
 
 impl Places {
-    /// The places in a text; none when it is no TOML.
+    /// The places in a text; none if it is not TOML.
     pub(super) fn of(text: &str) -> Self {
         let Ok(document) = DeTable::parse(text) else { return Self::default() };
         let starts: Vec<usize> =

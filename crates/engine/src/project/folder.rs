@@ -116,7 +116,7 @@ impl Contents {
     }
 }
 
-/// Writes a file beside `path` and renames it over, so that readers see the old or the new one whole.
+/// Writes a file next to `path` and renames it over, so that readers see the old or the new one whole.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = File::create_new(&beside).and_then(|mut file| {

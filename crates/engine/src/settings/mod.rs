@@ -1,5 +1,5 @@
 //! Every setting outside `[models]` whose key is fixed, typed: one struct for each section, declared with its defaults,
-//! names and help. [`config`](crate::config) reads the values, the crates above obey them; nothing here reads a file.
+//! names and help. `config` reads the values, the crates above obey them; nothing here reads a file.
 
 mod ask;
 mod gateway;

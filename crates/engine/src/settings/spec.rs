@@ -8,7 +8,7 @@ use std::time::Duration;
 use larder_models::price::Usd;
 use larder_models::web::Network;
 
-/// What is known of a setting besides its value.
+/// Everything about a setting except its value.
 pub(crate) struct SettingSpec {
     /// The key in `larder.toml`, with its table.
     pub key: &'static str,
@@ -119,7 +119,7 @@ pub(crate) use settings;
 
 /// A type that a setting can have.
 pub(crate) trait Value: Sized {
-    /// The value that a text stands for in the file or the environment.
+    /// Reads the value from the text in the file or the environment.
     fn parse(text: &str) -> Option<Self>;
 
     /// The text of a value, which [`parse`](Self::parse) reads back.

@@ -87,7 +87,7 @@ struct Draft {
 struct Call {
     id: String,
     name: String,
-    /// The input as it stood at the start of the block: whole when not streamed, else an empty object.
+    /// The input at the start of the block: whole when not streamed, else an empty object.
     input: Value,
     /// Pieces of the input's JSON text.
     fragments: String,

@@ -89,7 +89,7 @@ impl Prompt {
             if blocks.is_empty() {
                 continue;
             }
-            // Results of parallel calls must stand together in one turn.
+            // Results of parallel calls must be together in one turn.
             match turns.last_mut() {
                 Some((last, all)) if *last == role => all.append(&mut blocks),
                 _ => turns.push((role, blocks)),

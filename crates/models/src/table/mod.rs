@@ -93,7 +93,7 @@ impl std::fmt::Display for Capability {
 pub struct ModelSpec {
     /// Who serves it.
     pub provider: Provider,
-    /// The server's address; `None` is the provider's own. `${NAME:-default}` stands for an environment variable.
+    /// The server's address; `None` is the provider's own. `${NAME:-default}` is an environment variable.
     pub base_url: Option<String>,
     /// The provider's id of the model.
     pub id: String,

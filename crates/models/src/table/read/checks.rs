@@ -76,7 +76,7 @@ fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
         let chats = listed(|info| info.chats && info.server.is_some());
         let help =
             format!("for chat use provider {chats}, with the address of the server's API of that kind");
-        wrong(&format!("uses provider {}, which has only embedding models", info.name), &help);
+        wrong(&format!("uses provider {}, which offers only embeddings", info.name), &help);
     }
 }
 
@@ -140,7 +140,7 @@ fn in_circle(table: &ModelTable, start: &str) -> bool {
     false
 }
 
-/// Where the deepest key of `path` stands that the file has; the shipped table may have supplied the rest.
+/// The place of the deepest key of `path` in the file; the built-in table may have supplied the rest.
 fn place(file: &DeTable<'_>, path: &[&str]) -> Span {
     let mut span = 0..0;
     let mut table = Some(file);

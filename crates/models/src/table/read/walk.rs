@@ -13,7 +13,7 @@ pub(super) type Span = Range<usize>;
 
 /// Bytes a `larder.toml` may have.
 const MAX_BYTES: usize = 1 << 20;
-/// Problems that are reported; nobody mends more at once.
+/// Maximum problems reported at once.
 const MAX_PROBLEMS: usize = 100;
 /// Longest name that a suggestion is sought for.
 const MAX_SUGGESTED: usize = 64;
@@ -82,7 +82,7 @@ impl<'s> Walk<'s> {
         self.broken.contains(name)
     }
 
-    /// A key that does not belong where it stands.
+    /// A key that does not belong in its table.
     pub(super) fn unknown_key(&mut self, key: &Spanned<DeString<'_>>, place: &str, known: &[&str]) {
         let name = key.get_ref();
         let help = suggestion(name, known).unwrap_or_else(|| format!("known keys: {}", known.join(", ")));
