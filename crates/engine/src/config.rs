@@ -19,8 +19,8 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
-use self::places::Places;
-use crate::settings::spec::{Section, SettingSpec};
+use self::places::KeyPlaces;
+use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
     self, AskSettings, CompressionSettings, GatewaySettings, RunPolicy, ToolSettings, TurnLimits,
 };
@@ -159,7 +159,7 @@ pub struct Config {
     models: ModelTable,
     /// The path of the file, and the place of each key in it.
     path: String,
-    places: Places,
+    places: KeyPlaces,
 }
 
 impl Config {
@@ -200,7 +200,7 @@ impl Config {
                 help: problem.help,
             }));
         });
-        let places = Places::of(text);
+        let places = KeyPlaces::of(text);
         let file = read_tables(text, path, &places, &mut problems);
         let (Ok(models), true) = (models, problems.is_empty()) else {
             return Err(ConfigError::Problems(problems));
@@ -288,7 +288,7 @@ impl Config {
         self.section()
     }
 
-    fn section<S: Section>(&self) -> S {
+    fn section<S: SettingSection>(&self) -> S {
         S::read(&|key| self.value(key))
     }
 
@@ -394,7 +394,7 @@ fn resolve_one(
 fn read_tables(
     text: &str,
     path: &str,
-    places: &Places,
+    places: &KeyPlaces,
     problems: &mut Vec<SettingProblem>,
 ) -> Vec<(String, String, usize)> {
     let mut found = Vec::new();

@@ -57,8 +57,8 @@ impl Models {
         for (_, spec) in table.models() {
             let address = pieces(base_url(spec));
             let named = address.into_iter().filter_map(|piece| match piece {
-                Piece::Variable { name, .. } => Some(name.to_owned()),
-                Piece::Text(_) => None,
+                AddressPiece::Variable { name, .. } => Some(name.to_owned()),
+                AddressPiece::Text(_) => None,
             });
             for name in named.chain(spec.api_key_env.clone()).chain(default_key(spec).map(str::to_owned)) {
                 variables.entry(name.clone()).or_insert_with(|| env(&name));
@@ -298,8 +298,8 @@ impl Models {
         let mut expanded = String::with_capacity(text.len());
         for piece in pieces(text) {
             match piece {
-                Piece::Text(text) => expanded.push_str(text),
-                Piece::Variable { name, default } => {
+                AddressPiece::Text(text) => expanded.push_str(text),
+                AddressPiece::Variable { name, default } => {
                     let value = self.variable(name).or(default).ok_or_else(|| {
                         unset(
                             model,
@@ -347,13 +347,13 @@ fn unset(model: &str, detail: &str) -> ModelError {
     ModelError::NotConfigured { provider: model.to_owned(), detail: detail.to_owned() }
 }
 
-enum Piece<'t> {
+enum AddressPiece<'t> {
     Text(&'t str),
     Variable { name: &'t str, default: Option<&'t str> },
 }
 
 /// The parts of a text with `${NAME}` and `${NAME:-default}`.
-fn pieces(mut text: &str) -> Vec<Piece<'_>> {
+fn pieces(mut text: &str) -> Vec<AddressPiece<'_>> {
     let mut pieces = Vec::new();
     while let Some((before, rest)) = text.split_once("${") {
         let Some((inside, after)) = rest.split_once('}') else { break };
@@ -361,11 +361,11 @@ fn pieces(mut text: &str) -> Vec<Piece<'_>> {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        pieces.push(Piece::Text(before));
-        pieces.push(Piece::Variable { name, default });
+        pieces.push(AddressPiece::Text(before));
+        pieces.push(AddressPiece::Variable { name, default });
         text = after;
     }
-    pieces.push(Piece::Text(text));
+    pieces.push(AddressPiece::Text(text));
     pieces
 }
 

@@ -134,24 +134,24 @@ impl Hulls {
 }
 
 /// One step up a ladder, ordered by value per token, then by the part's place.
-struct Step {
+struct RungStep {
     gain: f64,
     part: usize,
     rung: usize,
 }
 
-impl PartialEq for Step {
+impl PartialEq for RungStep {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Step {}
-impl PartialOrd for Step {
+impl Eq for RungStep {}
+impl PartialOrd for RungStep {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Step {
+impl Ord for RungStep {
     fn cmp(&self, other: &Self) -> Ordering {
         self.gain.total_cmp(&other.gain).then(other.part.cmp(&self.part))
     }
@@ -217,19 +217,19 @@ fn raise_tier(
         let ladder = parts[members[member]].ladder;
         ladder.cost(to).saturating_sub(ladder.cost(from))
     };
-    let step = |member: usize, rung: usize| -> Option<Step> {
+    let step = |member: usize, rung: usize| -> Option<RungStep> {
         let (to, value) = *hulls.hull(member).get(rung)?;
         let (from, from_value) = hulls.hull(member)[rung - 1];
         let cost = extra(member, from, to).max(1);
-        Some(Step { gain: (value - from_value) / cost as f64, part: member, rung })
+        Some(RungStep { gain: (value - from_value) / cost as f64, part: member, rung })
     };
     let least_step = (0..members.len())
         .flat_map(|member| hulls.hull(member).windows(2).map(move |rungs| (member, rungs[0].0, rungs[1].0)))
         .map(|(member, from, to)| extra(member, from, to))
         .min();
-    let mut heap: BinaryHeap<Step> = (0..members.len()).filter_map(|member| step(member, 1)).collect();
+    let mut heap: BinaryHeap<RungStep> = (0..members.len()).filter_map(|member| step(member, 1)).collect();
     let mut skipped: Option<usize> = None;
-    while let Some(Step { part: member, rung, .. }) = heap.pop() {
+    while let Some(RungStep { part: member, rung, .. }) = heap.pop() {
         let part = members[member];
         let (to, _) = hulls.hull(member)[rung];
         if choices[part] == Choice::Absent && *left <= parts[part].ladder.min_remaining {

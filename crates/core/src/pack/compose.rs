@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition, SlotLedger};
-use super::render::{Rendered, Renderer, left_out_mark};
+use super::render::{PartRenderer, Rendered, left_out_mark};
 use super::request::PackRequest;
 use super::slot::SlotForm;
 use larder_text::hash::ContentHash;
@@ -83,12 +83,12 @@ pub(super) struct Prompt {
 
 /// Messages under construction; neighbouring joined texts of one role share a message.
 #[derive(Default)]
-struct Writer {
+struct MessageWriter {
     messages: Vec<Message>,
     open: Option<(Role, String)>,
 }
 
-impl Writer {
+impl MessageWriter {
     /// The text of the message of this role that is being written, to be continued.
     fn text(&mut self, role: Role) -> &mut String {
         let text = match self.open.take() {
@@ -115,11 +115,11 @@ impl Writer {
 /// Writes the messages and counts them.
 pub(super) fn compose(
     request: &PackRequest,
-    renderer: &Renderer<'_>,
+    renderer: &PartRenderer<'_>,
     slot_parts: &[Vec<usize>],
     planned: &Planned,
 ) -> Prompt {
-    let mut writer = Writer::default();
+    let mut writer = MessageWriter::default();
     let (mut used, mut bundles) = (Vec::new(), Vec::new());
     for (slot, members) in request.slots.iter().zip(slot_parts) {
         let bundle = Bundle::of(request, renderer, members, planned);
@@ -180,7 +180,7 @@ pub(super) struct Bundle {
 impl Bundle {
     fn of(
         request: &PackRequest,
-        renderer: &Renderer<'_>,
+        renderer: &PartRenderer<'_>,
         members: &[usize],
         planned: &Planned,
     ) -> Option<Self> {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::links::{Link, Linker};
+use super::links::{CallLink, Linker};
 use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -81,7 +81,7 @@ pub(super) struct AnsweredCall<'a> {
 
 /// An item with what follows from those before it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct LinkedItem<'a> {
     pub item: &'a ConversationItem<'a>,
     /// Tokens of the text: exact wherever it may be sent whole.
     pub tokens: usize,
@@ -95,7 +95,7 @@ pub(super) struct Entry<'a> {
     pub user_message: Option<usize>,
 }
 
-impl Entry<'_> {
+impl LinkedItem<'_> {
     pub const fn is_error(&self) -> bool {
         matches!(self.compressibility, Compressibility::Compressible { is_error: true })
     }
@@ -110,7 +110,7 @@ pub(super) fn link<'a>(
     items: &'a [ConversationItem<'a>],
     is_exempt: &dyn Fn(&str) -> bool,
     counter: &Counter,
-) -> Vec<Entry<'a>> {
+) -> Vec<LinkedItem<'a>> {
     let mut linker = Linker::default();
     let mut user_message = None;
     let mut entry = |(at, item): (usize, &'a ConversationItem<'a>)| {
@@ -123,8 +123,8 @@ pub(super) fn link<'a>(
             Compressibility::Verbatim | Compressibility::WholeOrDropped => true,
         };
         let tokens = if item.sampled && may_stay_whole { counter.count(item.text) } else { item.tokens };
-        let Link { group, settled, .. } = link;
-        let entry = Entry { item, tokens, compressibility, group, settled, answers, user_message };
+        let CallLink { group, settled, .. } = link;
+        let entry = LinkedItem { item, tokens, compressibility, group, settled, answers, user_message };
         if item.role == Role::User {
             user_message = Some(at);
         }
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<Entry<'a>> {
+    fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<LinkedItem<'a>> {
         link(items, &|tool| tool == "exempt", &Counter::default())
     }
 

@@ -8,7 +8,7 @@ use larder_text::message::Role;
 
 /// How a message relates to those before it. `C` is what a caller keeps of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link<C> {
+pub(super) struct CallLink<C> {
     /// The index of the first message of its group. A group is left out as one or not at all.
     pub group: usize,
     /// No call waits for its result after this message.
@@ -42,7 +42,7 @@ impl<'a, C> Linker<'a, C> {
         role: Role,
         calls: impl Iterator<Item = (&'a str, C)>,
         result_of: Option<&str>,
-    ) -> Link<C> {
+    ) -> CallLink<C> {
         let (mut group, mut answers) = (at, None);
         match role {
             Role::Assistant => {
@@ -64,7 +64,7 @@ impl<'a, C> Linker<'a, C> {
             }
             Role::User | Role::System => self.answered = true,
         }
-        Link { group, settled: self.open.is_empty(), answers }
+        CallLink { group, settled: self.open.is_empty(), answers }
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     type Message = (Role, &'static [&'static str], Option<&'static str>);
 
-    fn linked(messages: &[Message]) -> Vec<Link<()>> {
+    fn linked(messages: &[Message]) -> Vec<CallLink<()>> {
         let mut linker = Linker::default();
         let link = |(at, (role, calls, result_of)): (usize, &Message)| {
             linker.link(at, *role, calls.iter().map(|id| (*id, ())), *result_of)

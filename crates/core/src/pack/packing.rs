@@ -8,7 +8,7 @@ use super::choose::Ladder;
 use super::compose::{Planned, Prompt, compose};
 use super::part::{Part, Protection};
 use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
-use super::render::Renderer;
+use super::render::PartRenderer;
 use super::request::{PackError, PackRequest, PackStep, RenditionRequest};
 use super::slot::{Cap, Overflow, Slot, SlotForm};
 use larder_condense::Condensed;
@@ -26,7 +26,7 @@ const POINTER_WORTH: usize = 48;
 /// A packing in progress.
 pub struct Packing<'a> {
     pub(super) request: &'a PackRequest,
-    pub(super) renderer: Renderer<'a>,
+    pub(super) renderer: PartRenderer<'a>,
     pub(super) ladders: Vec<Ladder>,
     /// Per slot.
     pub(super) slot_parts: Vec<Vec<usize>>,
@@ -66,7 +66,8 @@ impl<'a> Packing<'a> {
         }
         let cuts = |slot: &Slot| slot.overflow.truncate && !slot.overflow.condense;
         let cutting = request.slots.iter().zip(&slot_parts).filter(|(slot, _)| cuts(slot));
-        let renderer = Renderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
+        let renderer =
+            PartRenderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
         let limit = request.budget.available();
         let mut framed = String::new();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
@@ -229,7 +230,7 @@ impl<'a> Packing<'a> {
 }
 
 /// What a part may become and at what price. `framed` is room to write in.
-fn measure(renderer: &Renderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
+fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
     let whole = renderer.whole_cost(part, limit, framed);
     // A text over the limit is at least that large; four bytes a token is a fair guess for how much larger.
     let size = whole.unwrap_or_else(|| (part.text.len() / 4).max(limit + 1));

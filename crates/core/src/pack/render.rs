@@ -34,7 +34,7 @@ impl Rendered {
 }
 
 /// Makes renditions and remembers them, and the model's own where it supplied some.
-pub(super) struct Renderer<'a> {
+pub(super) struct PartRenderer<'a> {
     pub counter: &'a Counter,
     pub key: &'a PointerKey,
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
@@ -44,7 +44,7 @@ pub(super) struct Renderer<'a> {
     only_cut: BTreeSet<usize>,
 }
 
-impl<'a> Renderer<'a> {
+impl<'a> PartRenderer<'a> {
     pub fn new(counter: &'a Counter, key: &'a PointerKey, only_cut: BTreeSet<usize>) -> Self {
         Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new(), only_cut }
     }

@@ -92,7 +92,7 @@ pub(super) struct Spanned<T> {
 }
 
 /// Collects the problems of one file.
-pub(super) struct Sink<'s> {
+pub(super) struct DiagnosticSink<'s> {
     file: &'s str,
     source: &'s str,
     line_starts: Vec<usize>,
@@ -104,7 +104,7 @@ pub(super) struct Sink<'s> {
 /// Bytes between two remembered character counts.
 const STRIDE: usize = 1024;
 
-impl<'s> Sink<'s> {
+impl<'s> DiagnosticSink<'s> {
     pub fn new(file: &'s str, source: &'s str) -> Self {
         let line_starts =
             std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();

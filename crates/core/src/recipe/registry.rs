@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;
-use super::diagnostic::Sink;
+use super::diagnostic::DiagnosticSink;
 use super::model::{PromptTemplate, Recipe};
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, YamlKind, YamlNode};
 use larder_text::hash::ContentHash;
 
 /// Its path in a project.
@@ -117,14 +117,14 @@ fn history(past: &BTreeMap<String, Vec<String>>, name: &str, version: &str) -> V
 }
 
 fn read(text: &str) -> Past {
-    let mut sink = Sink::new(REGISTRY_PATH, text);
+    let mut sink = DiagnosticSink::new(REGISTRY_PATH, text);
     let Some(root) = yaml::parse(&mut sink) else { return Past::default() };
     Past { recipes: versions(root.get("recipes")), prompts: versions(root.get("prompts")) }
 }
 
 /// Name → current version followed by its history.
-fn versions(list: Option<&Node<'_>>) -> BTreeMap<String, Vec<String>> {
-    let Some(Node { kind: Kind::List(entries), .. }) = list else { return BTreeMap::new() };
+fn versions(list: Option<&YamlNode<'_>>) -> BTreeMap<String, Vec<String>> {
+    let Some(YamlNode { kind: YamlKind::List(entries), .. }) = list else { return BTreeMap::new() };
     let read = entries.iter().filter_map(|entry| {
         let entry = entry.to_json();
         let hashes = std::iter::once(entry.get("version")?).chain(entry.get("history")?.as_array()?);

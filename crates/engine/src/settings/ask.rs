@@ -1,6 +1,6 @@
 //! The settings of `larder ask`. Knows no file and no model.
 
-use super::spec::{Value, settings};
+use super::spec::{SettingValue, settings};
 
 /// What plans an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Planner {
     Model,
 }
 
-impl Value for Planner {
+impl SettingValue for Planner {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "auto" => Some(Self::Auto),
@@ -44,7 +44,7 @@ pub enum AnswerMode {
     Generate,
 }
 
-impl Value for AnswerMode {
+impl SettingValue for AnswerMode {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "auto" => Some(Self::Auto),

@@ -17,7 +17,7 @@ pub use self::tools::{McpSettings, McpTransport, ToolSettings};
 pub use self::vault::TurnLimits;
 pub(crate) use self::vault::VaultSettings;
 
-use self::spec::{Section, SettingSpec};
+use self::spec::{SettingSection, SettingSpec};
 
 /// All settings, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {

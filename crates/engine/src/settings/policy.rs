@@ -5,9 +5,9 @@ use std::time::Duration;
 use larder_core::policy::{PolicySettings, ToolOffer};
 use larder_core::recipe::Layer;
 
-use super::spec::{Value, positive, positive_or_unset, settings, share};
+use super::spec::{SettingValue, positive, positive_or_unset, settings, share};
 
-impl Value for ToolOffer {
+impl SettingValue for ToolOffer {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "when_needed" => Some(Self::WhenNeeded),
@@ -25,7 +25,7 @@ impl Value for ToolOffer {
     }
 }
 
-impl Value for Layer {
+impl SettingValue for Layer {
     fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, layer)| layer)
     }

@@ -40,7 +40,7 @@ impl SettingSpec {
 }
 
 /// A struct declared with [`settings!`].
-pub(crate) trait Section: Default {
+pub(crate) trait SettingSection: Default {
     /// Its settings, in the order of its fields.
     const SETTINGS: &'static [SettingSpec];
 
@@ -79,7 +79,7 @@ macro_rules! settings {
             }
         }
 
-        impl $crate::settings::spec::Section for $name {
+        impl $crate::settings::spec::SettingSection for $name {
             const SETTINGS: &'static [$crate::settings::spec::SettingSpec] = &[$(
                 $crate::settings::spec::SettingSpec {
                     key: $key,
@@ -88,7 +88,7 @@ macro_rules! settings {
                     help: concat!($($help),+).trim_ascii_start(),
                     default: || {
                         let default: $type = $default;
-                        $crate::settings::spec::Value::text(&default)
+                        $crate::settings::spec::SettingValue::text(&default)
                     },
                     accepts: |text| $crate::settings::spec::settings!(@read text, $type $(, $accept)?).is_some(),
                     like: concat!("" $(, $like)?),
@@ -108,7 +108,7 @@ macro_rules! settings {
         }
     };
     (@read $text:ident, $type:ty) => {
-        <$type as $crate::settings::spec::Value>::parse($text)
+        <$type as $crate::settings::spec::SettingValue>::parse($text)
     };
     (@read $text:ident, $type:ty, $accept:expr) => {{
         let value: Option<$type> = $accept($text);
@@ -118,7 +118,7 @@ macro_rules! settings {
 pub(crate) use settings;
 
 /// A type that a setting can have.
-pub(crate) trait Value: Sized {
+pub(crate) trait SettingValue: Sized {
     /// Reads the value from the text in the file or the environment.
     fn parse(text: &str) -> Option<Self>;
 
@@ -126,7 +126,7 @@ pub(crate) trait Value: Sized {
     fn text(&self) -> String;
 }
 
-impl Value for bool {
+impl SettingValue for bool {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -139,7 +139,7 @@ impl Value for bool {
 /// Whole numbers have at most 32 bits, whatever the type that uses them.
 macro_rules! whole_number {
     ($($type:ty),+) => {$(
-        impl Value for $type {
+        impl SettingValue for $type {
             fn parse(text: &str) -> Option<Self> {
                 text.parse::<u32>().ok()?.try_into().ok()
             }
@@ -152,7 +152,7 @@ macro_rules! whole_number {
 }
 whole_number!(u32, u64, usize);
 
-impl Value for f64 {
+impl SettingValue for f64 {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok().filter(|number: &Self| number.is_finite())
     }
@@ -163,7 +163,7 @@ impl Value for f64 {
 }
 
 /// Whole seconds.
-impl Value for Duration {
+impl SettingValue for Duration {
     fn parse(text: &str) -> Option<Self> {
         u64::parse(text).map(Self::from_secs)
     }
@@ -174,7 +174,7 @@ impl Value for Duration {
 }
 
 /// Any text, also none.
-impl Value for String {
+impl SettingValue for String {
     fn parse(text: &str) -> Option<Self> {
         Some(text.to_owned())
     }
@@ -184,7 +184,7 @@ impl Value for String {
     }
 }
 
-impl Value for PathBuf {
+impl SettingValue for PathBuf {
     fn parse(text: &str) -> Option<Self> {
         Some(text.into())
     }
@@ -194,7 +194,7 @@ impl Value for PathBuf {
     }
 }
 
-impl Value for SocketAddr {
+impl SettingValue for SocketAddr {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -205,7 +205,7 @@ impl Value for SocketAddr {
 }
 
 /// US dollars.
-impl Value for Usd {
+impl SettingValue for Usd {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -215,7 +215,7 @@ impl Value for Usd {
     }
 }
 
-impl Value for Network {
+impl SettingValue for Network {
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -226,7 +226,7 @@ impl Value for Network {
 }
 
 /// Unset where the text is empty.
-impl<T: Value> Value for Option<T> {
+impl<T: SettingValue> SettingValue for Option<T> {
     fn parse(text: &str) -> Option<Self> {
         if text.is_empty() { Some(None) } else { T::parse(text).map(Some) }
     }
@@ -237,7 +237,7 @@ impl<T: Value> Value for Option<T> {
 }
 
 /// `["a", "b"]` in the file, `a,b` in the environment.
-impl<T: Value> Value for Vec<T> {
+impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Option<Self> {
         list(text)?.iter().map(|item| T::parse(item)).collect()
     }
@@ -259,12 +259,12 @@ pub(crate) fn list(text: &str) -> Option<Vec<String>> {
 }
 
 /// A value other than zero.
-pub(crate) fn positive<T: Value + Default + PartialEq>(text: &str) -> Option<T> {
+pub(crate) fn positive<T: SettingValue + Default + PartialEq>(text: &str) -> Option<T> {
     T::parse(text).filter(|value| *value != T::default())
 }
 
 /// A value other than zero, or unset.
-pub(crate) fn positive_or_unset<T: Value + Default + PartialEq>(text: &str) -> Option<Option<T>> {
+pub(crate) fn positive_or_unset<T: SettingValue + Default + PartialEq>(text: &str) -> Option<Option<T>> {
     if text.is_empty() { Some(None) } else { positive(text).map(Some) }
 }
 

@@ -56,6 +56,6 @@ impl ChatModel for Anthropic {
             let body = self.body(request, true)?;
             self.endpoint.post(PATH, &body).await
         };
-        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+        decode::run(self.endpoint.name(), request.timeout, open, reply::MessagesDecoder::default())
     }
 }

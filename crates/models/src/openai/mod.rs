@@ -61,6 +61,6 @@ impl ChatModel for OpenAi {
             let body = self.body(request, true)?;
             self.endpoint.post("chat/completions", &body).await
         };
-        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+        decode::run(self.endpoint.name(), request.timeout, open, reply::CompletionsDecoder::default())
     }
 }

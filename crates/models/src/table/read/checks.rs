@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use toml::de::DeTable;
 
 use super::super::{Capability, ModelTable, Provider, ProviderInfo, TableProblemCode};
-use super::walk::{Span, Walk};
-use super::{Draft, TABLE_KEYS};
+use super::walk::{Span, TableWalk};
+use super::{ModelDraft, TABLE_KEYS};
 
 /// One model by itself.
-pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
     let mut missing = Vec::new();
     missing.extend(draft.provider.is_none().then_some("`provider`"));
@@ -42,7 +42,7 @@ pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
     contradictions(walk, name, draft);
 }
 
-fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+fn contradictions(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let mut wrong = |text: &str, help: &str| {
         walk.problem(TableProblemCode::M006, draft.span.clone(), format!("[models.{name}] {text}"), help);
     };
@@ -87,7 +87,7 @@ fn listed(has: impl Fn(ProviderInfo) -> bool) -> String {
 }
 
 /// Names of models: each exists, chats, and no chain of fallbacks runs in a circle.
-pub(super) fn names(walk: &mut Walk<'_>, table: &ModelTable, file: &DeTable<'_>) {
+pub(super) fn names(walk: &mut TableWalk<'_>, table: &ModelTable, file: &DeTable<'_>) {
     let known: Vec<&str> = table.models.keys().map(String::as_str).collect();
     let place = |path: &[&str]| place(file, path);
     let mut used = Vec::new();

@@ -18,14 +18,14 @@ const MAX_PROBLEMS: usize = 100;
 /// Longest name that a suggestion is sought for.
 const MAX_SUGGESTED: usize = 64;
 
-pub(super) struct Walk<'s> {
+pub(super) struct TableWalk<'s> {
     source: &'s str,
     problems: Vec<(usize, TableProblem)>,
     /// Models with problems of their own: references to them are not wrong as well.
     broken: BTreeSet<String>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> TableWalk<'s> {
     pub(super) fn new(source: &'s str) -> Self {
         Self { source, problems: Vec::new(), broken: BTreeSet::new() }
     }
