@@ -9,51 +9,51 @@ use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::exchange::{DecisionStatus, Exchange, Wire};
+use larder_proxy::record::{DecisionStatus, RequestRecord, Endpoint};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{name, number, share};
-use super::layout::{Failure, Place, page};
-use super::map::Behind;
+use super::layout::{NavItem, PageError, page};
+use super::map::PartLink;
 use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
 /// Formats that can be pasted, with their names.
-const PASTED: [(Wire, &str); 3] = [
-    (Wire::Chat, "OpenAI chat completions"),
-    (Wire::Responses, "OpenAI responses"),
-    (Wire::Messages, "Anthropic messages"),
+const PASTED: [(Endpoint, &str); 3] = [
+    (Endpoint::Chat, "OpenAI chat completions"),
+    (Endpoint::Responses, "OpenAI responses"),
+    (Endpoint::Messages, "Anthropic messages"),
 ];
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct Pasted {
-    wire: Wire,
+pub struct InspectForm {
+    wire: Endpoint,
     body: String,
 }
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
+    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<Pasted>, axum::extract::rejection::FormRejection>,
-) -> Result<Html<String>, Failure> {
+    form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
+) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&Pasted>,
-    looked: Option<&Result<Exchange, Problem>>,
+    pasted: Option<&InspectForm>,
+    looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
         div.head { div { h1 { "Policy" } p { "What may stand in a window, and who says so." } } }
@@ -78,8 +78,8 @@ fn whole(
     }
 }
 
-fn inspector(pasted: Option<&Pasted>) -> Markup {
-    let wire = pasted.map_or(Wire::Chat, |pasted| pasted.wire);
+fn inspector(pasted: Option<&InspectForm>) -> Markup {
+    let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
             h2 #inspect { "What would become of a request?" }
@@ -102,22 +102,22 @@ fn inspector(pasted: Option<&Pasted>) -> Markup {
     }
 }
 
-fn result(looked: &Result<Exchange, Problem>) -> Markup {
+fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
     html! {
         div #inspected {
             @match looked {
                 Err(problem) => p.notice role="alert" { (problem.detail) },
                 Ok(exchange) => {
                     (verdict(exchange))
-                    (requests::windows(exchange, Behind::Nothing))
+                    (requests::windows(exchange, PartLink::Nothing))
                 },
             }
         }
     }
 }
 
-fn verdict(exchange: &Exchange) -> Markup {
-    let Some(decision) = &exchange.head.decision else { return html! {} };
+fn verdict(exchange: &RequestRecord) -> Markup {
+    let Some(decision) = &exchange.summary.decision else { return html! {} };
     let words = match decision.status {
         DecisionStatus::Ok => "It would be sent as it is.",
         DecisionStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::exchange::{DecisionStatus, Exchange, Head, Outcome, RoundTrips, WindowPart};
+use larder_proxy::record::{DecisionStatus, RequestRecord, RequestSummary, Outcome, RoundTrips, WindowPart};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use maud::{Markup, html};
@@ -16,20 +16,20 @@ use serde::Deserialize;
 use super::figures::{
     chip, form, moment, money, money_saved, name, number, segment, share, short, short_id, span,
 };
-use super::layout::{Failure, Place, page};
-use super::map::{self, Behind, Window};
-use super::pointers::{self, Kept};
-use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown, when_recorded};
+use super::layout::{NavItem, PageError, page};
+use super::map::{self, PartLink, WindowMap};
+use super::pointers::{self, StoredText};
+use crate::api::{Path, Problem, Query, RequestListParams, RequestPage, blocking, unknown, when_recorded};
 
 /// `/requests`
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(which): Query<Which>,
-) -> Result<Html<String>, Failure> {
+    Query(which): Query<RequestListParams>,
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let session = which.session.clone();
-    let found = blocking(move || Exchanges::read(&store, &which)).await?;
-    let rows: Vec<&Head> = found.exchanges.iter().collect();
+    let found = blocking(move || RequestPage::read(&store, &which)).await?;
+    let rows: Vec<&RequestSummary> = found.exchanges.iter().collect();
     let of_session =
         session.as_ref().map(|session| format!("&session={}", segment(session))).unwrap_or_default();
     let content = html! {
@@ -48,7 +48,7 @@ pub async fn list(
             }
         }
     };
-    Ok(page(&caller, Place::Requests, "Requests", &content))
+    Ok(page(&caller, NavItem::Requests, "Requests", &content))
 }
 
 fn none() -> Markup {
@@ -56,7 +56,7 @@ fn none() -> Markup {
 }
 
 /// Requests as rows.
-pub fn table(rows: &[&Head]) -> Markup {
+pub fn table(rows: &[&RequestSummary]) -> Markup {
     let most = rows.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
     html! {
         div.scroll role="group" aria-label="Requests" tabindex="0" {
@@ -79,7 +79,7 @@ pub fn table(rows: &[&Head]) -> Markup {
     }
 }
 
-fn row(head: &Head, most: u64) -> Markup {
+fn row(head: &RequestSummary, most: u64) -> Markup {
     let tokens = head.tokens;
     html! {
         tr {
@@ -109,7 +109,7 @@ fn row(head: &Head, most: u64) -> Markup {
     }
 }
 
-fn decision(head: &Head) -> Markup {
+fn decision(head: &RequestSummary) -> Markup {
     let Some(decision) = &head.decision else { return html! { span.muted { "–" } } };
     let (kind, word) = match decision.status {
         DecisionStatus::Ok => ("good", "fits"),
@@ -122,7 +122,7 @@ fn decision(head: &Head) -> Markup {
     }
 }
 
-fn outcome(head: &Head) -> Markup {
+fn outcome(head: &RequestSummary) -> Markup {
     let kind = match head.outcome {
         Outcome::Ok => "good",
         Outcome::ClientGone | Outcome::Refused | Outcome::Invalid => "warn",
@@ -132,7 +132,7 @@ fn outcome(head: &Head) -> Markup {
 }
 
 /// Reads one request. Blocks.
-fn read(store: &UserStore, id: &str) -> Result<Option<Exchange>, StoreError> {
+fn read(store: &UserStore, id: &str) -> Result<Option<RequestRecord>, StoreError> {
     let Some(json) = store.exchange(id)? else { return Ok(None) };
     let parsed = serde_json::from_str(&json);
     parsed.map(Some).map_err(|source| StoreError::Record { what: format!("request {id}"), source })
@@ -143,14 +143,14 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let exchange = when_recorded(&app, &caller, &id, read).await?.ok_or_else(unknown)?;
-    let title = format!("Request {}", short_id(&exchange.head.id));
-    Ok(page(&caller, Place::Requests, &title, &whole(&exchange)))
+    let title = format!("Request {}", short_id(&exchange.summary.id));
+    Ok(page(&caller, NavItem::Requests, &title, &whole(&exchange)))
 }
 
-fn whole(exchange: &Exchange) -> Markup {
-    let head = &exchange.head;
+fn whole(exchange: &RequestRecord) -> Markup {
+    let head = &exchange.summary;
     html! {
         div.head {
             div {
@@ -160,13 +160,13 @@ fn whole(exchange: &Exchange) -> Markup {
             div.tools { (decision(head)) (outcome(head)) }
         }
         section.panel { (facts(head)) }
-        (windows(exchange, Behind::Request(&format!("/requests/{}", segment(&head.id)))))
+        (windows(exchange, PartLink::Request(&format!("/requests/{}", segment(&head.id)))))
     }
 }
 
 /// Window, parts, compactions and rehydrations.
-pub fn windows(exchange: &Exchange, behind: Behind<'_>) -> Markup {
-    let window = Window::from(exchange);
+pub fn windows(exchange: &RequestRecord, behind: PartLink<'_>) -> Markup {
+    let window = WindowMap::from(exchange);
     html! {
         section.panel aria-labelledby="window" {
             h2 #window { "The window" }
@@ -177,7 +177,7 @@ pub fn windows(exchange: &Exchange, behind: Behind<'_>) -> Markup {
         @if !window.parts.is_empty() {
             section.panel aria-labelledby="parts" {
                 h2 #parts { "Its parts" }
-                @if matches!(behind, Behind::Request(_)) {
+                @if matches!(behind, PartLink::Request(_)) {
                     p.muted { "A form opens to show what was sent beside the original." }
                 }
                 (map::table(&window, behind))
@@ -192,7 +192,7 @@ fn fact(word: &str, value: &Markup) -> Markup {
     html! { div { dt { (word) } dd { (value) } } }
 }
 
-fn facts(head: &Head) -> Markup {
+fn facts(head: &RequestSummary) -> Markup {
     let times = head.times;
     let took = html! {
         (span(times.total_us)) span.muted { ", of which " (span(times.overhead_us())) " here" }
@@ -253,7 +253,7 @@ fn facts(head: &Head) -> Markup {
     }
 }
 
-fn compactions(exchange: &Exchange) -> Markup {
+fn compactions(exchange: &RequestRecord) -> Markup {
     html! {
         section.panel aria-labelledby="compactions" {
             h2 #compactions { "What changed form" }
@@ -287,7 +287,7 @@ fn compactions(exchange: &Exchange) -> Markup {
     }
 }
 
-fn rehydrations(exchange: &Exchange) -> Markup {
+fn rehydrations(exchange: &RequestRecord) -> Markup {
     html! {
         section.panel aria-labelledby="rehydrations" {
             h2 #rehydrations { "What the model asked back" }
@@ -306,7 +306,7 @@ fn rehydrations(exchange: &Exchange) -> Markup {
 
 /// Whether only the piece is wanted, for a page that is there already.
 #[derive(Debug, Deserialize)]
-pub struct Piece {
+pub struct RangeParams {
     #[serde(default)]
     piece: bool,
 }
@@ -315,13 +315,13 @@ pub struct Piece {
 pub async fn part(
     Extension(caller): Extension<Caller>,
     Path((id, index)): Path<(String, usize)>,
-    Query(Piece { piece }): Query<Piece>,
-) -> Result<Html<String>, Failure> {
+    Query(RangeParams { piece }): Query<RangeParams>,
+) -> Result<Html<String>, PageError> {
     let (store, of) = (caller.store.clone(), id.clone());
     let found = blocking(move || {
         let Some(exchange) = read(&store, &of)? else { return Ok(None) };
         let Some(part) = exchange.window.get(index) else { return Ok(None) };
-        Ok(Some((kept(&store, &exchange.head, part)?, part.clone())))
+        Ok(Some((kept(&store, &exchange.summary, part)?, part.clone())))
     });
     let (kept, part) = found.await?.ok_or_else(|| Problem::not_found("this request has no such part"))?;
     let pair = pointers::pair(&kept);
@@ -345,12 +345,12 @@ pub async fn part(
             (pair)
         }
     };
-    Ok(page(&caller, Place::Requests, map::title(&part), &content))
+    Ok(page(&caller, NavItem::Requests, map::title(&part), &content))
 }
 
 /// What the transcript and the store keep of a part. Blocks.
-fn kept(store: &UserStore, head: &Head, part: &WindowPart) -> Result<Kept, StoreError> {
-    let mut kept = Kept { pointer: part.pointer.clone(), ..Kept::default() };
+fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<StoredText, StoreError> {
+    let mut kept = StoredText { pointer: part.pointer.clone(), ..StoredText::default() };
     if let Some(pointer) = &part.pointer {
         kept.original = Some(store.resolve(pointer)?);
     }

@@ -9,13 +9,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_core::recipe::Recipe;
 use larder_engine::Engine;
-use larder_engine::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
+use larder_engine::executor::{Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending};
 use larder_engine::inputs::RunInput;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
-use larder_proxy::exchange::{AnsweredBy, Tokens};
-use larder_proxy::wire::{Format, Item, Request};
+use larder_proxy::record::{AnsweredBy, Tokens};
+use larder_proxy::wire::{ApiDialect, Item, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Re
 }
 
 fn message(item: &Item<'_>) -> Message {
-    let call = |call: &larder_proxy::wire::Call<'_>| ToolCall {
+    let call = |call: &larder_proxy::wire::ItemCall<'_>| ToolCall {
         id: call.id.to_string(),
         name: call.name.to_string(),
         arguments: call.arguments.to_string(),
@@ -78,7 +78,7 @@ fn message(item: &Item<'_>) -> Message {
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
-pub async fn run(ledger: Ledger, format: Format, job: Job, current: &Snapshot) -> Response<Body> {
+pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapshot) -> Response<Body> {
     let engine = current.engine(&ledger.caller.store);
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
@@ -104,10 +104,10 @@ fn ended(
     job: &Job,
     gone: &CancellationToken,
 ) -> Result<RunOutcome, Fault> {
-    ledger.exchange.head.recipe = Some(job.recipe.clone());
+    ledger.exchange.summary.recipe = Some(job.recipe.clone());
     let call = set_aside(ledger, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
-    ledger.ran(Taken::default(), call);
+    ledger.ran(Spending::default(), call);
     let (ended, taken, open) = {
         let account = Account::new(ledger, call);
         let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
@@ -123,20 +123,20 @@ fn ended(
 /// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
 fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
-    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
+    let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
-    ledger.exchange.head.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
+    ledger.exchange.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
-        ledger.exchange.head.answered_by = Some(AnsweredBy {
+        ledger.exchange.summary.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
             server: None,
             provider: found.spec.provider,
         });
     }
-    let reach = engine.reach(recipe, None);
+    let reach = engine.reachable_models(recipe, None);
     let now = ledger.app().store.now();
     ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
@@ -160,7 +160,7 @@ struct Account<'a> {
 impl<'a> Account<'a> {
     /// The account of a run for whose first call enough is held.
     fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
-        let meter = Meter::new(&Silent, None, None);
+        let meter = Meter::new(&NoopObserver, None, None);
         Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((ledger, call.0, call.1)) }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Account<'a> {
     }
 }
 
-impl Observer for Account<'_> {
+impl ProgressObserver for Account<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}
@@ -206,19 +206,19 @@ impl Observer for Account<'_> {
     }
 }
 
-fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -> Response<Body> {
+fn answer(mut ledger: Ledger, format: ApiDialect, job: &Job, outcome: &RunOutcome) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
-    let head = &mut ledger.exchange.head;
+    let head = &mut ledger.exchange.summary;
     head.run = Some(outcome.run_id.to_string());
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
     ledger.end(StatusCode::OK);
-    let (id, model) = (ledger.exchange.head.id.clone(), ledger.exchange.head.model.clone());
+    let (id, model) = (ledger.exchange.summary.id.clone(), ledger.exchange.summary.model.clone());
     let answer = Answer {
         id: &id,
-        created: ledger.exchange.head.time.as_millis() / 1_000,
+        created: ledger.exchange.summary.time.as_millis() / 1_000,
         model: &model,
         text: &outcome.reply,
         usage: outcome.usage,

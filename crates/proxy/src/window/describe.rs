@@ -2,11 +2,13 @@
 //! request before. Plain data; decides nothing.
 
 use larder_core::pack::Rendition;
-use larder_core::policy::{BudgetStatus, Conversation, ConversationItem, DecidedItem, Verdict, Window};
+use larder_core::policy::{
+    BudgetStatus, Conversation, ConversationItem, DecidedItem, DecidedWindow, Verdict,
+};
 use larder_text::message::Role;
 
-use crate::exchange::{
-    Compaction, Decision, DecisionStatus, Exchange, Largest, Tokens, WindowPart, cut_name,
+use crate::record::{
+    Compaction, Decision, DecisionStatus, Largest, RequestRecord, Tokens, WindowPart, cut_name,
 };
 use crate::wire::Request;
 
@@ -42,10 +44,10 @@ impl Forms {
 /// Tells `exchange` of a window. `last` are the forms of the request before; gives those of this one.
 pub fn describe(
     request: &Request<'_>,
-    window: &Window,
+    window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &Forms,
-    exchange: &mut Exchange,
+    exchange: &mut RequestRecord,
 ) -> Forms {
     let decision = &window.decision;
     let sum = |system: bool| -> u64 {
@@ -57,7 +59,7 @@ pub fn describe(
         of_kind.map(|(_, decided)| number(decided.tokens)).fold(0, u64::saturating_add)
     };
     let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
-    let head = &mut exchange.head;
+    let head = &mut exchange.summary;
     head.tokens = Tokens {
         system: sum(true),
         tools: number(conversation.fixed.tools + offered),
@@ -109,7 +111,7 @@ pub fn describe(
 }
 
 /// Whether our tool stands in the request that leaves.
-pub fn offers(window: &Window) -> bool {
+pub fn offers(window: &DecidedWindow) -> bool {
     window.verdict == Verdict::Edited && window.offer_tool
 }
 
@@ -137,7 +139,7 @@ fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
         rendition: Rendition::Whole,
         tokens,
         original_tokens: tokens,
-        reason: larder_core::pack::Reason::Protected.as_str().to_owned(),
+        reason: larder_core::pack::PartReason::Protected.as_str().to_owned(),
         pointer: None,
         message: None,
         epoch: 0,
@@ -153,7 +155,7 @@ fn mergeable(before: &WindowPart, part: &WindowPart) -> bool {
 
 fn compactions(
     request: &Request<'_>,
-    window: &Window,
+    window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &Forms,
 ) -> Vec<Compaction> {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use larder_core::policy::{ConversationItem, MessageForm, Window};
+use larder_core::policy::{ConversationItem, DecidedWindow, MessageForm};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Edit};
 use larder_text::pointer::Pointer;
@@ -38,7 +38,7 @@ impl Transcript {
     pub fn of(
         request: &Request<'_>,
         items: &[ConversationItem<'_>],
-        changed: Option<(&Window, &[Edit])>,
+        changed: Option<(&DecidedWindow, &[Edit])>,
         body: &Bytes,
     ) -> Self {
         let mut lines: Vec<Line> = (0..request.messages()).map(|at| line(request, at)).collect();
@@ -50,7 +50,7 @@ impl Transcript {
             identify(of, item, identity);
         }
         for (line, identity) in lines.iter_mut().zip(&identities) {
-            line.identity = ContentHash::of(identity);
+            line.identity = ContentHash::new(identity);
         }
         if let Some((window, edits)) = changed {
             change(request, window, edits, &mut lines);
@@ -74,7 +74,7 @@ fn line(request: &Request<'_>, at: usize) -> Line {
     // The message is a part of the body.
     let start = (raw.as_ptr() as usize).saturating_sub(request.body.as_ptr() as usize);
     Line {
-        identity: ContentHash::of(b""),
+        identity: ContentHash::new(b""),
         role: "",
         raw: start..start.saturating_add(raw.len()),
         sent: None,
@@ -95,13 +95,13 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
         [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
     }
     for opaque in &of.opaque {
-        add(ContentHash::of(opaque.raw.as_bytes()).as_bytes());
+        add(ContentHash::new(opaque.raw.as_bytes()).as_bytes());
     }
     add(item.result_of.unwrap_or_default().as_bytes());
 }
 
 /// Notes how messages were sent. `edits` are those that put the window into the body.
-fn change(request: &Request<'_>, window: &Window, edits: &[Edit], lines: &mut [Line]) {
+fn change(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], lines: &mut [Line]) {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.range.start);
     for (at, decided) in window.items.iter().enumerate() {

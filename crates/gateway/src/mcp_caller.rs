@@ -1,0 +1,104 @@
+//! Callers of the MCP route: whose store they work on, and how what they ask of models is paid for.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt as _;
+use larder_engine::executor::ModelSet;
+use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_proxy::wire::ApiDialect;
+
+use crate::app::App;
+use crate::auth::{AuthError, Caller, Held};
+use crate::limits::read_body;
+use crate::request::{self, Fault};
+
+/// How callers of the gateway are resolved.
+pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
+    let (app, roots) = (Arc::clone(app), Arc::new(Roots::none()));
+    Arc::new(move |parts| {
+        let Some(caller) = parts.extensions.get::<Caller>() else {
+            return Err(Box::new(request::error(
+                ApiDialect::Chat,
+                &Fault::bug("a request without a caller"),
+            )));
+        };
+        let current = app.current();
+        Ok(McpCaller {
+            engine: Arc::new(current.engine(&caller.store)),
+            asking: current.config.asking(),
+            roots: Arc::clone(&roots),
+            budget: Some(Arc::new(KeyBudget { app: Arc::clone(&app), caller: caller.clone() })),
+        })
+    })
+}
+
+/// How the MCP route is served.
+pub fn options(app: &App) -> HttpOptions {
+    HttpOptions {
+        // The door has looked at where a request comes from.
+        hosts: Vec::new(),
+        max_body: app.current().gateway.max_body_bytes,
+        stop: app.stop.clone(),
+    }
+}
+
+/// Gives a message of a client a place among the requests at once, and its body room, until it is answered. A stream on
+/// which a client only listens takes none.
+pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let refused = |fault: Fault| request::error(ApiDialect::Chat, &fault);
+    let Some(place) = app.places.take() else { return refused(Fault::busy()) };
+    let (current, mut room) = (app.current(), app.places.room());
+    let (parts, body) = request.into_parts();
+    let gateway = &current.gateway;
+    let body = match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
+        Ok(body) => body,
+        Err(fault) => return refused(fault.into()),
+    };
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    // An answer may be a stream, which ends when the call does.
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _until_the_end = (&place, &room);
+            frame
+        }))
+    })
+}
+
+/// The budget of a caller's key.
+struct KeyBudget {
+    app: Arc<App>,
+    caller: Caller,
+}
+
+impl CallBudget for KeyBudget {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
+        match self.app.auth.reserve_for(&self.caller, tokens, reach) {
+            Ok(held) => Ok(Box::new(KeyHold(held))),
+            Err(error @ AuthError::OverLimit(_)) => {
+                Err(format!("{error}; with a smaller `max_tokens` it may take less"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+struct KeyHold(Held);
+
+impl BudgetHold for KeyHold {
+    fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
+        let tokens = usage.input.saturating_add(usage.output);
+        if let Err(error) = self.0.settle(tokens, cost.unwrap_or_default()) {
+            tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
+        }
+    }
+}
