@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::McpCaller;
-use super::super::sources::CallError;
 use super::super::progress::CallProgress;
+use super::super::sources::CallError;
 use super::{Reading, Tool, missing};
 
 /// The recipe that answers, unless the call names one.
@@ -95,7 +95,9 @@ impl Tool for Ask {
         let question = Question { text: &self.question, paths: &paths, recipe, asking };
         let reach = question.reach(&caller.engine);
         let reserved = match &caller.budget {
-            Some(budget) if !reach.is_empty() => Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?),
+            Some(budget) if !reach.is_empty() => {
+                Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?)
+            }
             _ => None,
         };
         let meter = Meter::new(progress, None, None);

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::sources::CallError;
 use super::progress::CallProgress;
+use super::sources::CallError;
 use super::{McpCaller, brief, schema};
 
 /// A tool: its type is what it takes.
