@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::args::{Global, ServeArgs};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::{memory, output};
+use crate::output;
 
 /// What a reload looks at, in the project's folder.
 const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
@@ -32,10 +32,7 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
     note_on_counting(&context, &app);
-    let cut = tokio::select! {
-        cut = serve::run(app, extra, listener, watched, asked) => cut,
-        never = memory::give_back_program() => match never {},
-    };
+    let cut = serve::run(app, extra, listener, watched, asked).await;
     if cut > 0 {
         output::say(&format!(
             "{cut} connections were cut: their requests did not end within the time of drain_s"
