@@ -1,5 +1,5 @@
 //! Following links: level by level, within a budget, each document once (R1-8.8 to R1-8.12, R1-10.8; C23). Knows which
-//! sections were asked for; does not know the query. What documents say is never obeyed, only read.
+//! sections were asked for; does not know the query. Instructions in documents are never followed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -15,13 +15,13 @@ use super::scope::{Target, VaultScope, in_turn};
 use super::trace::{Trace, TraceEntry};
 use super::{Grant, Retrieval};
 
-/// Links of one document that are looked at; a hostile page may hold millions.
-const MOST_LINKS: usize = 64;
-/// Below so many tokens no further document is begun: what would stand of it says nothing.
-const LEAST: usize = 64;
+/// Links of one document that are considered; a hostile page may contain millions.
+const MAX_LINKS: usize = 64;
+/// With fewer tokens left no further document is read: too little of it would be shown.
+const MIN_TOKENS: usize = 64;
 /// Headings that a record names where a section is missing.
 const NAMED_HEADINGS: usize = 12;
-/// Who uses a document is not where it has its claims from (R1-8.9): links below this heading are not followed.
+/// Documents that use this one are not the source of its claims (R1-8.9): links below this heading are not followed.
 const BACKLINKS: &str = "Linked From";
 
 /// A link that a model wants followed (R1-10.7).
@@ -34,7 +34,7 @@ pub struct LinkToFollow {
     pub sections_to_extract: Vec<String>,
 }
 
-/// What following links brought.
+/// The documents that links led to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkExpansion {
     /// In the order in which they were read: level by level.
@@ -48,11 +48,11 @@ pub struct LinkExpansion {
 /// A linked document, or what was asked for of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkedDocument {
-    /// Where it stands.
+    /// Its place in the vault.
     pub path: VaultPath,
     /// The sections that were asked for and found; empty if it is given whole.
     pub sections: Vec<String>,
-    /// What stands there, as it stands; gaps and cuts are marked.
+    /// The original text; gaps and cuts are marked.
     pub text: String,
     /// Its tokens.
     pub tokens: usize,
@@ -60,9 +60,9 @@ pub struct LinkedDocument {
     pub depth: u8,
     /// The document whose link led here; none for what was asked for.
     pub from: Option<VaultPath>,
-    /// Where the text stands in the document, in bytes, before any cut; empty for keys of a JSON document.
+    /// The bytes of the text in the document, before any cut; empty for keys of a JSON document.
     pub bytes: Vec<Range<usize>>,
-    /// Claims that stand in the text, with the byte ranges that they come from (R1-3.42).
+    /// Claims that the text contains, with the byte ranges that they come from (R1-3.42).
     pub claims: Vec<Claim>,
 }
 
@@ -80,7 +80,7 @@ struct Walk<'r> {
     depth: usize,
     left: usize,
     queue: VecDeque<Wanted>,
-    /// What was read, and from where.
+    /// The documents read, each with the one whose link led there.
     read: BTreeMap<VaultPath, Option<VaultPath>>,
     documents: Vec<LinkedDocument>,
     trace: Trace,
@@ -101,7 +101,7 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
         documents: Vec::new(),
         trace: Trace::default(),
     };
-    walk.ask(asked, if narrow { 1 } else { MOST_LINKS });
+    walk.ask(asked, if narrow { 1 } else { MAX_LINKS });
     while let Some(wanted) = walk.queue.pop_front() {
         walk.visit(wanted).await;
     }
@@ -110,13 +110,13 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
 
 impl Walk<'_> {
     /// Queues what was asked for; a document that was asked for twice gets the sections of both.
-    fn ask(&mut self, asked: &[LinkToFollow], most: usize) {
+    fn ask(&mut self, asked: &[LinkToFollow], max: usize) {
         let mut wanted: Vec<Wanted> = Vec::new();
         for link in asked {
             match wanted.iter().position(|known| known.written == link.path) {
                 Some(known) => wanted[known].sections.extend(link.sections_to_extract.iter().cloned()),
-                None if wanted.len() == most => {
-                    let why = format!("only {most} links are followed for this caller");
+                None if wanted.len() == max => {
+                    let why = format!("only {max} links are followed for this caller");
                     self.trace.unused("link", &link.path, 0.0, why);
                 }
                 None => wanted.push(Wanted {
@@ -145,7 +145,7 @@ impl Walk<'_> {
             let why = format!("level {} is not followed for this caller", wanted.depth);
             return self.trace.unused("link", &wanted.written, 0.0, why);
         }
-        if self.left < LEAST {
+        if self.left < MIN_TOKENS {
             return self.trace.unused("link", &wanted.written, 0.0, "the tokens for links are used up");
         }
         match self.load(&target).await {
@@ -229,8 +229,8 @@ impl Walk<'_> {
         });
     }
 
-    /// Queues the links in what was taken of a document. Both styles of a link stand side by side (R1-8.1): the second
-    /// leads where the first does and is passed over.
+    /// Queues the links in what was taken of a document. Links are written in two styles side by side (R1-8.1): the second
+    /// leads where the first does and is skipped.
     fn queue_links(&mut self, path: &VaultPath, text: &str, taken: &Extract, depth: u8) {
         if !path.name().ends_with(".md") {
             return;
@@ -248,7 +248,7 @@ impl Walk<'_> {
             if !stands_in(&taken.ranges) || stands_in(&left_out) || again {
                 continue;
             }
-            if known.len() == MOST_LINKS {
+            if known.len() == MAX_LINKS {
                 more += 1;
                 continue;
             }
@@ -272,7 +272,7 @@ fn same(known: Option<&Target>, other: Option<&Target>) -> bool {
     known.fragment == other.fragment && known.places.iter().any(|place| other.places.contains(place))
 }
 
-/// The claims of a document that stand in what is shown of it.
+/// The claims of a document that the part shown of it contains.
 fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
     let research = |research: Research| research.claims;
     let all = match path.name() {
@@ -287,9 +287,9 @@ fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
         "research.json" => read_json::<Research>(text).value.map(research).unwrap_or_default(),
         _ => Vec::new(),
     };
-    let stands = |claim: &Claim| match &claim.origin {
+    let is_shown = |claim: &Claim| match &claim.origin {
         Some(origin) => shown.contains(&origin.block.to_string()) || shown.contains(&claim.claim),
         None => shown.contains(&claim.claim),
     };
-    all.into_iter().filter(stands).collect()
+    all.into_iter().filter(is_shown).collect()
 }

@@ -63,7 +63,8 @@ fn passages(
     gathered: &Gathered,
     trace: &mut Trace,
 ) -> Vec<Passage> {
-    record(documents, places, gathered, trace);
+    let joined = joined(places, &gathered.records);
+    record(documents, places, gathered, &joined, trace);
     let passage = |Joined { document, bytes, worth, .. }| {
         let Read { path, text, .. } = &documents[document];
         let shown = &text[bytes.clone()];
@@ -77,22 +78,32 @@ fn passages(
             bytes,
         }
     };
-    joined(places, &gathered.records).into_iter().map(passage).collect()
+    joined.into_iter().map(passage).collect()
 }
 
-/// Records what was gathered and what was not, with the reason.
-fn record(documents: &[Read], places: &[Place<'_>], gathered: &Gathered, trace: &mut Trace) {
+/// Records each passage, and each document of which something was left out, with the reason.
+fn record(
+    documents: &[Read],
+    places: &[Place<'_>],
+    gathered: &Gathered,
+    joined: &[Joined],
+    trace: &mut Trace,
+) {
     let path = |record: usize| documents[places[record].document].path.as_str();
-    for found in &gathered.records {
-        let why = match found.reached {
+    for passage in joined {
+        let why = match gathered.records[passage.rank].reached {
             Reached::Hit => "it holds words of the query".to_owned(),
             Reached::ReferredToBy(from) => format!("{} refers to it", path(from)),
             Reached::RefersTo(from) => format!("it refers to {}", path(from)),
             Reached::SharesWith(from) => format!("it shares with {} what the query asks for", path(from)),
         };
-        trace.used("passage", path(found.record), found.worth, found.tokens, why);
+        trace.used("passage", path(passage.last), passage.worth, passage.tokens, why);
     }
+    let mut recorded = BTreeSet::new();
     for (record, left_out) in &gathered.left_out {
+        if !recorded.insert((places[*record].document, *left_out)) {
+            continue;
+        }
         let why = match left_out {
             LeftOut::Budget => "the tokens for passages are used up",
             LeftOut::LinkBudget => "the tokens for linked passages are used up",
@@ -149,6 +160,8 @@ struct Joined {
     /// The rank of the best of them.
     rank: usize,
     worth: f64,
+    /// The tokens of all of them.
+    tokens: usize,
     document: usize,
     bytes: Range<usize>,
     /// The last of them.
@@ -161,7 +174,7 @@ fn joined(places: &[Place<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
     ranks.sort_by_key(|&rank| records[rank].record);
     let mut joined: Vec<Joined> = Vec::new();
     for rank in ranks {
-        let GatheredRecord { record, worth, .. } = records[rank];
+        let GatheredRecord { record, tokens, worth, .. } = records[rank];
         let Place { document, stretch, text } = &places[record];
         let (start, end) = (stretch.bytes.start, stretch.bytes.start + text.trim_end().len());
         let follows = |before: &&mut Joined| {
@@ -172,10 +185,17 @@ fn joined(places: &[Place<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
         match joined.last_mut().filter(follows) {
             Some(before) => {
                 (before.rank, before.worth) = (before.rank.min(rank), before.worth.max(worth));
-                (before.bytes.end, before.last) = (end, record);
+                (before.bytes.end, before.last, before.tokens) = (end, record, before.tokens + tokens);
             }
             None => {
-                joined.push(Joined { rank, worth, document: *document, bytes: start..end, last: record });
+                joined.push(Joined {
+                    rank,
+                    worth,
+                    tokens,
+                    document: *document,
+                    bytes: start..end,
+                    last: record,
+                });
             }
         }
     }

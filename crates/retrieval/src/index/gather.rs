@@ -104,7 +104,7 @@ pub enum Reached {
 }
 
 /// Why a record was left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     /// All tokens are used up.
     Budget,

@@ -1,5 +1,5 @@
-//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
-//! on a page is data and is given as it stands.
+//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text
+//! of a page is data and is passed on unchanged.
 
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
@@ -14,7 +14,7 @@ use crate::phrases::QueryWords;
 use crate::records::divide;
 use crate::render::{line, when};
 
-/// What lies beside a manifest.
+/// The files next to a manifest.
 struct Files {
     data: Option<(VaultPath, ExtractedData)>,
     content: Option<(VaultPath, PageContent)>,
@@ -57,7 +57,7 @@ fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
     }
 }
 
-/// What the capture said, for a query that has to go to the page itself: the model sees both, and how old it is.
+/// The captured text, for a query that needs the page itself: the model sees both, and how old the capture is.
 fn elsewhere(
     retrieval: &Retrieval<'_>,
     query: &str,
@@ -80,8 +80,8 @@ fn elsewhere(
 impl Files {
     /// Whatever can be read; a file that is missing or broken is as good as none.
     async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
-        let data = beside(retrieval, manifest, "extracted_data.json").await;
-        let content = beside(retrieval, manifest, "page_content.md").await;
+        let data = sibling(retrieval, manifest, "extracted_data.json").await;
+        let content = sibling(retrieval, manifest, "page_content.md").await;
         Self {
             data: data.and_then(|(path, text)| Some((path, read_json::<ExtractedData>(&text).value?))),
             content: content.and_then(|(path, text)| {
@@ -91,7 +91,7 @@ impl Files {
         }
     }
 
-    /// What a level says, and the file it says it from.
+    /// The answer of a level, and the file it is from.
     fn say(
         &self,
         retrieval: &Retrieval<'_>,
@@ -110,7 +110,7 @@ impl Files {
     }
 }
 
-async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
+async fn sibling(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
     let text = retrieval.documents.read_text(&path).await.ok()??;
     Some((path, text))
