@@ -160,7 +160,7 @@ fn rows(file: &str, text: &str) -> Vec<Row> {
 
 fn questions() -> Result<Vec<Question>, Failure> {
     let folder = corpora::folder("memory")?.join("context-bench");
-    // The names end in which of the questions these are; the gold records stand in the same order.
+    // The names end with the selection of questions; the gold records have the same order.
     let lines = |begins: &str| -> Result<Vec<Value>, Failure> {
         let mut lines = Vec::new();
         for path in corpora::files(&folder, &[".jsonl"])? {

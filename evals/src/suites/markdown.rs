@@ -118,7 +118,7 @@ struct Example {
 fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
     let spec = corpora::json(&folder.join("commonmark/spec-0.31.2.json"))?;
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let examples = spec.as_array().ok_or("the examples are no list")?.iter();
+    let examples = spec.as_array().ok_or("the examples are not a list")?.iter();
     let read = |example: &serde_json::Value| Example {
         number: example["number"].as_u64().unwrap_or_default(),
         markdown: text(&example["markdown"]),
@@ -151,7 +151,7 @@ fn unescaped(value: &str) -> String {
     value.replace("&amp;", "&")
 }
 
-/// A destination as HTML writers put it: what cannot stand in an address is percent-encoded.
+/// A destination as HTML writers put it: characters that an address cannot contain are percent-encoded.
 fn normal(destination: &str) -> String {
     let kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!*'(),%#@?=;:/,&$~".contains(&byte);
     let encode = |byte: u8| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -216,7 +216,7 @@ fn vaults(folder: &Path) -> Result<Vec<(VaultFiles, VaultFiles)>, Failure> {
     names.iter().map(pair).collect()
 }
 
-/// Each link of a note is a link to the same place in what the note became, each embed stands there as text.
+/// Each link of a note is a link to the same place in the converted note, each embed is text there.
 fn obsidian(vaults: &[(VaultFiles, VaultFiles)]) -> Found {
     let mut found = Found::default();
     for (input, expected) in vaults {
@@ -259,7 +259,7 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
         None => Some(body),
     };
     let Some(range) = range else { return false };
-    let stands = |line: &str| {
+    let is_present = |line: &str| {
         let start: Vec<&str> = words(line).take(5).collect();
         became.lines().any(|line| words(line).take(5).eq(start.iter().copied()))
     };
@@ -270,8 +270,9 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
             .collect()
     };
     // A note that embeds one that embeds the first again is linked to instead.
-    let whole = lines(&note[range.clone()]).iter().all(|line| stands(line));
-    let beyond = link.fragment.is_some() && lines(&note[range.end..]).iter().skip(1).any(|line| stands(line));
+    let whole = lines(&note[range.clone()]).iter().all(|line| is_present(line));
+    let beyond =
+        link.fragment.is_some() && lines(&note[range.end..]).iter().skip(1).any(|line| is_present(line));
     whole && !beyond || linked(Some(file))
 }
 
@@ -291,7 +292,7 @@ fn foam_links(foam: &VaultFiles) -> Found {
     found
 }
 
-/// Renames every note once: all links lead where they led, and no byte beside them changes.
+/// Renames every note once: all links lead where they led, and no other byte changes.
 fn renames(files: &VaultFiles, mut found: Found) -> Found {
     for (from, _) in &files.notes {
         let to = format!("renamed (1)/{}-new.md", from.name().trim_end_matches(".md"));
@@ -307,7 +308,7 @@ fn renames(files: &VaultFiles, mut found: Found) -> Found {
             let (before, after) = (links(text), links(&new.text));
             if rest(text, &before) != rest(&new.text, &after) {
                 found.lost += text.len();
-                found.faults.push(format!("{from}: {path}: bytes beside the links have changed"));
+                found.faults.push(format!("{from}: {path}: bytes outside of the links have changed"));
             }
             for (old, new) in before.iter().zip(&after) {
                 let Some(led) = files.led(path, old) else { continue };
