@@ -36,7 +36,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     let body = Sections::parse(text).frontmatter.end;
     let mut taken = Extract::default();
     if !wanted.is_empty() {
-        let index = Contents::of(text);
+        let index = NoteContents::of(text);
         for name in wanted {
             match index.find(name) {
                 Some(range) => {
@@ -97,12 +97,12 @@ fn keys(text: &str, wanted: &[&String]) -> Extract {
 }
 
 /// The positions of sections, headings and blocks of a note.
-struct Contents {
+struct NoteContents {
     sections: Sections,
     outline: NoteOutline,
 }
 
-impl Contents {
+impl NoteContents {
     fn of(text: &str) -> Self {
         Self { sections: Sections::parse(text), outline: NoteOutline::parse(text) }
     }

@@ -11,7 +11,7 @@ use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Extract, cut, extract, headings};
-use super::scope::{Target, VaultScope, in_turn};
+use super::scope::{LinkTarget, VaultScope, in_turn};
 use super::trace::{Trace, TraceEntry};
 use super::{Grant, Retrieval};
 
@@ -67,19 +67,19 @@ pub struct LinkedDocument {
 }
 
 /// A link to read.
-struct Wanted {
+struct QueuedLink {
     written: String,
     sections: Vec<String>,
     depth: u8,
     from: Option<VaultPath>,
 }
 
-struct Walk<'r> {
+struct LinkWalk<'r> {
     retrieval: &'r Retrieval<'r>,
     scope: VaultScope,
     depth: usize,
     left: usize,
-    queue: VecDeque<Wanted>,
+    queue: VecDeque<QueuedLink>,
     /// The documents read, each with the one whose link led there.
     read: BTreeMap<VaultPath, Option<VaultPath>>,
     documents: Vec<LinkedDocument>,
@@ -91,7 +91,7 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
     let narrow = retrieval.grant == Grant::Synthesis;
     let home = retrieval.documents.place().preferences().folder().to_owned();
     let budget = link_budget(limit);
-    let mut walk = Walk {
+    let mut walk = LinkWalk {
         retrieval,
         scope: VaultScope::new(&home),
         depth: if narrow { 1 } else { MAX_LINK_DEPTH },
@@ -108,10 +108,10 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
     LinkExpansion { documents: walk.documents, considered: walk.trace.finish(), tokens: budget - walk.left }
 }
 
-impl Walk<'_> {
+impl LinkWalk<'_> {
     /// Queues what was asked for; a document that was asked for twice gets the sections of both.
     fn ask(&mut self, asked: &[LinkToFollow], max: usize) {
-        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut wanted: Vec<QueuedLink> = Vec::new();
         for link in asked {
             match wanted.iter().position(|known| known.written == link.path) {
                 Some(known) => wanted[known].sections.extend(link.sections_to_extract.iter().cloned()),
@@ -119,7 +119,7 @@ impl Walk<'_> {
                     let why = format!("only {max} links are followed for this caller");
                     self.trace.unused("link", &link.path, 0.0, why);
                 }
-                None => wanted.push(Wanted {
+                None => wanted.push(QueuedLink {
                     written: link.path.clone(),
                     sections: link.sections_to_extract.clone(),
                     depth: 1,
@@ -130,7 +130,7 @@ impl Walk<'_> {
         self.queue.extend(wanted);
     }
 
-    async fn visit(&mut self, wanted: Wanted) {
+    async fn visit(&mut self, wanted: QueuedLink) {
         let target = match self.scope.places(&wanted.written, wanted.from.as_ref()) {
             Ok(target) => target,
             Err(why) => return self.trace.unused("link", &wanted.written, 0.0, why),
@@ -159,7 +159,7 @@ impl Walk<'_> {
     }
 
     /// Why a document is not read again: the link leads back to what led here, or it was read before.
-    fn seen(&self, places: &[VaultPath], wanted: &Wanted) -> Option<String> {
+    fn seen(&self, places: &[VaultPath], wanted: &QueuedLink) -> Option<String> {
         let place = places.iter().find(|place| self.read.contains_key(*place))?;
         let from = wanted.from.as_ref();
         let before = from.and_then(|from| self.read.get(from)).and_then(Option::as_ref);
@@ -172,7 +172,7 @@ impl Walk<'_> {
     }
 
     /// The first of the places that is there; a turn that lies in the archive is found there.
-    async fn load(&self, target: &Target) -> Result<Option<(VaultPath, String)>, String> {
+    async fn load(&self, target: &LinkTarget) -> Result<Option<(VaultPath, String)>, String> {
         let documents = self.retrieval.documents;
         let mut places = target.places.clone();
         for (number, inside) in target.places.iter().filter_map(in_turn) {
@@ -191,8 +191,8 @@ impl Walk<'_> {
         failed.map_or(Ok(None), Err)
     }
 
-    fn take(&mut self, path: VaultPath, text: &str, fragment: Option<String>, wanted: Wanted) {
-        let Wanted { mut sections, depth, from, .. } = wanted;
+    fn take(&mut self, path: VaultPath, text: &str, fragment: Option<String>, wanted: QueuedLink) {
+        let QueuedLink { mut sections, depth, from, .. } = wanted;
         sections.extend(fragment.filter(|_| sections.is_empty()));
         let taken = extract(&path, text, &sections);
         let counter = self.retrieval.counter;
@@ -239,7 +239,7 @@ impl Walk<'_> {
         let backlinks =
             headings.filter(|heading| heading.text.trim() == BACKLINKS).map(|heading| heading.section);
         let left_out: Vec<Range<usize>> = backlinks.collect();
-        let (mut known, mut more) = (Vec::<(String, Option<Target>)>::new(), 0);
+        let (mut known, mut more) = (Vec::<(String, Option<LinkTarget>)>::new(), 0);
         for link in links(text) {
             let stands_in =
                 |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&link.range.start));
@@ -261,13 +261,13 @@ impl Walk<'_> {
             let why = format!("{more} further links of this document are not considered");
             self.trace.unused("link", path.as_str(), 0.0, why);
         }
-        let from = |written| Wanted { written, sections: Vec::new(), depth, from: Some(path.clone()) };
+        let from = |written| QueuedLink { written, sections: Vec::new(), depth, from: Some(path.clone()) };
         self.queue.extend(known.into_iter().map(|(written, _)| from(written)));
     }
 }
 
 /// Whether two links mean the same place.
-fn same(known: Option<&Target>, other: Option<&Target>) -> bool {
+fn same(known: Option<&LinkTarget>, other: Option<&LinkTarget>) -> bool {
     let (Some(known), Some(other)) = (known, other) else { return false };
     known.fragment == other.fragment && known.places.iter().any(|place| other.places.contains(place))
 }

@@ -21,7 +21,7 @@ const OF_TOPIC: u64 = 10;
 const TOPICS: usize = 3;
 /// … and documents that contain words of the query.
 const HITS: u64 = 30;
-/// Offered as cached, and otherwise.
+/// OfferedResearch as cached, and otherwise.
 const CACHED: usize = 3;
 const OTHERS: usize = 5;
 /// Share of a topic's words that the query, or a preference with it, must contain for its research to answer at once.
@@ -31,7 +31,7 @@ const DIGEST: usize = 5;
 
 /// Research by what it is good for.
 #[derive(Default)]
-pub(super) struct Offered {
+pub(super) struct OfferedResearch {
     /// Still good, and on the topic.
     pub(super) cached: Vec<ResearchCandidate>,
     /// Anything else that may help.
@@ -44,15 +44,15 @@ pub(super) async fn find(
     turns: &[TurnCandidate],
     memory: &Memory,
     trace: &mut Trace,
-) -> Result<Offered, RetrievalError> {
-    let Pool { rows, hits, meant } = pool(retrieval, request, turns)?;
+) -> Result<OfferedResearch, RetrievalError> {
+    let ResearchPool { rows, hits, meant } = pool(retrieval, request, turns)?;
     // Preferences say which ones "some" means (R1-12.2, R1-14.3).
     let likes = memory.preferences.iter().filter(|line| line.score > 0.0).map(|line| line.value.as_str());
     let query = likes.fold(request.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
     let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
     let words = QueryWords::new(&query);
-    let mut offered = Offered::default();
+    let mut offered = OfferedResearch::default();
     for (at, score) in fused {
         let row = &rows[at];
         let state = life(row).state(retrieval.now);
@@ -92,7 +92,7 @@ pub(super) async fn find(
 }
 
 /// The research that is ranked.
-struct Pool {
+struct ResearchPool {
     rows: BTreeMap<VaultPath, ResearchRow>,
     /// Documents that contain words of the query, best first.
     hits: Vec<VaultPath>,
@@ -104,7 +104,7 @@ fn pool(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
-) -> Result<Pool, RetrievalError> {
+) -> Result<ResearchPool, RetrievalError> {
     let documents = retrieval.documents;
     let mut found = documents.research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
@@ -128,7 +128,7 @@ fn pool(
     }
     let earlier = found.into_iter().filter(|row| row.turn < request.before);
     let rows = earlier.map(|row| (row.document.clone(), row)).collect();
-    Ok(Pool { rows, hits, meant })
+    Ok(ResearchPool { rows, hits, meant })
 }
 
 /// Positions in `rows`, best first: by rankings of documents, and by titles and topics. Rows that none of them finds are

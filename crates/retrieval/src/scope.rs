@@ -13,7 +13,7 @@ pub(super) struct VaultScope {
 
 /// A link, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct LinkTarget {
     /// Places to look at, in this order.
     pub(super) places: Vec<VaultPath>,
     /// A heading or a block of the document.
@@ -41,7 +41,7 @@ impl VaultScope {
     ///
     /// # Errors
     /// Why the path means none, for the record.
-    pub(super) fn places(&self, written: &str, from: Option<&VaultPath>) -> Result<Target, &'static str> {
+    pub(super) fn places(&self, written: &str, from: Option<&VaultPath>) -> Result<LinkTarget, &'static str> {
         let written = written.trim();
         let inner = written.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
         let written = inner.map_or(written, |inner| inner.split('|').next().unwrap_or(inner)).trim();
@@ -55,7 +55,7 @@ impl VaultScope {
         let path = decoded(path);
         if path.is_empty() {
             let own = from.cloned().ok_or("it names no document")?;
-            return Ok(Target { places: vec![own], fragment });
+            return Ok(LinkTarget { places: vec![own], fragment });
         }
         let path = with_six_digits(&path);
         let mut places = self.readings(&path, from);
@@ -73,7 +73,7 @@ impl VaultScope {
             .filter_map(|place| VaultPath::new(&format!("{place}.md")))
             .collect();
         places.extend(named);
-        Ok(Target { places, fragment })
+        Ok(LinkTarget { places, fragment })
     }
 
     /// From the root of the vault, from the document that contains the link, from the user's folder, among the turns.

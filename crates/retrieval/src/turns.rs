@@ -21,7 +21,7 @@ const WITH_NEIGHBOURS: usize = 10;
 const RECENCY: f64 = 0.02;
 
 /// The turns that are ranked, by number, and what the index found in them.
-struct Pool {
+struct TurnPool {
     turns: BTreeMap<u32, (TurnRow, String)>,
     newest: Vec<u32>,
     hits: Vec<u32>,
@@ -40,7 +40,7 @@ pub(super) fn find(
         trace_used(retrieval, &found, trace);
         return Ok(vec![found]);
     }
-    let pool = Pool::fill(retrieval, request)?;
+    let pool = TurnPool::fill(retrieval, request)?;
     let ranked = pool.ranked(retrieval, request);
     let newest = pool.by_recency(request.session);
     let fused = fuse(&[
@@ -103,7 +103,7 @@ fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> 
     }
 }
 
-impl Pool {
+impl TurnPool {
     fn fill(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Result<Self, RetrievalError> {
         let documents = retrieval.documents;
         let meant = retrieval.near_turns(request)?;

@@ -15,7 +15,7 @@ use crate::records::divide;
 use crate::render::{line, when};
 
 /// The files next to a manifest.
-struct Files {
+struct CaptureFiles {
     data: Option<(VaultPath, ExtractedData)>,
     content: Option<(VaultPath, PageContent)>,
 }
@@ -27,7 +27,7 @@ pub(super) async fn write(
     capture: &FoundCapture,
     manifest: &Manifest,
 ) -> PageAnswer {
-    let files = Files::read(retrieval, &capture.manifest).await;
+    let files = CaptureFiles::read(retrieval, &capture.manifest).await;
     let age = retrieval.age(manifest.visited_at);
     let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
@@ -46,7 +46,7 @@ pub(super) async fn write(
     }
 }
 
-fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
+fn holds(summary: &ContentSummary, files: &CaptureFiles, age: u64) -> PageContents {
     let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
     PageContents {
         pages: summary.page_info.is_some(),
@@ -63,7 +63,7 @@ fn elsewhere(
     query: &str,
     capture: &FoundCapture,
     manifest: &Manifest,
-    files: &Files,
+    files: &CaptureFiles,
 ) -> (String, VaultPath) {
     let words = QueryWords::new(query);
     let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
@@ -77,7 +77,7 @@ fn elsewhere(
     (text, document)
 }
 
-impl Files {
+impl CaptureFiles {
     /// Whatever can be read; a file that is missing or broken is as good as none.
     async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
         let data = sibling(retrieval, manifest, "extracted_data.json").await;
