@@ -10,7 +10,7 @@ use larder_models::connect::Models;
 use larder_models::price::Prices;
 use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
-use crate::executor::ProgressObserver;
+use crate::run::ProgressObserver;
 
 /// Texts of one call. Few, since what a call took is known only once all of it was answered, and some providers take one
 /// text a request.

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use larder_condense::Condensed;
 use larder_core::output::Schemas;
-use larder_core::pack::Rendition;
-use larder_core::recipe::{Recipe, RecipeError};
+use larder_core::recipe::{Mode, Recipe, RecipeError};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
 use larder_text::tokens::{Counter, Label, Registry};
 
-use crate::condensing::{self, MissingRecipe};
-use crate::executor::{NoopSink, ReducedText, RunMetricsSink};
+use crate::compression_recipes::{self, MissingRecipe};
+use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
@@ -106,7 +104,7 @@ impl Engine {
             metrics: Arc::new(NoopSink),
         };
         if engine.policy.use_llm_summarizer {
-            condensing::check(|name| engine.recipe_or_builtin(name))?;
+            compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
         }
         Ok(engine)
     }
@@ -123,14 +121,6 @@ impl Engine {
         Self { metrics, ..self }
     }
 
-    /// Tells the metrics of a text that was condensed without a run.
-    pub fn condensed(&self, condensed: &Condensed, took: Duration) {
-        if condensed.tokens < condensed.original_tokens {
-            let (before, after) = (condensed.original_tokens, condensed.tokens);
-            self.metrics.text_condensed(ReducedText { to: Rendition::Condensed, before, after }, took);
-        }
-    }
-
     /// A recipe of the project, or of the cookbook where the project has none of that name.
     ///
     /// # Errors
@@ -142,6 +132,19 @@ impl Engine {
             }
             found => found,
         }
+    }
+
+    /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.
+    ///
+    /// # Errors
+    /// When there is none, or it has errors.
+    pub fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
+        let found = self.project.recipe(name).or_else(|error| match mode {
+            Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
+            None => Err(error),
+        });
+        // Commands rely on built-in recipes, whether or not the project has recipes of its own.
+        found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
     }
 
     /// The counter of a model: the tokenizer its table entry names, else the one registered for its id.

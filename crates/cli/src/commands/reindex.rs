@@ -23,7 +23,7 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
         None => None,
     };
     bar.finish_and_clear();
-    let taken = meter.taken();
+    let taken = meter.total();
     if taken.tokens() > 0 {
         let cost = taken.cost.map(|cost| format!(", {cost} US dollars")).unwrap_or_default();
         output::say(&format!("vectors took {} tokens{cost}", taken.tokens()));

@@ -114,7 +114,7 @@ fn ended(
         let ended = Handle::current().block_on(run);
         // The client left during a call, most likely.
         let under_way = u64::from(ended.is_none());
-        (ended, account.meter.taken(), account.open(under_way))
+        (ended, account.meter.total(), account.open(under_way))
     };
     ledger.ran(taken, open);
     ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
@@ -187,7 +187,7 @@ impl ProgressObserver for Account<'_> {
 
     /// Sets more aside where what is held does not cover a further call.
     fn may_spend(&self) -> bool {
-        let taken = self.meter.taken();
+        let taken = self.meter.total();
         // Beside what was taken: what may have been, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -206,7 +206,7 @@ impl Work {
             }
             () = self.app.running_turns.stop().cancelled() => {}
         }
-        let taken = meter.taken();
+        let taken = meter.total();
         tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
     }
 }

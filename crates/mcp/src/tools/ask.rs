@@ -103,7 +103,7 @@ impl Tool for Ask {
         let meter = Meter::new(progress, None, None);
         let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question));
         let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
-        let taken = meter.taken();
+        let taken = meter.total();
         let used = match &answer {
             // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
             // that condensed, too. The larger of the two holds.

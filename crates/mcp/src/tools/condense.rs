@@ -119,7 +119,7 @@ impl Tool for Condense {
             counter: &counter,
             key: caller.engine.store.key(),
         })?;
-        caller.engine.condensed(&condensed, began.elapsed());
+        caller.engine.report_condensed(&condensed, began.elapsed());
         // The way back exists before the text is shown.
         caller.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {

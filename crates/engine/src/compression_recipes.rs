@@ -1,11 +1,9 @@
-//! Which recipe condenses which content type. The cookbook ships them all; a project may bring its own.
+//! Which recipe condenses which content type. The cookbook ships them all; a project may override each. Runs nothing.
 
 use larder_condense::ContentType;
 use larder_core::recipe::{Recipe, RecipeError};
 
-use crate::engine::Engine;
-
-/// Content type, its name, and the recipe by which a model condenses it (C40, R0-23.1).
+/// Content type, its name, and the recipe with which a model condenses it (C40, R0-23.1).
 pub const COMPRESSION_RECIPES: [(ContentType, &str, &str); 15] = [
     (ContentType::ContextDoc, "context_doc", "compress/compress_context"),
     (ContentType::ResearchDoc, "research_doc", "compress/compress_research"),
@@ -24,23 +22,23 @@ pub const COMPRESSION_RECIPES: [(ContentType, &str, &str); 15] = [
     (ContentType::Generic, "generic", "compress/generic"),
 ];
 
-/// A content type that no model could condense, though the settings ask for it.
+/// A content type that a model should condense, without a usable recipe for it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "content type {content_type} has no usable compression recipe {recipe}: {source}; mend it, or set \
+    "content type {content_type} has no usable compression recipe {recipe}: {source}; fix it, or set \
      policy.use_llm_summarizer to false"
 )]
 pub struct MissingRecipe {
     /// The content type.
     pub content_type: &'static str,
-    /// The recipe it needs.
+    /// The recipe that is missing.
     pub recipe: &'static str,
-    /// What is wrong.
+    /// Why the recipe cannot be used.
     pub source: RecipeError,
 }
 
 /// The name of a content type, as recipes and the command line write it.
-pub(super) fn name(content_type: ContentType) -> &'static str {
+pub(crate) fn name(content_type: ContentType) -> &'static str {
     row(content_type).1
 }
 
@@ -49,18 +47,16 @@ fn row(content_type: ContentType) -> (ContentType, &'static str, &'static str) {
     found.unwrap_or((ContentType::Generic, "generic", "compress/generic"))
 }
 
-/// Finds the recipe of every content type, so that a missing one stops the start and not a run.
+/// Looks up the recipe of every content type, so that a missing one is found at startup and not during a run.
 pub(crate) fn check<'r>(find: impl Fn(&str) -> Result<&'r Recipe, RecipeError>) -> Result<(), MissingRecipe> {
     COMPRESSION_RECIPES.into_iter().try_for_each(|(_, content_type, recipe)| {
         find(recipe).map(drop).map_err(|source| MissingRecipe { content_type, recipe, source })
     })
 }
 
-impl Engine {
-    /// The recipe by which a model condenses this content type.
-    pub(super) fn compression_recipe(&self, content_type: ContentType) -> Result<&Recipe, RecipeError> {
-        self.recipe_or_builtin(row(content_type).2)
-    }
+/// The recipe with which a model condenses this content type.
+pub(crate) fn recipe_name(content_type: ContentType) -> &'static str {
+    row(content_type).2
 }
 
 #[cfg(test)]

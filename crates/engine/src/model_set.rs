@@ -1,4 +1,4 @@
-//! Which models a run may ask, so that what its tokens may cost is known before anything is asked. Knows no budget.
+//! Which models a run may call, so that the most it can cost is known before it starts. Knows no budget.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use larder_models::chat::Usage;
 use larder_models::price::{Prices, Usd};
 use larder_models::table::{ModelTable, Provider};
 
-use super::next_layer;
-use crate::condensing::COMPRESSION_RECIPES;
+use crate::candidate::next_layer;
+use crate::compression_recipes::COMPRESSION_RECIPES;
 use crate::engine::Engine;
 
-/// What one call of a recipe may take.
-pub fn call_of(recipe: &Recipe) -> Usage {
+/// The most that one call of a recipe may use.
+pub fn max_call_usage(recipe: &Recipe) -> Usage {
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     Usage { input: number(recipe.budget.total).saturating_sub(output), output, ..Usage::default() }
 }
 
-/// Models that may be asked, with their prices.
+/// Models that may be called, with their prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelSet(BTreeMap<String, Option<Prices>>);
 
 impl ModelSet {
-    /// Whether no model is asked.
+    /// Whether no model is called.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -33,12 +33,12 @@ impl ModelSet {
         self.0.iter().find(|(_, prices)| prices.is_none()).map(|(name, _)| name.as_str())
     }
 
-    /// What so many tokens cost at most, whichever of the models they go to and whatever they are.
+    /// The most that `tokens` can cost: all of the dearest kind, at the dearest model.
     pub fn max_cost(&self, tokens: u64) -> Usd {
         self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
-    /// What a call with this usage costs at the dearest of the models.
+    /// The cost of a call with this usage at the dearest model.
     pub fn cost(&self, usage: &Usage) -> Usd {
         self.prices().map(|prices| prices.cost(usage).total).max().unwrap_or_default()
     }
@@ -52,8 +52,7 @@ impl ModelSet {
         self.0.values().flatten()
     }
 
-    /// Adds a model and those that take its place when it fails. One that runs in this process costs nothing unless the
-    /// table says otherwise.
+    /// Adds a model and its fallbacks. A model inside this process is free unless the table gives it a price.
     pub fn add(&mut self, table: &ModelTable, name: &str) {
         let mut next = Some(name);
         while let Some((name, spec)) = next.and_then(|name| Some((name, table.model(name)?))) {
@@ -65,36 +64,36 @@ impl ModelSet {
         }
     }
 
-    /// Adds the model that plays a layer.
+    /// Adds the model bound to a layer.
     pub fn add_layer(&mut self, table: &ModelTable, layer: Layer, mode: Option<Mode>) {
         if let Some(found) = table.resolve(layer, mode) {
             self.add(table, found.name);
         }
     }
 
-    /// Adds all that another one holds.
+    /// Adds the models of another set.
     pub fn join(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 }
 
 impl Engine {
-    /// Every model that a run of `recipe` may ask: that of its layer, the next one for answers that fail their checks,
-    /// those that condense for it, and those that take their place when they fail.
+    /// Every model that a run of `recipe` may call: that of its layer, that of the next layer for answers that fail their
+    /// checks, those that condense for it, and the fallbacks of each.
     pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
         let (table, mode) = (self.models.table(), mode.or(recipe.mode));
-        let mut reach = ModelSet::default();
-        reach.add_layer(table, recipe.layer, mode);
+        let mut models = ModelSet::default();
+        models.add_layer(table, recipe.layer, mode);
         if let Some(next) = next_layer(recipe.layer) {
-            reach.add_layer(table, next, mode);
+            models.add_layer(table, next, mode);
         }
         if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
             for (.., name) in COMPRESSION_RECIPES {
                 let Ok(condenses) = self.recipe_or_builtin(name) else { continue };
-                reach.add_layer(table, condenses.layer, condenses.mode);
+                models.add_layer(table, condenses.layer, condenses.mode);
             }
         }
-        reach
+        models
     }
 }
 
@@ -157,12 +156,12 @@ prices = { input = 4, output = 5 }
         Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap()
     }
 
-    fn names(reach: &ModelSet) -> Vec<&str> {
-        reach.names().collect()
+    fn names(models: &ModelSet) -> Vec<&str> {
+        models.names().collect()
     }
 
     #[test]
-    fn a_run_reaches_the_next_layer_what_stands_in_and_what_condenses() {
+    fn a_run_may_call_the_next_layer_fallbacks_and_condensing_models() {
         let home = tempfile::tempdir().unwrap();
         let engine = engine(&home);
         let of = |engine: &Engine, name: &str| {
@@ -186,12 +185,12 @@ prices = { input = 4, output = 5 }
     #[test]
     fn a_model_in_this_process_needs_no_price() {
         let table = ModelTable::parse(TABLE).unwrap();
-        let mut reach = ModelSet::default();
-        reach.add(&table, "inside");
-        assert_eq!((reach.unpriced(), reach.max_cost(1_000_000)), (None, Usd::default()));
-        reach.add(&table, "small");
-        assert_eq!(reach.max_cost(1_000_000).to_string(), "2", "a price that the table gives holds");
-        reach.add(&table, "spare");
-        assert_eq!(reach.unpriced(), Some("spare"), "it does not run in this process");
+        let mut models = ModelSet::default();
+        models.add(&table, "inside");
+        assert_eq!((models.unpriced(), models.max_cost(1_000_000)), (None, Usd::default()));
+        models.add(&table, "small");
+        assert_eq!(models.max_cost(1_000_000).to_string(), "2", "a price that the table gives holds");
+        models.add(&table, "spare");
+        assert_eq!(models.unpriced(), Some("spare"), "it does not run in this process");
     }
 }

@@ -11,7 +11,7 @@ const CITABLE_IDS: usize = 24;
 
 /// The schema with its citations bound to the parts that can be cited, so that a model whose output is constrained
 /// cannot cite anything else.
-pub(super) fn citing(schema: &Value, citable: &[String]) -> Value {
+pub(crate) fn citing(schema: &Value, citable: &[String]) -> Value {
     let mut schema = schema.clone();
     let items = schema.pointer_mut("/properties/citations/items").and_then(Value::as_object_mut);
     if let Some(items) = items.filter(|items| items.get("type").is_some_and(|kind| kind == "string")) {
@@ -24,7 +24,7 @@ pub(super) fn citing(schema: &Value, citable: &[String]) -> Value {
 }
 
 /// Tokens that [`citing`] adds at most, whichever of the parts come to be shown.
-pub(super) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &Counter) -> usize {
+pub(crate) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &Counter) -> usize {
     let ids: Vec<String> = citable.iter().cloned().collect();
     if citing(schema, &ids) == *schema {
         return 0;
@@ -37,7 +37,7 @@ pub(super) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &
 
 /// Parts that an answer may cite: those the model could read at least in part. In the order of the prompt: where a
 /// schema cannot offer all, it offers the first.
-pub(super) fn shown(pack: &Pack, citable: &BTreeSet<String>) -> Vec<String> {
+pub(crate) fn shown(pack: &Pack, citable: &BTreeSet<String>) -> Vec<String> {
     let readable = |part: &&PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
     pack.receipt
         .parts

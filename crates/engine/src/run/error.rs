@@ -119,7 +119,7 @@ impl RunError {
 }
 
 /// Whether a call that failed so may have been carried out all the same: its end is not known.
-pub(super) const fn is_open(error: &ModelError) -> bool {
+pub(crate) const fn is_open(error: &ModelError) -> bool {
     matches!(error, ModelError::Timeout { .. })
 }
 
@@ -142,7 +142,7 @@ fn refused(receipt: &RunReceipt) -> String {
 }
 
 /// The class of an error, as records print it; never its payload (C104).
-pub(super) fn class(error: &RunError) -> &'static str {
+pub(crate) fn class(error: &RunError) -> &'static str {
     match error {
         RunError::Recipe { .. } | RunError::Unknown { .. } => "recipe",
         RunError::Prepare(_) | RunError::Pack(_) => "input",
@@ -157,7 +157,7 @@ pub(super) fn class(error: &RunError) -> &'static str {
 }
 
 /// The class of a failed call.
-pub(super) const fn class_of_model(error: &ModelError) -> &'static str {
+pub(crate) const fn class_of_model(error: &ModelError) -> &'static str {
     match error {
         ModelError::Timeout { .. } => "timeout",
         ModelError::RateLimited { .. } => "rate_limited",
