@@ -135,6 +135,9 @@ async fn a_question_that_a_file_only_repeats_is_not_answered_by_it() {
     let answer = quoted("model.rs", code, question).await;
     assert!(!answer.verified, "{answer:?}");
     assert!(answer.claims.iter().all(|claim| !claim.text.contains("France")), "{answer:?}");
+    let other = "Under it are other names: variables in capitals, keys in small letters.\n";
+    let answer = quoted("settings.md", other, question).await;
+    assert!(!answer.verified, "{answer:?}");
     let notes = "What is the capital of France? Many ask that.\n\nThe capital of France is Paris.\n";
     let answer = quoted("notes.md", notes, question).await;
     assert!(answer.verified, "{answer:?}");

@@ -10,17 +10,17 @@ use larder_vault::VaultPath;
 use larder_vault::links::NoteOutline;
 use serde_json::{Map, Value};
 
-/// Between what does not stand together.
+/// Between pieces that do not follow one another.
 const GAP: &str = "\n[…]\n";
 
-/// What was taken out of a document.
+/// An extract of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Extract {
-    /// As it stands there, gaps marked.
+    /// The original text, gaps marked.
     pub(super) text: String,
     /// The sections that were found, as they were asked for; empty if the document is given whole.
     pub(super) sections: Vec<String>,
-    /// Where it stands in the document, in bytes.
+    /// Its bytes in the document.
     pub(super) ranges: Vec<Range<usize>>,
     /// Sections that are not there.
     pub(super) missing: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     let body = Sections::parse(text).frontmatter.end;
     let mut taken = Extract::default();
     if !wanted.is_empty() {
-        let index = Contents::of(text);
+        let index = NoteContents::of(text);
         for name in wanted {
             match index.find(name) {
                 Some(range) => {
@@ -56,7 +56,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     taken
 }
 
-/// Ranges in order, those that touch made one.
+/// Ranges in order, adjacent ones merged.
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::new();
@@ -96,13 +96,13 @@ fn keys(text: &str, wanted: &[&String]) -> Extract {
     taken
 }
 
-/// Where sections, headings and blocks of a note stand.
-struct Contents {
+/// The positions of sections, headings and blocks of a note.
+struct NoteContents {
     sections: Sections,
     outline: NoteOutline,
 }
 
-impl Contents {
+impl NoteContents {
     fn of(text: &str) -> Self {
         Self { sections: Sections::parse(text), outline: NoteOutline::parse(text) }
     }
@@ -151,13 +151,13 @@ fn plain(text: &str) -> String {
 }
 
 /// `text` within `max` tokens, and whether it was cut. What is cut ends at a line where it can, and says how much is
-/// shown and where the rest stands.
+/// shown and where the rest is.
 pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (String, bool) {
     if counter.count_up_to(text, max).is_some() {
         return (text.to_owned(), false);
     }
     let mark = |shown: usize| {
-        format!("\n[cut here: {shown} of {} bytes are shown; the rest stands in {path}]", text.len())
+        format!("\n[cut here: {shown} of {} bytes are shown; the rest is in {path}]", text.len())
     };
     let mut room = max.saturating_sub(counter.count(&mark(text.len())));
     loop {
@@ -183,10 +183,10 @@ pub(super) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
 }
 
 /// Names of the sections of a document, for the record of one that is missing.
-pub(super) fn headings(text: &str, most: usize) -> String {
+pub(super) fn headings(text: &str, max: usize) -> String {
     let headings: BTreeSet<String> =
         NoteOutline::parse(text).headings.into_iter().map(|heading| heading.text).collect();
-    headings.into_iter().take(most).collect::<Vec<_>>().join(", ")
+    headings.into_iter().take(max).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

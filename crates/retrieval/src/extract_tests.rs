@@ -1,4 +1,4 @@
-//! What is taken out of documents, and where it is cut.
+//! Tests of extracts: which sections they contain, and where they are cut.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn a_cut_text_fits_and_says_so() {
         assert!(was_cut && counter.count(&shown) <= max, "{max}: {}", counter.count(&shown));
     }
     let (shown, _) = cut(&text, 2_000, &counter, "users/u/a.md");
-    assert!(counter.count(&shown) > 1_900 && shown.ends_with("the rest stands in users/u/a.md]"));
+    assert!(counter.count(&shown) > 1_900 && shown.ends_with("the rest is in users/u/a.md]"));
     assert_eq!(cut("short", 10, &counter, "x"), ("short".to_owned(), false));
 }
 

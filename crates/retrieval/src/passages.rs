@@ -8,18 +8,18 @@ use std::sync::Arc;
 use larder_condense::sections::Sections;
 
 use super::extract::lines_of;
-use super::pool::{MAX_DOCUMENT, Pool, Read};
+use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};
 use super::ranking::day;
-use super::records::{Stretch, divide};
+use super::records::{RecordStretch, divide};
 use super::trace::Trace;
 use super::{Passage, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
-use crate::index::{Gathered, GatheredRecord, Index, LeftOut, Query, Reached, Record, ids};
+use crate::index::{Gathered, GatheredRecord, Index, Omission, Query, Reached, Record, ids};
 
 /// A stretch of one of the documents.
-struct Place<'t> {
+struct PlacedStretch<'t> {
     /// The document's position.
     document: usize,
-    stretch: Stretch<'t>,
+    stretch: RecordStretch<'t>,
     text: &'t str,
 }
 
@@ -29,7 +29,7 @@ pub(super) async fn find(
     turns: &[TurnCandidate],
     trace: &mut Trace,
 ) -> Result<Vec<Passage>, RetrievalError> {
-    let mut pool = Pool::new(retrieval, request, turns, trace).await?;
+    let mut pool = DocumentPool::new(retrieval, request, turns, trace).await?;
     let places = all_places(&pool.documents);
     let index = index(&places, &pool.documents);
     let gathered = gather(retrieval, request.query, &index, &places);
@@ -49,7 +49,7 @@ pub(super) async fn find(
     Ok(passages(retrieval, &pool.documents, &places, &gathered, trace))
 }
 
-fn gather(retrieval: &Retrieval<'_>, query: &str, index: &Index, places: &[Place<'_>]) -> Gathered {
+fn gather(retrieval: &Retrieval<'_>, query: &str, index: &Index, places: &[PlacedStretch<'_>]) -> Gathered {
     let query = Query { text: query, today: day(retrieval.now) };
     let tokens = |record: usize| retrieval.counter.count(places[record].text);
     index.gather(&query, &retrieval.limits, |record| places[record].text, tokens)
@@ -58,14 +58,15 @@ fn gather(retrieval: &Retrieval<'_>, query: &str, index: &Index, places: &[Place
 /// What was gathered as passages, those that answer best first. Stretches that follow one another are one passage.
 fn passages(
     retrieval: &Retrieval<'_>,
-    documents: &[Read],
-    places: &[Place<'_>],
+    documents: &[ReadDocument],
+    places: &[PlacedStretch<'_>],
     gathered: &Gathered,
     trace: &mut Trace,
 ) -> Vec<Passage> {
-    record(documents, places, gathered, trace);
+    let joined = joined(places, &gathered.records);
+    record(documents, places, gathered, &joined, trace);
     let passage = |Joined { document, bytes, worth, .. }| {
-        let Read { path, text, .. } = &documents[document];
+        let ReadDocument { path, text, .. } = &documents[document];
         let shown = &text[bytes.clone()];
         Passage {
             document: path.clone(),
@@ -77,53 +78,63 @@ fn passages(
             bytes,
         }
     };
-    joined(places, &gathered.records).into_iter().map(passage).collect()
+    joined.into_iter().map(passage).collect()
 }
 
-/// Records what was gathered and what was not, with the reason.
-fn record(documents: &[Read], places: &[Place<'_>], gathered: &Gathered, trace: &mut Trace) {
+/// Records each passage, and each document of which something was left out, with the reason.
+fn record(
+    documents: &[ReadDocument],
+    places: &[PlacedStretch<'_>],
+    gathered: &Gathered,
+    joined: &[Joined],
+    trace: &mut Trace,
+) {
     let path = |record: usize| documents[places[record].document].path.as_str();
-    for found in &gathered.records {
-        let why = match found.reached {
+    for passage in joined {
+        let why = match gathered.records[passage.rank].reached {
             Reached::Hit => "it holds words of the query".to_owned(),
             Reached::ReferredToBy(from) => format!("{} refers to it", path(from)),
             Reached::RefersTo(from) => format!("it refers to {}", path(from)),
             Reached::SharesWith(from) => format!("it shares with {} what the query asks for", path(from)),
         };
-        trace.used("passage", path(found.record), found.worth, found.tokens, why);
+        trace.used("passage", path(passage.last), passage.worth, passage.tokens, why);
     }
+    let mut recorded = BTreeSet::new();
     for (record, left_out) in &gathered.left_out {
+        if !recorded.insert((places[*record].document, *left_out)) {
+            continue;
+        }
         let why = match left_out {
-            LeftOut::Budget => "the tokens for passages are used up",
-            LeftOut::LinkBudget => "the tokens for linked passages are used up",
-            LeftOut::DocumentBudget => "the tokens for linked passages of one document are used up",
+            Omission::Budget => "the tokens for passages are used up",
+            Omission::LinkBudget => "the tokens for linked passages are used up",
+            Omission::DocumentBudget => "the tokens for linked passages of one document are used up",
         };
         trace.unused("passage", path(*record), 0.0, why);
     }
 }
 
-fn all_places(documents: &[Read]) -> Vec<Place<'_>> {
+fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
     documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect()
 }
 
 /// The stretches of a document behind its frontmatter.
-fn places(document: usize, text: &str) -> impl Iterator<Item = Place<'_>> {
+fn places(document: usize, text: &str) -> impl Iterator<Item = PlacedStretch<'_>> {
     let start = Sections::parse(text).frontmatter.end;
     let end = text.floor_char_boundary(MAX_DOCUMENT.max(start));
     divide(&text[start..end]).into_iter().filter_map(move |stretch| {
         let bytes = stretch.bytes.start + start..stretch.bytes.end + start;
         let own = &text[bytes.clone()];
-        (!own.trim().is_empty()).then_some(Place {
+        (!own.trim().is_empty()).then_some(PlacedStretch {
             document,
-            stretch: Stretch { bytes, ..stretch },
+            stretch: RecordStretch { bytes, ..stretch },
             text: own,
         })
     })
 }
 
-fn index(places: &[Place<'_>], documents: &[Read]) -> Index {
+fn index(places: &[PlacedStretch<'_>], documents: &[ReadDocument]) -> Index {
     let mut index = Index::default();
-    let mut before: Option<&Place<'_>> = None;
+    let mut before: Option<&PlacedStretch<'_>> = None;
     for place in places {
         // Entries of a list do not continue one another.
         let apart = before.is_none_or(|before| {
@@ -149,6 +160,8 @@ struct Joined {
     /// The rank of the best of them.
     rank: usize,
     worth: f64,
+    /// The tokens of all of them.
+    tokens: usize,
     document: usize,
     bytes: Range<usize>,
     /// The last of them.
@@ -156,13 +169,13 @@ struct Joined {
 }
 
 /// What was gathered, joined to passages in the order of the best stretch of each.
-fn joined(places: &[Place<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
+fn joined(places: &[PlacedStretch<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
     let mut ranks: Vec<usize> = (0..records.len()).collect();
     ranks.sort_by_key(|&rank| records[rank].record);
     let mut joined: Vec<Joined> = Vec::new();
     for rank in ranks {
-        let GatheredRecord { record, worth, .. } = records[rank];
-        let Place { document, stretch, text } = &places[record];
+        let GatheredRecord { record, tokens, worth, .. } = records[rank];
+        let PlacedStretch { document, stretch, text } = &places[record];
         let (start, end) = (stretch.bytes.start, stretch.bytes.start + text.trim_end().len());
         let follows = |before: &&mut Joined| {
             before.last + 1 == record
@@ -172,10 +185,17 @@ fn joined(places: &[Place<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
         match joined.last_mut().filter(follows) {
             Some(before) => {
                 (before.rank, before.worth) = (before.rank.min(rank), before.worth.max(worth));
-                (before.bytes.end, before.last) = (end, record);
+                (before.bytes.end, before.last, before.tokens) = (end, record, before.tokens + tokens);
             }
             None => {
-                joined.push(Joined { rank, worth, document: *document, bytes: start..end, last: record });
+                joined.push(Joined {
+                    rank,
+                    worth,
+                    tokens,
+                    document: *document,
+                    bytes: start..end,
+                    last: record,
+                });
             }
         }
     }

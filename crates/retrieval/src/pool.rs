@@ -27,7 +27,7 @@ const KINDS: [DocumentKind; 3] = [DocumentKind::Page, DocumentKind::Memory, Docu
 const ENDINGS: [&str; 6] = ["", "s", "es", "e", "ed", "ing"];
 
 /// A document that was read.
-pub(super) struct Read {
+pub(super) struct ReadDocument {
     pub(super) path: VaultPath,
     pub(super) text: Arc<str>,
     /// When it was made, of turns.
@@ -35,16 +35,16 @@ pub(super) struct Read {
 }
 
 /// The documents of one search.
-pub(super) struct Pool<'r> {
+pub(super) struct DocumentPool<'r> {
     retrieval: &'r Retrieval<'r>,
     /// Turns from this one on are not read.
     before: u32,
-    pub(super) documents: Vec<Read>,
+    pub(super) documents: Vec<ReadDocument>,
     seen: BTreeSet<VaultPath>,
     bytes: usize,
 }
 
-impl<'r> Pool<'r> {
+impl<'r> DocumentPool<'r> {
     /// The documents of the best turns, and those that share words with the query.
     pub(super) async fn new(
         retrieval: &'r Retrieval<'r>,
@@ -112,7 +112,7 @@ impl<'r> Pool<'r> {
             return trace.unused("passage", path.as_str(), 0.0, why);
         }
         self.bytes += searched;
-        self.documents.push(Read { path, text: text.into(), at });
+        self.documents.push(ReadDocument { path, text: text.into(), at });
     }
 }
 

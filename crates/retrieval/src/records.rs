@@ -18,7 +18,7 @@ const MAX_STAMP: usize = 64;
 
 /// A stretch of a text that is ranked and shown as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stretch<'t> {
+pub(super) struct RecordStretch<'t> {
     /// Where it is in the text, with the blank lines after it.
     pub(super) bytes: Range<usize>,
     /// Who says it: of a message such as `[8 May 2023] Ann: Hello.` or `**Ann**: Hello.`
@@ -30,7 +30,7 @@ pub(super) struct Stretch<'t> {
 }
 
 /// The stretches that tile a text, in order.
-pub(super) fn divide(text: &str) -> Vec<Stretch<'_>> {
+pub(super) fn divide(text: &str) -> Vec<RecordStretch<'_>> {
     let mut stretches = Vec::new();
     let (mut start, mut at) = (0, 0);
     // Whether the paragraph from `start` on has more than headings, and whether a blank line has ended it.
@@ -62,12 +62,12 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&hashes) && line[hashes..].starts_with(' ')
 }
 
-fn stretch(text: &str, bytes: Range<usize>) -> Stretch<'_> {
+fn stretch(text: &str, bytes: Range<usize>) -> RecordStretch<'_> {
     let own = &text[bytes.clone()];
     let first = own.lines().next().unwrap_or_default();
     let (day, rest) = stamp(first);
     let id = is_heading(first).then(|| entry_id(first)).flatten();
-    Stretch { bytes, author: author(rest, day.is_some()), day, id }
+    RecordStretch { bytes, author: author(rest, day.is_some()), day, id }
 }
 
 /// The day in brackets before a message, and what follows it.

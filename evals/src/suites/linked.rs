@@ -11,7 +11,7 @@ use larder_retrieval::index::{Limits, LinkLimits};
 use larder_vault::Timestamp;
 use serde_json::Value;
 
-use super::vault::{self, Vault};
+use super::vault::{self, NoteVault};
 use crate::report::{Column, Report};
 use crate::{Failure, corpora};
 
@@ -23,13 +23,13 @@ const NOW: &str = "2026-01-01T00:00:00Z";
 const STEPS: [&str; 4] = ["anchors", "owners", "link_records", "answer_records"];
 
 /// A record: where it is and what it is called.
-struct Row {
+struct LinkedRecord {
     file: String,
     id: String,
     bytes: Range<usize>,
 }
 
-struct Question {
+struct LinkedQuestion {
     text: String,
     kind: String,
     files: Vec<String>,
@@ -43,10 +43,10 @@ struct Question {
 /// The corpus is missing or not as expected.
 pub fn measure() -> Result<Report, Failure> {
     let files = files()?;
-    let rows: Vec<Row> = files.iter().flat_map(|(name, text)| rows(name, text)).collect();
+    let rows: Vec<LinkedRecord> = files.iter().flat_map(|(name, text)| rows(name, text)).collect();
     let notes: Vec<(String, String)> =
         files.iter().map(|(name, text)| (note_of(name), text.clone())).collect();
-    let vault = Vault::new(&notes)?;
+    let vault = NoteVault::new(&notes)?;
     let questions = questions()?;
     let mut faults = Vec::new();
     let mut asked: Vec<(&str, Vec<Option<f64>>)> = Vec::new();
@@ -98,9 +98,9 @@ fn means(some: &[&Vec<Option<f64>>]) -> Vec<Option<f64>> {
 }
 
 fn ask(
-    vault: &Vault,
-    rows: &[Row],
-    question: &Question,
+    vault: &NoteVault,
+    rows: &[LinkedRecord],
+    question: &LinkedQuestion,
     faults: &mut Vec<String>,
 ) -> Result<Vec<Option<f64>>, Failure> {
     let now: Timestamp = NOW.parse().map_err(|_| format!("{NOW} is not a moment"))?;
@@ -111,8 +111,8 @@ fn ask(
             if vault::tokens(&passages) > tokens {
                 faults.push(format!("more than {tokens} tokens: {}", question.text));
             }
-            let is_reached = |row: &&Row| vault::shows(&passages, &note_of(&row.file), &row.bytes);
-            let reached: Vec<&Row> = rows.iter().filter(is_reached).collect();
+            let is_reached = |row: &&LinkedRecord| vault::shows(&passages, &note_of(&row.file), &row.bytes);
+            let reached: Vec<&LinkedRecord> = rows.iter().filter(is_reached).collect();
             let files = reached.iter().map(|row| row.file.as_str()).collect();
             let ids = reached.iter().map(|row| row.id.as_str()).collect();
             figures.extend([share(&question.files, &files), share(&question.gold, &ids)]);
@@ -144,7 +144,7 @@ fn note_of(file: &str) -> String {
 }
 
 /// The records of a file.
-fn rows(file: &str, text: &str) -> Vec<Row> {
+fn rows(file: &str, text: &str) -> Vec<LinkedRecord> {
     let starts =
         text.match_indices("### ").map(|(at, _)| at).filter(|&at| text[..at].ends_with('\n') || at == 0);
     let starts: Vec<usize> = starts.chain([text.len()]).collect();
@@ -153,14 +153,14 @@ fn rows(file: &str, text: &str) -> Vec<Row> {
         let heading = block.lines().next().unwrap_or_default().trim_start_matches("### ");
         let named = heading.split_once("(ID: ").and_then(|(_, rest)| rest.split_once(')'));
         let id = named.map_or_else(|| heading.split(' ').next().unwrap_or_default(), |(id, _)| id);
-        Row { file: file.to_owned(), id: id.to_owned(), bytes: bounds[0]..bounds[0] + block.len() }
+        LinkedRecord { file: file.to_owned(), id: id.to_owned(), bytes: bounds[0]..bounds[0] + block.len() }
     };
     starts.windows(2).map(row).collect()
 }
 
-fn questions() -> Result<Vec<Question>, Failure> {
+fn questions() -> Result<Vec<LinkedQuestion>, Failure> {
     let folder = corpora::folder("memory")?.join("context-bench");
-    // The names end in which of the questions these are; the gold records stand in the same order.
+    // The names end with the selection of questions; the gold records have the same order.
     let lines = |begins: &str| -> Result<Vec<Value>, Failure> {
         let mut lines = Vec::new();
         for path in corpora::files(&folder, &[".jsonl"])? {
@@ -183,7 +183,7 @@ fn questions() -> Result<Vec<Question>, Failure> {
     let mut questions = Vec::new();
     for (question, gold) in asked.iter().zip(&gold) {
         let extra = &question["agent_args"]["extra"];
-        questions.push(Question {
+        questions.push(LinkedQuestion {
             text: question["input"].as_str().unwrap_or_default().to_owned(),
             kind: extra["question_type"].as_str().unwrap_or_default().to_owned(),
             files: list(&extra["required_files"]),
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn an_owner_is_reached_from_a_pet_only_along_references() {
         let files = [("pets.txt", PETS), ("people.txt", PEOPLE)];
-        let rows: Vec<Row> = files.iter().flat_map(|(name, text)| rows(name, text)).collect();
-        let vault = Vault::new(&files.map(|(name, text)| (note_of(name), text.to_owned()))).unwrap();
-        let question = Question {
+        let rows: Vec<LinkedRecord> = files.iter().flat_map(|(name, text)| rows(name, text)).collect();
+        let vault = NoteVault::new(&files.map(|(name, text)| (note_of(name), text.to_owned()))).unwrap();
+        let question = LinkedQuestion {
             text: "Which person owns Rex?".to_owned(),
             kind: "multi_hop_chain".to_owned(),
             files: vec!["people.txt".to_owned(), "pets.txt".to_owned()],

@@ -15,7 +15,7 @@ use larder_text::tokens::Counter;
 use larder_vault::Timestamp;
 use serde_json::Value;
 
-use super::vault::{self, Vault};
+use super::vault::{self, NoteVault};
 use crate::report::{Column, Report};
 use crate::{Failure, corpora};
 
@@ -34,7 +34,7 @@ const MANY: usize = 100_000;
 const MANY_QUESTIONS: usize = 200;
 
 /// A message of a conversation.
-struct Turn {
+struct Message {
     shown: String,
     speaker: String,
     session: usize,
@@ -43,21 +43,21 @@ struct Turn {
     tokens: usize,
 }
 
-struct Question {
+struct MemoryQuestion {
     text: String,
     kind: usize,
     evidence: Vec<usize>,
 }
 
-struct Conversation {
+struct LocomoConversation {
     name: String,
-    turns: Vec<Turn>,
-    questions: Vec<Question>,
+    turns: Vec<Message>,
+    questions: Vec<MemoryQuestion>,
 }
 
 /// What one question was offered: shares of the messages that answer it.
 #[derive(Clone)]
-struct Outcome {
+struct QuestionOutcome {
     conversation: usize,
     kind: usize,
     recall: [f64; BUDGETS.len()],
@@ -113,16 +113,21 @@ pub fn measure() -> Result<Report, Failure> {
 }
 
 /// Recall of some questions at each budget, the share with all their turns, and recall of the multi-hop ones.
-fn figures(outcomes: &[Outcome], of: impl Fn(&Outcome) -> bool, multi_hop: bool) -> Vec<Option<f64>> {
-    let some: Vec<&Outcome> = outcomes.iter().filter(|outcome| of(outcome)).collect();
-    let mean = |some: &[&Outcome], value: &dyn Fn(&Outcome) -> f64| {
+fn figures(
+    outcomes: &[QuestionOutcome],
+    of: impl Fn(&QuestionOutcome) -> bool,
+    multi_hop: bool,
+) -> Vec<Option<f64>> {
+    let some: Vec<&QuestionOutcome> = outcomes.iter().filter(|outcome| of(outcome)).collect();
+    let mean = |some: &[&QuestionOutcome], value: &dyn Fn(&QuestionOutcome) -> f64| {
         (!some.is_empty())
             .then(|| 100.0 * some.iter().map(|outcome| value(outcome)).sum::<f64>() / some.len() as f64)
     };
     let mut figures = vec![Some(some.len() as f64)];
     figures.extend((0..BUDGETS.len()).map(|at| mean(&some, &|outcome| outcome.recall[at])));
     figures.push(mean(&some, &|outcome| f64::from(outcome.recall[JUDGED] >= 1.0)));
-    let hops: Vec<&Outcome> = some.iter().copied().filter(|outcome| multi_hop && outcome.kind == 1).collect();
+    let hops: Vec<&QuestionOutcome> =
+        some.iter().copied().filter(|outcome| multi_hop && outcome.kind == 1).collect();
     figures.push(mean(&hops, &|outcome| outcome.recall[JUDGED]));
     figures.push(mean(&some, &|outcome| outcome.plain));
     figures.extend([None, None]);
@@ -130,7 +135,9 @@ fn figures(outcomes: &[Outcome], of: impl Fn(&Outcome) -> bool, multi_hop: bool)
 }
 
 /// The outcomes of each conversation, and faults. Every conversation has a vault and a thread of its own.
-fn ask_conversations(conversations: &[Conversation]) -> Vec<Result<(Vec<Outcome>, Vec<String>), Failure>> {
+fn ask_conversations(
+    conversations: &[LocomoConversation],
+) -> Vec<Result<(Vec<QuestionOutcome>, Vec<String>), Failure>> {
     std::thread::scope(|scope| {
         let ask = |(number, conversation)| scope.spawn(move || ask_all(number, conversation));
         let threads: Vec<_> = conversations.iter().enumerate().map(ask).collect();
@@ -142,7 +149,7 @@ fn ask_conversations(conversations: &[Conversation]) -> Vec<Result<(Vec<Outcome>
 }
 
 /// The notes of a conversation, one for each session, and where each message is: its note and bytes there.
-fn notes(turns: &[Turn]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)>) {
+fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)>) {
     let (mut notes, mut places): (Vec<(String, String)>, Vec<_>) = (Vec::new(), Vec::new());
     let mut session = None;
     for turn in turns {
@@ -159,10 +166,13 @@ fn notes(turns: &[Turn]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)>) 
     (notes, places)
 }
 
-fn ask_all(number: usize, conversation: &Conversation) -> Result<(Vec<Outcome>, Vec<String>), Failure> {
+fn ask_all(
+    number: usize,
+    conversation: &LocomoConversation,
+) -> Result<(Vec<QuestionOutcome>, Vec<String>), Failure> {
     let turns = &conversation.turns;
     let (notes, places) = notes(turns);
-    let vault = Vault::new(&notes)?;
+    let vault = NoteVault::new(&notes)?;
     let plain = plain(turns);
     let now = asked_at(turns)?;
     let (mut outcomes, mut faults) = (Vec::new(), Vec::new());
@@ -186,19 +196,19 @@ fn ask_all(number: usize, conversation: &Conversation) -> Result<(Vec<Outcome>, 
         let within = within(&order, turns, BUDGETS[JUDGED]);
         let found = question.evidence.iter().filter(|turn| within.contains(turn)).count();
         let plain = share(found, &question.evidence);
-        outcomes.push(Outcome { conversation: number, kind: question.kind, recall, plain });
+        outcomes.push(QuestionOutcome { conversation: number, kind: question.kind, recall, plain });
     }
     Ok((outcomes, faults))
 }
 
 /// The end of the day of the last session.
-fn asked_at(turns: &[Turn]) -> Result<Timestamp, Failure> {
+fn asked_at(turns: &[Message]) -> Result<Timestamp, Failure> {
     let day = turns.last().and_then(|turn| day_of(&turn.date));
     let moment = day.map_or(UNDATED.to_owned(), |day| format!("{day}T23:59:59Z"));
     moment.parse().map_err(|_| format!("{moment} is not a moment").into())
 }
 
-fn plain(turns: &[Turn]) -> RankIndex {
+fn plain(turns: &[Message]) -> RankIndex {
     let (mut plain, mut session) = (RankIndex::default(), None);
     for turn in turns {
         if session.replace(turn.session) != Some(turn.session) {
@@ -210,7 +220,7 @@ fn plain(turns: &[Turn]) -> RankIndex {
 }
 
 /// The messages before the first that would exceed the budget.
-fn within<'o>(order: &'o [usize], turns: &[Turn], budget: usize) -> &'o [usize] {
+fn within<'o>(order: &'o [usize], turns: &[Message], budget: usize) -> &'o [usize] {
     let mut used = 0;
     let fits = |turn: &&usize| {
         used += turns[**turn].tokens;
@@ -224,7 +234,7 @@ fn share(found: usize, evidence: &[usize]) -> f64 {
 }
 
 /// Indexes and asks the turns of all conversations, over and over until there are many.
-fn speed(conversations: &[Conversation]) -> Vec<Option<f64>> {
+fn speed(conversations: &[LocomoConversation]) -> Vec<Option<f64>> {
     let all = conversations.iter().flat_map(|conversation| &conversation.turns);
     let started = Instant::now();
     let mut index = Index::default();
@@ -266,7 +276,10 @@ fn corrections(list: &Value) -> HashMap<(String, u64), Value> {
         .collect()
 }
 
-fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Result<Conversation, Failure> {
+fn conversation(
+    path: &Path,
+    corrections: &HashMap<(String, u64), Value>,
+) -> Result<LocomoConversation, Failure> {
     let file = corpora::json(path)?;
     let said = &file["conversation"];
     let (mut turns, mut ids) = (Vec::new(), HashMap::new());
@@ -280,7 +293,7 @@ fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Res
                 shown += &format!(" [image: {}]", text("blip_caption"));
             }
             let tokens = Counter::o200k().count(&shown) + 1;
-            turns.push(Turn {
+            turns.push(Message {
                 shown,
                 speaker: text("speaker").to_owned(),
                 session,
@@ -296,13 +309,13 @@ fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Res
         if !evidence.is_empty() {
             let text = asked["question"].as_str().unwrap_or_default().to_owned();
             let kind = asked["category"].as_u64().and_then(|kind| usize::try_from(kind).ok()).unwrap_or(0);
-            questions.push(Question { text, kind, evidence });
+            questions.push(MemoryQuestion { text, kind, evidence });
         }
     }
     if turns.is_empty() || questions.is_empty() {
         return Err(format!("{}: holds no turns or no questions", path.display()).into());
     }
-    Ok(Conversation { name, turns, questions })
+    Ok(LocomoConversation { name, turns, questions })
 }
 
 /// Ids of messages, of which a string may contain several; others are dropped.
@@ -327,8 +340,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome(kind: usize, recall: f64, plain: f64) -> Outcome {
-        Outcome { conversation: 0, kind, recall: [0.0, 0.0, recall, 1.0, 1.0], plain }
+    fn outcome(kind: usize, recall: f64, plain: f64) -> QuestionOutcome {
+        QuestionOutcome { conversation: 0, kind, recall: [0.0, 0.0, recall, 1.0, 1.0], plain }
     }
 
     #[test]
@@ -355,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_question_gets_the_share_of_its_messages_that_a_vault_offers() {
-        let turn = |session, shown: &str| Turn {
+        let turn = |session, shown: &str| Message {
             shown: format!("[1:56 pm on 8 May, 2023] Ann: {shown}"),
             speaker: "Ann".to_owned(),
             session,
@@ -367,12 +380,12 @@ mod tests {
             turn(1, "The weather was terrible on the whole way home, though."),
             turn(2, "My hamster has learned to ride on a tiny skateboard."),
         ];
-        let questions = [vec![0], vec![0, 1]].map(|evidence| Question {
+        let questions = [vec![0], vec![0, 1]].map(|evidence| MemoryQuestion {
             text: "Where did Ann adopt the golden hamster?".to_owned(),
             kind: 4,
             evidence,
         });
-        let conversation = Conversation { name: "test".to_owned(), turns, questions: questions.into() };
+        let conversation = LocomoConversation { name: "test".to_owned(), turns, questions: questions.into() };
         let (outcomes, faults) = ask_all(0, &conversation).unwrap();
         assert_eq!((outcomes[0].recall[0], &faults[..]), (1.0, &[][..]));
         assert_eq!(outcomes[1].recall.map(|recall| recall >= 0.5), [true; 5]);
@@ -380,7 +393,7 @@ mod tests {
 
     #[test]
     fn only_messages_within_the_budget_count() {
-        let turn = |tokens| Turn {
+        let turn = |tokens| Message {
             shown: String::new(),
             speaker: String::new(),
             session: 1,

@@ -14,13 +14,13 @@ use crate::Failure;
 const NOTES: &str = "users/evals/notes";
 
 /// The documents of one user, in a folder of their own.
-pub(super) struct Vault {
+pub(super) struct NoteVault {
     documents: UserDocuments,
     counter: Counter,
     _folder: tempfile::TempDir,
 }
 
-impl Vault {
+impl NoteVault {
     /// A vault with these notes, each a name that ends in `.md` and its text.
     pub(super) fn new(notes: &[(String, String)]) -> Result<Self, Failure> {
         let folder = tempfile::tempdir()?;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_note_is_shown_where_a_passage_contains_all_of_it() {
         let notes = [("tea.md", "The tea is in the cupboard.\n"), ("coffee.md", "Coffee is out.\n")];
-        let vault = Vault::new(&notes.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
+        let vault = NoteVault::new(&notes.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
         let now = "2026-01-05T10:00:00Z".parse().unwrap();
         let passages = vault.passages("Where is the tea?", now, Limits::default()).unwrap();
         assert!(shows(&passages, "tea.md", &(0..27)) && shows(&passages, "tea.md", &(4..10)));

@@ -186,7 +186,7 @@ fn choose(
         chosen.push(at);
         quotation.sentences.push(whole(wanted, candidates, at, &text));
     }
-    quotation.is_answer = wanted.share(&held) >= HELD;
+    quotation.is_answer = wanted.share(&held) >= HELD && !wanted.lacks_name(&held);
     quotation
 }
 

@@ -9,7 +9,7 @@ use chrono::{Datelike, Days, NaiveDate};
 use regex::{Captures, Regex};
 
 /// Days that a text names.
-pub(super) type Span = RangeInclusive<NaiveDate>;
+pub(super) type DaySpan = RangeInclusive<NaiveDate>;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -49,12 +49,12 @@ pub fn day_of(text: &str) -> Option<NaiveDate> {
 }
 
 /// The days that `question` names. Relative days and dates without a year need `today`.
-pub(super) fn spans(question: &str, today: Option<NaiveDate>) -> Vec<Span> {
+pub(super) fn spans(question: &str, today: Option<NaiveDate>) -> Vec<DaySpan> {
     let Some(dates) = DATES.as_ref() else { return Vec::new() };
     dates.captures_iter(question).filter_map(|found| span(&found, today)).collect()
 }
 
-fn span(found: &Captures<'_>, today: Option<NaiveDate>) -> Option<Span> {
+fn span(found: &Captures<'_>, today: Option<NaiveDate>) -> Option<DaySpan> {
     let number = |name: &str| found.name(name).and_then(|text| text.as_str().parse::<u32>().ok());
     let year = |name: &str| number(name).and_then(|year| i32::try_from(year).ok());
     let month = |name: &str| {
@@ -79,7 +79,7 @@ fn span(found: &Captures<'_>, today: Option<NaiveDate>) -> Option<Span> {
 }
 
 /// Days given by their distance from today.
-fn relative(found: &Captures<'_>, today: NaiveDate) -> Option<Span> {
+fn relative(found: &Captures<'_>, today: NaiveDate) -> Option<DaySpan> {
     let text = |name: &str| found.name(name).map(|text| text.as_str().to_ascii_lowercase());
     if let Some(near) = text("near") {
         let day = today.checked_sub_days(Days::new(u64::from(near == "yesterday")))?;
@@ -119,7 +119,7 @@ fn latest(month: u32, today: Option<NaiveDate>) -> Option<i32> {
     Some(today.year() - i32::from(month > today.month()))
 }
 
-fn span_of(year: i32, month: Option<u32>, day: Option<u32>) -> Option<Span> {
+fn span_of(year: i32, month: Option<u32>, day: Option<u32>) -> Option<DaySpan> {
     let first = NaiveDate::from_ymd_opt(year, month.unwrap_or(1), day.unwrap_or(1))?;
     let last = match (month, day) {
         (_, Some(_)) => first,

@@ -74,7 +74,7 @@ pub struct Gathered {
     /// Their tokens.
     pub tokens: usize,
     /// Records that were reached and left out, in order.
-    pub left_out: Vec<(usize, LeftOut)>,
+    pub left_out: Vec<(usize, Omission)>,
 }
 
 /// A record that was gathered.
@@ -104,8 +104,8 @@ pub enum Reached {
 }
 
 /// Why a record was left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOut {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Omission {
     /// All tokens are used up.
     Budget,
     /// The tokens for linked records are.
@@ -116,7 +116,7 @@ pub enum LeftOut {
 
 /// A record in the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Waiting {
+struct QueuedRecord {
     record: usize,
     worth: f64,
     priority: f64,
@@ -127,15 +127,15 @@ struct Waiting {
     leads: bool,
 }
 
-impl Eq for Waiting {}
+impl Eq for QueuedRecord {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for QueuedRecord {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for QueuedRecord {
     /// The greater leaves the queue first: of equal priorities the record added earlier to the index.
     fn cmp(&self, other: &Self) -> Ordering {
         self.priority.total_cmp(&other.priority).then(other.record.cmp(&self.record))
@@ -152,7 +152,7 @@ impl Index {
         text_of: impl Fn(usize) -> &'t str,
         tokens_of: impl Fn(usize) -> usize,
     ) -> Gathered {
-        let mut walk = Walk::new(self, query, limits, &text_of);
+        let mut walk = ReferenceWalk::new(self, query, limits, &text_of);
         let mut done = HashSet::new();
         let mut of_document: HashMap<u32, usize> = HashMap::new();
         let (mut gathered, mut linked) = (Gathered::default(), 0);
@@ -163,14 +163,14 @@ impl Index {
             }
             let tokens = tokens_of(record);
             if tokens > limits.tokens - gathered.tokens {
-                gathered.left_out.push((record, LeftOut::Budget));
+                gathered.left_out.push((record, Omission::Budget));
                 break;
             }
             if let (Some(limits), true) = (&limits.links, next.reached != Reached::Hit) {
                 let document = of_document.entry(self.entries[record].document).or_default();
-                let over = (tokens > limits.tokens - linked).then_some(LeftOut::LinkBudget);
+                let over = (tokens > limits.tokens - linked).then_some(Omission::LinkBudget);
                 let over_document = tokens > limits.document - *document;
-                if let Some(over) = over.or(over_document.then_some(LeftOut::DocumentBudget)) {
+                if let Some(over) = over.or(over_document.then_some(Omission::DocumentBudget)) {
                     gathered.left_out.push((record, over));
                     continue;
                 }
@@ -178,14 +178,14 @@ impl Index {
                 *document += tokens;
             }
             gathered.tokens += tokens;
-            let Waiting { worth, reached, .. } = next;
+            let QueuedRecord { worth, reached, .. } = next;
             gathered.records.push(GatheredRecord { record, tokens, worth, reached });
             if next.leads {
                 walk.follow(next, &done);
             }
         }
         let rest = std::iter::from_fn(|| walk.queue.pop()).map(|waiting| waiting.record);
-        let rest = rest.filter(|record| done.insert(*record)).map(|record| (record, LeftOut::Budget));
+        let rest = rest.filter(|record| done.insert(*record)).map(|record| (record, Omission::Budget));
         gathered.left_out.extend(rest);
         gathered
     }
@@ -200,18 +200,18 @@ impl Gathered {
 }
 
 /// The way from hits along references.
-struct Walk<'a, F> {
+struct ReferenceWalk<'a, F> {
     index: &'a Index,
     scores: Vec<f64>,
     asked: Vec<u64>,
     /// The terms of the seeds: what they say themselves is not a value to look for.
     said: HashSet<u64>,
     depth: usize,
-    queue: BinaryHeap<Waiting>,
+    queue: BinaryHeap<QueuedRecord>,
     text_of: F,
 }
 
-impl<'a, 't, F: Fn(usize) -> &'t str> Walk<'a, F> {
+impl<'a, 't, F: Fn(usize) -> &'t str> ReferenceWalk<'a, F> {
     fn new(index: &'a Index, query: &Query<'_>, limits: &Limits, text_of: F) -> Self {
         let scores = index.scores(query);
         let best = scores.iter().copied().fold(0.0, f64::max);
@@ -223,7 +223,7 @@ impl<'a, 't, F: Fn(usize) -> &'t str> Walk<'a, F> {
         let waiting = |(record, &score): (usize, &f64)| {
             let (seed, worth) = (seeds.contains(&record), score / best);
             let priority = if links && !seed { worth * OTHER } else { worth };
-            Waiting { record, worth, priority, reached: Reached::Hit, depth: 0, leads: links && seed }
+            QueuedRecord { record, worth, priority, reached: Reached::Hit, depth: 0, leads: links && seed }
         };
         let queue = scores.iter().enumerate().filter(|&(_, &score)| score > 0.0).map(waiting).collect();
         let said = seeds.iter().flat_map(|&seed| terms(text_of(seed))).collect();
@@ -232,8 +232,8 @@ impl<'a, 't, F: Fn(usize) -> &'t str> Walk<'a, F> {
     }
 
     /// Queues the records to which a record leads.
-    fn follow(&mut self, from: Waiting, done: &HashSet<usize>) {
-        let Waiting { record, worth, reached, depth, .. } = from;
+    fn follow(&mut self, from: QueuedRecord, done: &HashSet<usize>) {
+        let QueuedRecord { record, worth, reached, depth, .. } = from;
         let index = self.index;
         if depth < self.depth {
             for next in index.references.from(record) {
@@ -261,7 +261,7 @@ impl<'a, 't, F: Fn(usize) -> &'t str> Walk<'a, F> {
 
     fn push(&mut self, record: usize, worth: f64, reached: Reached, depth: usize, done: &HashSet<usize>) {
         if !done.contains(&record) {
-            self.queue.push(Waiting { record, worth, priority: worth, reached, depth, leads: true });
+            self.queue.push(QueuedRecord { record, worth, priority: worth, reached, depth, leads: true });
         }
     }
 

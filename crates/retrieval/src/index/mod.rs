@@ -24,12 +24,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use larder_text::bm25::{bm25, rarity};
 use larder_text::words::STOP_WORDS;
 
-use dates::{Span, spans};
+use dates::{DaySpan, spans};
 use references::References;
 use words::{Stems, term, terms};
 
 pub use dates::day_of;
-pub use gather::{Gathered, GatheredRecord, LeftOut, Limits, LinkLimits, Reached};
+pub use gather::{Gathered, GatheredRecord, Limits, LinkLimits, Omission, Reached};
 pub use references::{ids, is_id};
 
 /// What the words of the records before a record count for in it, nearest first …
@@ -100,8 +100,8 @@ pub struct Hit {
 pub struct Index {
     stems: Stems,
     postings: HashMap<u64, Vec<Posting>>,
-    entries: Vec<Entry>,
-    sections: Vec<Section>,
+    entries: Vec<RankedRecord>,
+    sections: Vec<RecordSection>,
     /// The terms of each author's name.
     authors: Vec<Vec<u64>>,
     author_numbers: HashMap<u64, u32>,
@@ -119,7 +119,7 @@ struct Posting {
 
 /// What ranking needs of a record. Kept small: `ask` indexes millions.
 #[derive(Debug, Clone)]
-struct Entry {
+struct RankedRecord {
     /// The words of its window, each by its weight.
     window: f64,
     words: u32,
@@ -132,7 +132,7 @@ struct Entry {
 
 /// Records that follow one another.
 #[derive(Debug, Clone)]
-struct Section {
+struct RecordSection {
     start: usize,
     words: f64,
 }
@@ -144,7 +144,7 @@ struct Analysed {
     /// These and the terms without meaning of their own.
     all: Vec<u64>,
     /// The days it names.
-    spans: Vec<Span>,
+    spans: Vec<DaySpan>,
 }
 
 impl Index {
@@ -157,7 +157,7 @@ impl Index {
     /// Begins a new section: records after this are not neighbours of records before it. Records that do not follow
     /// one another, such as rows, are a section each.
     pub fn start_section(&mut self) {
-        self.sections.push(Section { start: self.entries.len(), words: 0.0 });
+        self.sections.push(RecordSection { start: self.entries.len(), words: 0.0 });
     }
 
     /// Adds the next record and returns its number.
@@ -173,7 +173,7 @@ impl Index {
             self.references.add(record.text, record.id);
         }
         self.sections[section].words += f64::from(words);
-        self.entries.push(Entry {
+        self.entries.push(RankedRecord {
             window: f64::from(words),
             words,
             section: saturating(section),

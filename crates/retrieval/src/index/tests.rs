@@ -140,7 +140,7 @@ fn references_lead_to_an_owner_and_to_rows_that_share_the_value_asked_for() {
             ("per-3", Reached::ReferredToBy(7)),
         ]
     );
-    assert_eq!(reached.left_out.last().map(|left| left.1), Some(LeftOut::Budget));
+    assert_eq!(reached.left_out.last().map(|left| left.1), Some(Omission::Budget));
     let worths: Vec<f64> = reached.records.iter().map(|found| found.worth).collect();
     assert!(worths[0] == 1.0 && worths[1..].iter().all(|worth| (0.0..1.0).contains(worth)), "{worths:?}");
     let plain = gathered(&Limits { tokens: 60, links: None });
@@ -163,10 +163,10 @@ fn references_stop_at_their_limits() {
     assert_eq!((standard.depth, standard.tokens, standard.document), (2, 6_400, 2_000));
     let (_, linked, left) = within(LinkLimits { tokens: 40, ..standard });
     assert_eq!(linked, 2);
-    assert!(left.iter().any(|left| left.1 == LeftOut::LinkBudget));
+    assert!(left.iter().any(|left| left.1 == Omission::LinkBudget));
     let (of_document, _, left) = within(LinkLimits { document: 20, ..standard });
     assert_eq!(of_document, 1);
-    assert!(left.iter().any(|left| left.1 == LeftOut::DocumentBudget));
+    assert!(left.iter().any(|left| left.1 == Omission::DocumentBudget));
     let (_, linked, _) = within(LinkLimits { depth: 1, ..standard });
     assert_eq!(linked, 1, "only the owner that the pet refers to");
 }

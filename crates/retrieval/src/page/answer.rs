@@ -1,5 +1,5 @@
-//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
-//! on a page is data and is given as it stands.
+//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text
+//! of a page is data and is passed on unchanged.
 
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
@@ -14,8 +14,8 @@ use crate::phrases::QueryWords;
 use crate::records::divide;
 use crate::render::{line, when};
 
-/// What lies beside a manifest.
-struct Files {
+/// The files next to a manifest.
+struct CaptureFiles {
     data: Option<(VaultPath, ExtractedData)>,
     content: Option<(VaultPath, PageContent)>,
 }
@@ -27,7 +27,7 @@ pub(super) async fn write(
     capture: &FoundCapture,
     manifest: &Manifest,
 ) -> PageAnswer {
-    let files = Files::read(retrieval, &capture.manifest).await;
+    let files = CaptureFiles::read(retrieval, &capture.manifest).await;
     let age = retrieval.age(manifest.visited_at);
     let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
@@ -46,7 +46,7 @@ pub(super) async fn write(
     }
 }
 
-fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
+fn holds(summary: &ContentSummary, files: &CaptureFiles, age: u64) -> PageContents {
     let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
     PageContents {
         pages: summary.page_info.is_some(),
@@ -57,13 +57,13 @@ fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
     }
 }
 
-/// What the capture said, for a query that has to go to the page itself: the model sees both, and how old it is.
+/// The captured text, for a query that needs the page itself: the model sees both, and how old the capture is.
 fn elsewhere(
     retrieval: &Retrieval<'_>,
     query: &str,
     capture: &FoundCapture,
     manifest: &Manifest,
-    files: &Files,
+    files: &CaptureFiles,
 ) -> (String, VaultPath) {
     let words = QueryWords::new(query);
     let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
@@ -77,11 +77,11 @@ fn elsewhere(
     (text, document)
 }
 
-impl Files {
+impl CaptureFiles {
     /// Whatever can be read; a file that is missing or broken is as good as none.
     async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
-        let data = beside(retrieval, manifest, "extracted_data.json").await;
-        let content = beside(retrieval, manifest, "page_content.md").await;
+        let data = sibling(retrieval, manifest, "extracted_data.json").await;
+        let content = sibling(retrieval, manifest, "page_content.md").await;
         Self {
             data: data.and_then(|(path, text)| Some((path, read_json::<ExtractedData>(&text).value?))),
             content: content.and_then(|(path, text)| {
@@ -91,7 +91,7 @@ impl Files {
         }
     }
 
-    /// What a level says, and the file it says it from.
+    /// The answer of a level, and the file it is from.
     fn say(
         &self,
         retrieval: &Retrieval<'_>,
@@ -110,7 +110,7 @@ impl Files {
     }
 }
 
-async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
+async fn sibling(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
     let text = retrieval.documents.read_text(&path).await.ok()??;
     Some((path, text))

@@ -1,7 +1,7 @@
 //! Which level of a captured page may answer a query, by the rules of a table (R1-6.10 to R1-6.20, R1-14.5 to
 //! R1-14.7).
 //!
-//! Pure: knows the words of a query and what a capture holds. A rule offers a level and says why; the model that reads
+//! Pure: knows the words of a query and which parts a capture has. A rule offers a level and says why; the model that reads
 //! the offer decides, so a rule that is wrong costs words and never an answer.
 
 use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ impl PageLevel {
     }
 }
 
-/// What a capture holds.
+/// Which parts a capture has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PageContents {
     /// The manifest says how many pages there are.
@@ -67,7 +67,7 @@ pub(super) struct LevelChoice {
     pub why: &'static str,
 }
 
-/// Of a query about a page: where its answer may be had. None stands for a page that was never visited. The first
+/// Where the answer to a query about a page may be found; `None` is a page that was never visited. The first
 /// rule of the table that fits and finds what it needs decides; else names in the extracted data; else the text.
 pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelChoice {
     let Some(page) = page else {
@@ -126,7 +126,7 @@ fn by_content(words: &QueryWords, page: &PageContents) -> LevelChoice {
     match (page.content, page.data.is_empty()) {
         (true, _) => LevelChoice { level: PageLevel::Content, why: "the text has to be searched" },
         (false, false) => LevelChoice { level: PageLevel::Data, why: "only extracted data was kept" },
-        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "what was kept does not hold it" },
+        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "the capture does not contain it" },
     }
 }
 
