@@ -122,7 +122,7 @@ async fn quoted(name: &str, text: &str, question: &str) -> AskAnswer {
     let (engine, dir) = shop();
     let path = dir.path().join(name);
     std::fs::write(&path, text).unwrap();
-    let limits = AskLimits::DEFAULT;
+    let limits = AskLimits::default();
     let asking = AskSettings { answer: AnswerMode::Quote, planner: Planner::Rules, limits };
     let question = Question { text: question, paths: &[path], recipe: "ask/answer", asking };
     Asker::new(&engine, &NoopObserver).ask(&question).await.unwrap()

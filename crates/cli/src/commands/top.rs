@@ -64,7 +64,7 @@ async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError
 }
 
 /// Draws and asks in turn until a key ends it. An error is shown in the last line, and the next request may succeed.
-async fn watch(terminal: &Term, server: &Plain, gateway: &str, mut news: News) -> Result<(), CliError> {
+async fn watch(terminal: &Term, server: &PlainClient, gateway: &str, mut news: LiveUpdate) -> Result<(), CliError> {
     let mut left = left(terminal.clone());
     let mut trouble = None;
     loop {
@@ -102,7 +102,7 @@ fn left(terminal: Term) -> oneshot::Receiver<io::Result<()>> {
 }
 
 /// The whole screen, line by line, none longer than `width` nor more than `height` of them.
-fn screen(gateway: &str, news: &News, trouble: Option<&str>, width: usize, height: usize) -> Vec<String> {
+fn screen(gateway: &str, news: &LiveUpdate, trouble: Option<&str>, width: usize, height: usize) -> Vec<String> {
     let state = match trouble {
         None => Style::new().green().apply_to("live"),
         Some(_) => Style::new().red().apply_to("no answer"),
@@ -136,7 +136,7 @@ fn padded(text: &str, width: usize) -> String {
 }
 
 /// How full the last window is, as a bar with its figures in the middle.
-fn gauge(news: &News, width: usize) -> String {
+fn gauge(news: &LiveUpdate, width: usize) -> String {
     let tokens = news.totals.last.as_deref().map(|head| head.tokens).unwrap_or_default();
     let share = if tokens.budget == 0 { 0.0 } else { tokens.after as f64 / tokens.budget as f64 };
     let words = format!("{} of {} tokens, reserve {}", tokens.after, tokens.budget, tokens.reserve);
@@ -148,7 +148,7 @@ fn gauge(news: &News, width: usize) -> String {
 }
 
 /// A line of titles and at most `count` requests, the last one first.
-fn requests(news: &News, width: usize, count: usize) -> Vec<String> {
+fn requests(news: &LiveUpdate, width: usize, count: usize) -> Vec<String> {
     // Five columns have their width, and a blank follows each; the model's name takes what is left.
     let name = width.saturating_sub(8 + 13 + 19 + 9 + 15 + 5);
     let line = |cells: [String; 6]| {
