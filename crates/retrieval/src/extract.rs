@@ -1,4 +1,4 @@
-//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap; dividing into stretches.
+//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap.
 //! Pure; knows the forms of documents, not how they are found.
 
 use std::collections::BTreeSet;
@@ -10,10 +10,6 @@ use larder_vault::VaultPath;
 use larder_vault::links::NoteOutline;
 use serde_json::{Map, Value};
 
-/// A stretch ends at a blank line or heading from this many bytes on …
-const SHORT: usize = 300;
-/// … and at any line from this many.
-const LONG: usize = 1_200;
 /// Between what does not stand together.
 const GAP: &str = "\n[…]\n";
 
@@ -177,30 +173,6 @@ pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (Str
         }
         room = room.saturating_sub(4);
     }
-}
-
-/// Stretches of a text that tile it: paragraphs, short ones together, long ones by lines.
-pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
-    let mut stretches = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        let length = at - start;
-        let breaks = line.trim().is_empty() || line.starts_with('#');
-        if length > 0 && ((breaks && length >= SHORT) || length + line.len() > LONG) {
-            stretches.push(start..at);
-            start = at;
-        }
-        at += line.len();
-        while at - start > LONG {
-            let end = start + text[start..at].floor_char_boundary(LONG);
-            stretches.push(start..end);
-            start = end;
-        }
-    }
-    if start < text.len() {
-        stretches.push(start..text.len());
-    }
-    stretches
 }
 
 /// Byte ranges as lines from 1, both ends included, of a text of which the line breaks before each range are known.

@@ -12,18 +12,20 @@
 
 mod candidates;
 mod extract;
+pub mod index;
 mod link_expansion;
 mod memory;
 mod page;
 mod passages;
+mod phrases;
+mod pool;
 mod ranking;
-pub mod recall;
+mod records;
 pub mod render;
 mod research;
 mod scope;
 mod trace;
 mod turns;
-mod words;
 
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
@@ -34,8 +36,9 @@ pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};
 pub use trace::TraceEntry;
 
+use index::Limits;
+use phrases::QueryWords;
 use trace::Trace;
-use words::Words;
 
 /// Turns that the turn index offers (R1-10.2).
 pub const TURN_INDEX_LIMIT: usize = 20;
@@ -52,7 +55,7 @@ const NEAREST: usize = 20;
 
 /// Whether a query names anything that could be searched for.
 pub fn has_search_terms(query: &str) -> bool {
-    !Words::of(query).searched().is_empty()
+    !QueryWords::new(query).searched().is_empty()
 }
 
 /// What a caller may ask for (C90).
@@ -93,12 +96,13 @@ pub struct Retrieval<'a> {
     now: Timestamp,
     grant: Grant,
     vector: Option<&'a TextVector>,
+    limits: Limits,
 }
 
 impl<'a> Retrieval<'a> {
     /// Retrieval for a caller with this grant. Ages are told as of `now`; `counter` counts what prompts will hold.
     pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
-        Self { documents, counter, now, grant, vector: None }
+        Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
     }
 
     /// The same with a vector of the query, so that [`find`](Self::find) looks for what means the same in other words
@@ -106,6 +110,12 @@ impl<'a> Retrieval<'a> {
     #[must_use]
     pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
         Self { vector, ..self }
+    }
+
+    /// The same with other limits for passages than the default ones.
+    #[must_use]
+    pub fn with_passage_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The newest `count` turns before turn `before`, newest first (R1-14.1).
@@ -193,7 +203,7 @@ impl<'a> Retrieval<'a> {
         kinds: &[DocumentKind],
         limit: u64,
     ) -> Result<Vec<DocumentHit>, RetrievalError> {
-        let words = Words::of(query).searched();
+        let words = QueryWords::new(query).searched();
         if words.is_empty() {
             return Ok(Vec::new());
         }

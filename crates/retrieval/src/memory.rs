@@ -10,10 +10,10 @@ use larder_vault::{
 use serde::de::DeserializeOwned;
 
 use super::page::PageAnswer;
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::words::Words;
 use super::{FactLine, MAX_SHOWN, PreferenceLine, Retrieval, RetrievalError, SearchRequest};
 
 /// Categories of facts that are ways to proceed, not statements.
@@ -280,7 +280,7 @@ fn site_of(text: &str) -> Option<String> {
     let host = host.trim_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let is_site = host.split_once('.').is_some_and(|(name, end)| !name.is_empty() && end.len() >= 2)
-        && Words::of(host).telling().next().is_some();
+        && QueryWords::new(host).subjects().next().is_some();
     is_site.then(|| host.to_owned())
 }
 

@@ -8,10 +8,10 @@ use larder_vault::lifecycle::{ResearchLife, ResearchState};
 use larder_vault::{Document, Research, VaultPath};
 
 use super::memory::Memory;
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::words::Words;
 use super::{ResearchCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
 /// Newest pieces of research that are ranked, and newest on a topic.
@@ -51,12 +51,12 @@ pub(super) async fn find(
     let query = likes.fold(request.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
     let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
-    let words = Words::of(&query);
+    let words = QueryWords::new(&query);
     let mut offered = Offered::default();
     for (at, score) in fused {
         let row = &rows[at];
         let state = life(row).state(retrieval.now);
-        let on_topic = words.shared(&Words::of(&row.topic)) >= ON_TOPIC;
+        let on_topic = words.shared(&QueryWords::new(&row.topic)) >= ON_TOPIC;
         let why = match state {
             ResearchState::Active if on_topic => "active, on the topic of the query",
             ResearchState::Active => "active",

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use larder_store::{DocumentKind, TurnRow};
 
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::trace::Trace;
-use super::words::Words;
 use super::{Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
 
 /// Newest turns that are ranked.
@@ -144,7 +144,7 @@ impl Pool {
     /// Numbers in the order of `core::recall`: turns that follow one another in one session are neighbours. A query that
     /// names nothing ranks none.
     fn ranked(&self, retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Vec<u32> {
-        if Words::of(request.query).searched().is_empty() {
+        if QueryWords::new(request.query).searched().is_empty() {
             return Vec::new();
         }
         let text = |(row, snippet): &(TurnRow, String)| {

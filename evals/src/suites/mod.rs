@@ -10,6 +10,7 @@ mod memory;
 mod speed;
 mod text;
 mod traces;
+mod vault;
 
 use std::path::Path;
 

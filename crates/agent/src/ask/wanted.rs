@@ -87,9 +87,11 @@ impl Wanted {
         if all > 0.0 { some / all } else { 0.0 }
     }
 
-    /// Whether a text repeats the question, as documents about questions do.
-    pub fn is_repeated(&self, text: &[String]) -> bool {
-        self.words.len() > 2 && text.windows(self.words.len()).any(|window| window == self.words)
+    /// Whether a text repeats the question, as documents about questions do, and code that asks it.
+    pub fn is_repeated(&self, text: &str) -> bool {
+        let count = self.words.len();
+        // A line break that code writes as `\n` is not part of the next word.
+        count > 2 && words(&text.replace("\\n", " ")).windows(count).any(|window| window == self.words)
     }
 
     /// Whether a text holds the kind of thing that is wanted.

@@ -10,7 +10,7 @@ use larder_engine::config::{Config, GatewaySettings};
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
-use larder_models::upstream::{UpstreamTarget, Upstream};
+use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_text::tokens::Counter;
 

@@ -1,7 +1,6 @@
 //! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
 //! on a page is data and is given as it stands.
 
-use larder_condense::rank::RankIndex;
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
 use serde_json::Value;
@@ -9,12 +8,11 @@ use serde_json::Value;
 use super::rules::{PageContents, PageLevel, choose_level, is_stale};
 use super::{FoundCapture, PageAnswer};
 use crate::Retrieval;
-use crate::extract::{cut, stretches};
+use crate::extract::cut;
+use crate::index::{Index, Query, Record};
+use crate::phrases::QueryWords;
+use crate::records::divide;
 use crate::render::{line, when};
-use crate::words::Words;
-
-/// Passages on either side that are ranked with a passage.
-const NEIGHBOURS: usize = 1;
 
 /// What lies beside a manifest.
 struct Files {
@@ -67,7 +65,7 @@ fn elsewhere(
     manifest: &Manifest,
     files: &Files,
 ) -> (String, VaultPath) {
-    let words = Words::of(query);
+    let words = QueryWords::new(query);
     let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
     let level = if named { PageLevel::Data } else { PageLevel::Manifest };
     let (said, document) = files.say(retrieval, query, level, capture, manifest);
@@ -148,8 +146,8 @@ fn from_manifest(manifest: &Manifest) -> String {
 
 /// The values that the query names; all, if it names none.
 fn from_data(query: &str, data: &ExtractedData) -> String {
-    let words = Words::of(query);
-    let touched = |name: &str| Words::of(name).telling().any(|word| words.name(word));
+    let words = QueryWords::new(query);
+    let touched = |name: &str| QueryWords::new(name).subjects().any(|word| words.name(word));
     let named: ExtractedData = data
         .iter()
         .filter(|(name, _)| touched(name))
@@ -161,18 +159,20 @@ fn from_data(query: &str, data: &ExtractedData) -> String {
 
 /// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
 fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
-    let passages: Vec<&str> = stretches(text).into_iter().map(|range| &text[range]).collect();
-    let mut index = RankIndex::for_query(query);
-    passages.iter().for_each(|passage| index.add(passage));
-    let hits = index.search(query, NEIGHBOURS);
+    let passages: Vec<&str> = divide(text).into_iter().map(|stretch| &text[stretch.bytes]).collect();
+    let mut index = Index::for_query(query);
+    for text in &passages {
+        index.add(&Record { text, ..Record::default() });
+    }
+    let hits = index.search(&Query::new(query));
     if hits.is_empty() {
         return text.to_owned();
     }
     let (mut kept, mut left) = (Vec::new(), PER_DOCUMENT_CAP);
     for hit in hits {
-        let Some(tokens) = retrieval.counter.count_up_to(passages[hit.passage], left) else { break };
+        let Some(tokens) = retrieval.counter.count_up_to(passages[hit.record], left) else { break };
         left -= tokens;
-        kept.push(hit.passage);
+        kept.push(hit.record);
     }
     kept.sort_unstable();
     let mut said = String::new();

@@ -14,10 +14,10 @@ use serde::Serialize;
 pub use rules::PageLevel;
 use rules::{LevelChoice, choose_level};
 
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
 use super::trace::Trace;
-use super::words::Words;
 use super::{Retrieval, RetrievalError, SearchRequest};
 use rules::is_stale;
 
@@ -106,7 +106,7 @@ pub(super) fn capture(
     let ranked = scores(hint, retrieval.now, texts.iter().map(|text| Ranked::alone(text)));
     // The turn is named: what it saw is meant, whatever its title says.
     let best = order(&ranked).first().copied().or(turn.map(|_| 0));
-    Ok(best.map(|at| found(&rows[at], Words::of(&texts[at]).shared(&Words::of(hint)))))
+    Ok(best.map(|at| found(&rows[at], QueryWords::new(&texts[at]).shared(&QueryWords::new(hint)))))
 }
 
 /// Captures of a turn, or of the newest turns and of pages that hold words of the hint, newest first.

@@ -66,14 +66,20 @@ impl Case {
 }
 
 fn settings(chosen: u8) -> PolicySettings {
-    let usual = PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
+    let usual =
+        PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
     match chosen {
         1 => PolicySettings { entry_cap: 96, protect_last: 0, ..usual },
         2 => PolicySettings { trace_threshold_tokens: Some(1_000), protect_last: 0, ..usual },
         3 => PolicySettings { entry_cap: 96, protect_last: 1, expected_turns: Some(50), ..usual },
         4 => PolicySettings { dry_run: true, ..usual },
         5 => PolicySettings { enabled: false, ..usual },
-        6 => PolicySettings { trace_threshold_tokens: Some(300), low_watermark: 0.3, cache_price: 1.0, ..usual },
+        6 => PolicySettings {
+            trace_threshold_tokens: Some(300),
+            low_watermark: 0.3,
+            cache_price: 1.0,
+            ..usual
+        },
         7 => PolicySettings { entry_cap: 100_000, ..usual },
         _ => PolicySettings::default(),
     }

@@ -1,84 +1,92 @@
-//! The index of records and how a question ranks them.
+//! The index of records, how a query ranks them, and what they lead on to within a budget, without any model
+//! (R1-8, R1-10, R4-4; C90, C91).
 //!
-//! A record is scored by BM25 as three things: with its neighbours, alone, and as part of its section. Then it counts
-//! for more if the question names its author or its day, and for less if it only asks or hardly says anything. Knows
-//! numbers of records; does not know links or budgets.
+//! A record is a short piece of text: a paragraph, a message, an entry of a list, a fact. The [`Index`] holds what is
+//! needed to find records; texts stay with the caller. [`Index::search`] ranks, [`Index::gather`] fills a budget and
+//! follows references. Both are pure: the same records and query give the same order on every machine.
+//!
+//! A record is scored by BM25 three times: with its neighbours, alone, and as part of its section. The score is raised
+//! if the query names the record's author or day, and lowered if the record only asks or says little.
+//!
+//! Knows words, days, ids and tokens; does not know where records come from, documents, prompts or models.
+
+mod dates;
+mod gather;
+mod references;
+mod words;
 
 use std::sync::LazyLock;
 
-use hashbrown::HashMap;
+use chrono::NaiveDate;
+use hashbrown::{HashMap, HashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::links::Links;
-use super::when::{Day, Span, spans};
-use super::words::{Stems, term, terms};
 use larder_text::bm25::{bm25, rarity};
 use larder_text::words::STOP_WORDS;
+
+use dates::{Span, spans};
+use references::References;
+use words::{Stems, term, terms};
+
+pub use dates::day_of;
+pub use gather::{Gathered, GatheredRecord, LeftOut, Limits, LinkLimits, Reached};
+pub use references::{ids, is_id};
 
 /// What the words of the records before a record count for in it, nearest first …
 const BEFORE: [f64; 2] = [0.7, 0.5];
 /// … and of those after it. What is said later is less often the answer.
 const AFTER: [f64; 2] = [0.4, 0.3];
-/// What the words of the record before count for besides, if it asks: this one may answer.
+/// What the words of the record before count for in addition if it asks: this one may answer.
 const ANSWER: f64 = 0.5;
-/// What a match of the record alone counts for beside that with its neighbours …
+/// The weight of a match of the record alone next to one with its neighbours …
 const ALONE: f64 = 0.1;
-/// … and a match of its section.
+/// … and of a match of its section.
 const SECTION: f64 = 0.2;
-/// What more a record counts for if the question names its author.
+/// The score rises by this share if the query names the record's author …
 const AUTHOR: f64 = 0.7;
-/// What more it counts for if the question speaks of its day.
+/// … and by this if it names the record's day.
 const DATED: f64 = 0.3;
-/// What less it counts for if it ends by asking.
+/// It falls by this share if the record ends with a question.
 const ASKS: f64 = 0.2;
-/// A record of so many words counts for half of what a long one does.
+/// A record of so many words counts half as much as a long one.
 const FEW_WORDS: f64 = 2.0;
-/// What more a record counts for if it is wholly like the question …
-const ALIKE: f64 = 1.5;
-/// … and what of the best score it has for that alone.
-const ALIKE_ALONE: f64 = 0.05;
-/// A question of more distinct words is cut off there.
-const MOST_TERMS: usize = 48;
+/// Distinct words of a query that are looked up, from its start.
+const MAX_TERMS: usize = 48;
+/// The author of records without one.
+const NO_AUTHOR: u32 = u32::MAX;
 
-/// A piece of text that may be recalled. All but the text may be left out.
+/// A piece of text that a query may find. Everything but the text is optional.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Record<'a> {
-    /// What is shown, with date and author as a reader sees them: all of it is searched.
+    /// The text as a reader sees it, date and author included: all of it is searched.
     pub text: &'a str,
-    /// What it costs to show, in the caller's tokens, line breaks and headers included.
-    pub tokens: usize,
     /// Who says it.
     pub author: Option<&'a str>,
     /// When it was said.
-    pub day: Option<Day>,
-    /// The document that it stands in; what is linked of one document is limited (R1-8.11).
-    pub document: &'a str,
-    /// The id by which other records name it.
+    pub day: Option<NaiveDate>,
+    /// A number for the document that contains it; how much is linked of one document is limited (R1-8.11).
+    pub document: u32,
+    /// The id by which other records refer to it.
     pub id: Option<&'a str>,
-    /// Ids that it names beside those that stand in its text.
-    pub links: &'a [&'a str],
 }
 
-/// A question.
+/// A question, or any text that records are ranked by.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Query<'a> {
-    /// In words.
+    /// The question.
     pub text: &'a str,
     /// The day on which it is asked, for "yesterday" and months without a year.
-    pub today: Option<Day>,
-    /// How like the question each record is by any other measure, such as the cosine of embeddings, 0 to 1, by number;
-    /// records beyond its end count as not alike.
-    pub alike: &'a [f32],
+    pub today: Option<NaiveDate>,
 }
 
 impl<'a> Query<'a> {
-    /// A question of nothing but words.
-    pub fn of(text: &'a str) -> Self {
-        Self { text, ..Self::default() }
+    /// A query that is asked on no particular day.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, today: None }
     }
 }
 
-/// A record that answers a question, more or less.
+/// A record that shares words with a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// The record's number.
@@ -92,33 +100,34 @@ pub struct Hit {
 pub struct Index {
     stems: Stems,
     postings: HashMap<u64, Vec<Posting>>,
-    pub(super) entries: Vec<Entry>,
+    entries: Vec<Entry>,
     sections: Vec<Section>,
     /// The terms of each author's name.
     authors: Vec<Vec<u64>>,
-    names: HashMap<u64, usize>,
-    pub(super) links: Links,
+    author_numbers: HashMap<u64, u32>,
+    references: References,
+    /// The only terms that are kept, if the index is for one query.
+    only: Option<HashSet<u64>>,
 }
 
-/// How often a term stands in a record.
+/// How often a term occurs in a record.
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     record: u32,
     times: u32,
 }
 
-/// What is known of a record.
+/// What ranking needs of a record. Kept small: `ask` indexes millions.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    words: f64,
+struct Entry {
     /// The words of its window, each by its weight.
     window: f64,
-    section: usize,
-    author: Option<usize>,
-    day: Option<Day>,
+    words: u32,
+    section: u32,
+    author: u32,
+    document: u32,
+    day: Option<NaiveDate>,
     asks: bool,
-    pub(super) tokens: usize,
-    pub(super) document: u64,
 }
 
 /// Records that follow one another.
@@ -128,23 +137,30 @@ struct Section {
     words: f64,
 }
 
-/// A question, understood.
-struct Asked {
-    /// What it is about.
+/// A query, analysed.
+struct Analysed {
+    /// The terms that records are scored by.
     terms: Vec<u64>,
-    /// All its terms.
+    /// These and the terms without meaning of their own.
     all: Vec<u64>,
+    /// The days it names.
     spans: Vec<Span>,
 }
 
 impl Index {
-    /// Begins a new section: records after this are no neighbours of records before it. Records that do not follow one
-    /// another, such as rows, are each a section.
+    /// An index that is only searched for `query`: it ranks like any other, keeps no other words and follows no
+    /// references, so that it needs some bytes per record instead of some per word.
+    pub fn for_query(query: &str) -> Self {
+        Self { only: Some(asked_terms(query).into_iter().collect()), ..Self::default() }
+    }
+
+    /// Begins a new section: records after this are not neighbours of records before it. Records that do not follow
+    /// one another, such as rows, are a section each.
     pub fn start_section(&mut self) {
         self.sections.push(Section { start: self.entries.len(), words: 0.0 });
     }
 
-    /// Adds the next record and gives its number.
+    /// Adds the next record and returns its number.
     pub fn add(&mut self, record: &Record<'_>) -> usize {
         let number = self.entries.len();
         let words = self.post(record.text, number);
@@ -152,23 +168,25 @@ impl Index {
             self.start_section();
         }
         let section = self.sections.len() - 1;
-        let author = record.author.map(|author| self.author(author));
-        self.links.add(record.text, record.id, record.links);
-        self.sections[section].words += words;
+        let author = record.author.map_or(NO_AUTHOR, |author| self.author(author));
+        if self.only.is_none() {
+            self.references.add(record.text, record.id);
+        }
+        self.sections[section].words += f64::from(words);
         self.entries.push(Entry {
+            window: f64::from(words),
             words,
-            window: words,
-            section,
+            section: saturating(section),
             author,
+            document: record.document,
             day: record.day,
             asks: asks(record.text),
-            tokens: record.tokens,
-            document: xxh3_64(record.document.as_bytes()),
         });
         for distance in 1..=BEFORE.len().min(number - self.sections[section].start) {
             let earlier = number - distance;
-            self.entries[number].window += self.carried(earlier, number) * self.entries[earlier].words;
-            self.entries[earlier].window += self.carried(number, earlier) * words;
+            self.entries[number].window +=
+                self.carried(earlier, number) * f64::from(self.entries[earlier].words);
+            self.entries[earlier].window += self.carried(number, earlier) * f64::from(words);
         }
         number
     }
@@ -183,7 +201,19 @@ impl Index {
         self.entries.is_empty()
     }
 
-    /// Records that answer `query`, best first, equals in order.
+    /// Whether some record defines this id.
+    pub fn defines(&self, id: &str) -> bool {
+        self.references.defines(id)
+    }
+
+    /// How rare a word is among the records, in the form that few records contain. A word that an index for one query
+    /// does not keep counts as one that no record contains.
+    pub fn rarity(&self, word: &str) -> f64 {
+        let containing = |term: &u64| self.postings.get(term).map_or(0, Vec::len);
+        rarity(self.len(), terms(word).iter().map(containing).max().unwrap_or(0))
+    }
+
+    /// Records that share words with `query`, best first, equals in order.
     pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
         let mut hits: Vec<Hit> = self
             .scores(query)
@@ -196,30 +226,23 @@ impl Index {
         hits
     }
 
-    /// The score of every record; 0 if it shares nothing with the query.
-    pub(super) fn scores(&self, query: &Query<'_>) -> Vec<f64> {
-        let asked = Asked::new(query);
-        let mut scores = self.word_scores(&asked.terms);
+    /// The score of every record; 0 if it shares no word with the query.
+    fn scores(&self, query: &Query<'_>) -> Vec<f64> {
+        let analysed = Analysed::new(query);
+        let mut scores = self.word_scores(&analysed.terms);
         let named: Vec<bool> =
-            self.authors.iter().map(|name| name.iter().any(|term| asked.all.contains(term))).collect();
+            self.authors.iter().map(|name| name.iter().any(|term| analysed.all.contains(term))).collect();
         for (entry, score) in self.entries.iter().zip(&mut scores).filter(|(_, score)| **score > 0.0) {
-            *score *= entry.words / (entry.words + FEW_WORDS);
+            let words = f64::from(entry.words);
+            *score *= words / (words + FEW_WORDS);
             if entry.asks {
                 *score *= 1.0 - ASKS;
             }
-            if entry.author.is_some_and(|author| named[author]) {
+            if named.get(entry.author as usize).is_some_and(|named| *named) {
                 *score *= 1.0 + AUTHOR;
             }
-            if entry.day.is_some_and(|day| asked.spans.iter().any(|span| span.contains(&day))) {
+            if entry.day.is_some_and(|day| analysed.spans.iter().any(|span| span.contains(&day))) {
                 *score *= 1.0 + DATED;
-            }
-        }
-        let best = scores.iter().copied().fold(0.0, f64::max);
-        let alone = ALIKE_ALONE * if best > 0.0 { best } else { 1.0 };
-        for (score, &alike) in scores.iter_mut().zip(query.alike) {
-            // What is no number is not alike either.
-            if alike > 0.0 {
-                *score += f64::from(alike.min(1.0)) * (ALIKE * *score + alone);
             }
         }
         scores
@@ -232,7 +255,7 @@ impl Index {
         let mut sections = vec![0.0_f64; self.sections.len()];
         let (mut times, mut touched) = (vec![0.0_f64; records], Vec::new());
         let windows = self.entries.iter().map(|entry| entry.window).sum::<f64>() / records as f64;
-        let words = self.entries.iter().map(|entry| entry.words).sum::<f64>();
+        let words = self.entries.iter().map(|entry| f64::from(entry.words)).sum::<f64>();
         for postings in terms.iter().filter_map(|term| self.postings.get(term)) {
             self.spread(postings, &mut times, &mut touched);
             let weight = rarity(records, touched.len());
@@ -243,7 +266,7 @@ impl Index {
             let weight = ALONE * rarity(records, postings.len());
             for posting in postings {
                 let at = posting.record as usize;
-                let length = self.entries[at].words / words * records as f64;
+                let length = f64::from(self.entries[at].words) / words * records as f64;
                 scores[at] += bm25(weight, f64::from(posting.times), length);
             }
             let held = |posting: &Posting| self.entries[posting.record as usize].section;
@@ -251,21 +274,21 @@ impl Index {
             let weight = SECTION * rarity(sections.len(), in_section.len());
             for postings in in_section {
                 let times = postings.iter().map(|posting| f64::from(posting.times)).sum();
-                let at = held(&postings[0]);
+                let at = held(&postings[0]) as usize;
                 sections[at] += bm25(weight, times, self.sections[at].words / words * sections.len() as f64);
             }
         }
         for (score, entry) in scores.iter_mut().zip(&self.entries).filter(|(score, _)| **score > 0.0) {
-            *score += sections[entry.section];
+            *score += sections[entry.section as usize];
         }
         scores
     }
 
-    /// Adds up how often a term stands in each window, by weight, and lists the windows that hold it.
+    /// Adds up how often a term occurs in each window, by weight, and lists the windows that contain it.
     fn spread(&self, postings: &[Posting], times: &mut [f64], touched: &mut Vec<usize>) {
         for posting in postings {
             let from = posting.record as usize;
-            let section = self.entries[from].section;
+            let section = self.entries[from].section as usize;
             let end = self.sections.get(section + 1).map_or(self.entries.len(), |next| next.start);
             let first = from.saturating_sub(AFTER.len()).max(self.sections[section].start);
             let end = (from + 1 + BEFORE.len()).min(end);
@@ -288,12 +311,15 @@ impl Index {
         }
     }
 
-    /// Notes the terms of a record; gives how many there are.
-    fn post(&mut self, text: &str, number: usize) -> f64 {
-        let (record, mut words) = (u32::try_from(number).unwrap_or(u32::MAX), 0.0);
-        let postings = &mut self.postings;
+    /// Posts the terms of a record; returns how many words it has.
+    fn post(&mut self, text: &str, number: usize) -> u32 {
+        let (record, mut words) = (saturating(number), 0);
+        let (postings, only) = (&mut self.postings, self.only.as_ref());
         self.stems.for_each(text, |term| {
-            words += 1.0;
+            words += 1;
+            if only.is_some_and(|only| !only.contains(&term)) {
+                return;
+            }
             let postings = postings.entry(term).or_default();
             match postings.last_mut() {
                 Some(last) if last.record == record => last.times += 1,
@@ -303,17 +329,17 @@ impl Index {
         words
     }
 
-    fn author(&mut self, name: &str) -> usize {
-        let next = self.authors.len();
-        let number = *self.names.entry(xxh3_64(name.as_bytes())).or_insert(next);
+    fn author(&mut self, name: &str) -> u32 {
+        let next = saturating(self.authors.len());
+        let number = *self.author_numbers.entry(xxh3_64(name.as_bytes())).or_insert(next);
         if number == next {
-            self.authors.push(telling(&terms(name)));
+            self.authors.push(with_meaning(&terms(name)));
         }
         number
     }
 
-    /// The records that hold all of these terms, in order, if they are from 2 to `most`.
-    pub(super) fn sharing(&self, terms: &[u64], most: usize) -> Vec<usize> {
+    /// The records that contain all of these terms, in order, if they are from 1 to `max`.
+    fn containing_all(&self, terms: &[u64], max: usize) -> Vec<usize> {
         let mut lists: Vec<&[Posting]> = Vec::with_capacity(terms.len());
         for term in terms {
             let Some(postings) = self.postings.get(term) else { return Vec::new() };
@@ -321,42 +347,43 @@ impl Index {
         }
         lists.sort_by_key(|list| list.len());
         let Some((rarest, others)) = lists.split_first() else { return Vec::new() };
-        let mut sharing = Vec::new();
+        let mut containing = Vec::new();
         for posting in *rarest {
-            let holds = |list: &&[Posting]| list.binary_search_by_key(&posting.record, |p| p.record).is_ok();
-            if others.iter().all(holds) {
-                sharing.push(posting.record as usize);
+            let contains =
+                |list: &&[Posting]| list.binary_search_by_key(&posting.record, |p| p.record).is_ok();
+            if others.iter().all(contains) {
+                containing.push(posting.record as usize);
             }
-            if sharing.len() > most {
+            if containing.len() > max {
                 return Vec::new();
             }
         }
-        sharing
+        containing
     }
 }
 
-impl Asked {
+impl Analysed {
     fn new(query: &Query<'_>) -> Self {
         let mut all = terms(query.text);
-        all.truncate(MOST_TERMS);
+        all.truncate(MAX_TERMS);
         Self { terms: about(&all), all, spans: spans(query.text, query.today) }
     }
 }
 
-/// The terms that a question is about.
-pub(super) fn asked_terms(question: &str) -> Vec<u64> {
-    let mut all = terms(question);
-    all.truncate(MOST_TERMS);
+/// The terms that a query is about.
+fn asked_terms(query: &str) -> Vec<u64> {
+    let mut all = terms(query);
+    all.truncate(MAX_TERMS);
     about(&all)
 }
 
-/// Without words that say nothing of the subject; all if there is nothing else.
+/// Without words that say nothing of the subject; all if there are no others.
 fn about(all: &[u64]) -> Vec<u64> {
-    let telling = telling(all);
-    if telling.is_empty() { all.to_vec() } else { telling }
+    let with_meaning = with_meaning(all);
+    if with_meaning.is_empty() { all.to_vec() } else { with_meaning }
 }
 
-fn telling(all: &[u64]) -> Vec<u64> {
+fn with_meaning(all: &[u64]) -> Vec<u64> {
     static STOP_TERMS: LazyLock<Vec<u64>> =
         LazyLock::new(|| STOP_WORDS.iter().map(|word| term(word)).collect());
     all.iter().copied().filter(|term| !STOP_TERMS.contains(term)).collect()
@@ -367,3 +394,10 @@ fn asks(text: &str) -> bool {
     let last = text.rfind(['.', '!', '?', '…', '。', '！', '？']);
     last.is_some_and(|at| text[at..].starts_with(['?', '？']))
 }
+
+fn saturating(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;
