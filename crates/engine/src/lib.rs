@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 pub mod answer;
+pub mod blocking;
 mod candidate;
 mod compression_recipes;
 mod condensing;

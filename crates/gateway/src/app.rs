@@ -263,16 +263,16 @@ impl App {
         self.documents.user(store.user())
     }
 
-    /// What runs turns of this caller, as the settings are now. Blocks; not to be called from a future.
+    /// What runs turns of this caller, as the settings are now. Blocks, too.
     ///
     /// # Errors
     /// Something that turns need cannot be opened.
-    pub fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
+    pub async fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
         let current = self.current();
         Ok(Turns {
             engine: current.engine(&caller.store),
             documents: self.documents.user(caller.store.user())?,
-            tools: current.tools.get().map_err(|error| Problem::internal(&error))?,
+            tools: current.tools.get().await.map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.

@@ -182,7 +182,7 @@ impl LinkWalk<'_> {
         }
         let mut failed = None;
         for path in places {
-            match documents.read_text(&path).await {
+            match documents.read_text(&path) {
                 Ok(Some(text)) => return Ok(Some((path, text))),
                 Ok(None) => {}
                 Err(error) => failed = failed.or(Some(error.to_string())),

@@ -172,7 +172,7 @@ async fn candidate(
     state: ResearchState,
     score: f64,
 ) -> ResearchCandidate {
-    let text = retrieval.documents.read_text(&row.document).await.ok().flatten().unwrap_or_default();
+    let text = retrieval.documents.read_text(&row.document).ok().flatten().unwrap_or_default();
     let read = Document::<Research>::read(&text, &row.document).value.map(|document| document.value);
     ResearchCandidate {
         document: row.document.clone(),

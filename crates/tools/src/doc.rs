@@ -131,7 +131,7 @@ async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, Strin
         if !may_be_read(&path, own.folder()) {
             continue;
         }
-        if let Some(text) = context.documents.read_text(&path).await? {
+        if let Some(text) = context.documents.read_text(&path)? {
             return Ok((path, text));
         }
     }

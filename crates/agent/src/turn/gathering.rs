@@ -88,7 +88,7 @@ impl Machine<'_> {
         });
         for research in &mut gathered.research {
             let Some(link) = &research.document else { continue };
-            let text = self.turns.documents.read_text(&link.file).await?.unwrap_or_default();
+            let text = self.turns.documents.read_text(&link.file)?.unwrap_or_default();
             research.top = top_results(&text, &link.file);
         }
         Ok(())

@@ -84,7 +84,11 @@ impl Tool for Ask {
         sentence comes from. A model's answer costs calls of the model; `search` does not.";
     const ASKS: bool = true;
 
-    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Answered, String), CallError> {
+    async fn call(
+        self,
+        caller: &McpCaller,
+        progress: &CallProgress,
+    ) -> Result<(Answered, String), CallError> {
         let paths = caller.sources(&self.sources)?;
         let own = caller.asking.limits;
         let limits =
@@ -101,7 +105,7 @@ impl Tool for Ask {
             _ => None,
         };
         let meter = Meter::new(progress, None, None);
-        let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question));
+        let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question)).await;
         let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
         let taken = meter.total();
         let used = match &answer {

@@ -105,7 +105,7 @@ impl Tool for Condense {
         and what answers the query. Nothing is lost: the original is stored first, and every gap names \
         the pointer that gives it back.";
 
-    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
+    async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
         let counter = caller.counter(self.model.as_deref())?;
         let SourceText { name, text } = caller.given(self.text, self.source.as_deref())?;

@@ -191,7 +191,7 @@ pub(super) async fn find(
         trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     }
-    let text = match retrieval.documents.read_text(&capture.manifest).await {
+    let text = match retrieval.documents.read_text(&capture.manifest) {
         Ok(text) => text.unwrap_or_default(),
         Err(error) => {
             trace.unused("capture", capture.manifest.as_str(), capture.score, error.to_string());
