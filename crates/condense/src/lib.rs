@@ -26,6 +26,7 @@ pub use self::engine::seen_text::SeenText;
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
 pub use self::truncate::truncate;
+pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
 pub use self::types::html::{WebPage, web_page};
 pub use self::types::structure_of;

@@ -1,8 +1,7 @@
-//! The engine: one project, its models and one user's store, put together. Everything above it calls only this.
+//! What runs share: one project, its models and one user's store. Knows nothing of how a recipe is run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use larder_core::output::Schemas;
 use larder_core::recipe::{Mode, Recipe, RecipeError};
@@ -14,73 +13,39 @@ use larder_text::tokens::{Counter, Label, Registry};
 use crate::compression_recipes::{self, MissingRecipe};
 use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
+use crate::settings::RunPolicy;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
 pub type LoadCounter = dyn Fn(&str) -> Option<Counter> + Send + Sync;
 
-/// A project with its models and one user's store. Clones share all but the store.
+/// What all runs of one user share: a project, its models, the user's store and the policy. Clones are cheap.
 #[derive(Clone)]
 pub struct Engine {
     /// Recipes and prompts.
     pub project: Arc<Project>,
     /// Models by layer.
     pub models: Arc<Models>,
-    /// What persists.
+    /// The user's store.
     pub store: UserStore,
     /// Policy settings.
     pub policy: RunPolicy,
     pub(crate) schemas: Arc<Schemas>,
-    /// The recipes that ship, for what a project does not bring itself.
+    /// The built-in recipes, for names that the project does not define.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
-    /// Told of every run, whoever starts it.
+    /// Receives a report of every run.
     pub(crate) metrics: Arc<dyn RunMetricsSink>,
 }
 
-/// Counters by name, found once.
+/// Counters by name, each looked up once.
 struct Tokenizers {
     registry: Registry,
     load: Box<LoadCounter>,
     counters: Mutex<BTreeMap<String, Counter>>,
 }
 
-/// How long a model may condense for one run, when the settings do not say.
-pub const DEFAULT_SUMMARIZER_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The share of its tokens to which a prompt is condensed though it fits, when the settings do not say (R0-30.3).
-pub const DEFAULT_COMPRESSION_THRESHOLD: f64 = 0.9;
-/// Tokens that this must save, when the settings do not say (R0-30.6).
-pub const DEFAULT_COMPRESSION_SAVINGS: usize = 500;
-
-/// Settings that hold for every run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunPolicy {
-    /// Whether a NERVES model may condense; otherwise the deterministic condensers do (R3-4.20).
-    pub use_llm_summarizer: bool,
-    /// How long a model may condense for one run; what is not done then is condensed by rule (C46).
-    pub summarizer_timeout: Duration,
-    /// Whether anything is condensed at all; counting and refusal stay when it is off (C50).
-    pub compression_enabled: bool,
-    /// A prompt that fits but takes more than this share of its tokens is condensed to it, by rule (C19).
-    pub compression_threshold: f64,
-    /// Tokens that this must save; what does not fit is condensed whatever it saves (C25).
-    pub min_compression_savings: usize,
-}
-
-impl Default for RunPolicy {
-    fn default() -> Self {
-        Self {
-            use_llm_summarizer: false,
-            summarizer_timeout: DEFAULT_SUMMARIZER_TIMEOUT,
-            compression_enabled: true,
-            compression_threshold: DEFAULT_COMPRESSION_THRESHOLD,
-            min_compression_savings: DEFAULT_COMPRESSION_SAVINGS,
-        }
-    }
-}
-
 impl Engine {
-    /// Puts an engine together. `load` finds tokenizers that the registry does not know, such as the one inside a
+    /// `load` finds tokenizers that the registry does not know, such as the one inside a
     /// model's weights.
     ///
     /// # Errors
@@ -115,7 +80,7 @@ impl Engine {
         Self { store, ..self.clone() }
     }
 
-    /// The same, with all that it does told to `metrics`.
+    /// The same engine, reporting to `metrics`.
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
         Self { metrics, ..self }

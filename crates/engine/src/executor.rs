@@ -21,7 +21,7 @@ use larder_core::pack::Pack;
 use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
 use larder_store::{NewIntervention, NewPointer, RunId, StoreError, UserStore};
 
-use self::attempt::Attempt;
+use self::attempt::AttemptResult;
 use self::record::Originals;
 pub use crate::candidate::ModelCandidate;
 use crate::candidate::next_layer;
@@ -37,7 +37,7 @@ pub use crate::run::{
 };
 
 /// A run under way.
-struct Run<'a> {
+struct RecipeRun<'a> {
     engine: &'a Engine,
     recipe: &'a Recipe,
     input: &'a RunInput,
@@ -85,7 +85,7 @@ impl Engine {
         kind: RunKind,
     ) -> BoxFuture<'a, Result<RunOutcome, RunError>> {
         let run = async move {
-            let mut run = Run::start(self, recipe, input, observer, kind)?;
+            let mut run = RecipeRun::start(self, recipe, input, observer, kind)?;
             let outcome = run.answer().await;
             run.finish(outcome)
         };
@@ -116,7 +116,7 @@ impl RunRecipe for Engine {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> RecipeRun<'a> {
     fn start(
         engine: &'a Engine,
         recipe: &'a Recipe,
@@ -157,8 +157,8 @@ impl<'a> Run<'a> {
             }
             let sent = self.receipt.clone();
             match self.attempt(&mut candidate, note.as_deref()).await {
-                Ok(Attempt::Answered(parsed)) => return Ok(parsed),
-                Ok(Attempt::Failed(found)) => failures = found,
+                Ok(AttemptResult::Answered(parsed)) => return Ok(parsed),
+                Ok(AttemptResult::Failed(found)) => failures = found,
                 // Only the note does not fit. The prompt without it did, and its answer is what failed.
                 Err(RunError::Refused { .. }) if note.take().is_some() => {
                     self.receipt = sent;
@@ -197,8 +197,8 @@ impl<'a> Run<'a> {
             self.require_budget(&failures)?;
             self.observer.stage(&format!("asking layer {} instead", next.layer.as_str()));
             match self.attempt(&mut next, note).await? {
-                Attempt::Answered(parsed) => return Ok(parsed),
-                Attempt::Failed(found) => failures = found,
+                AttemptResult::Answered(parsed) => return Ok(parsed),
+                AttemptResult::Failed(found) => failures = found,
             }
         }
         let failures = listed(&failures);
@@ -244,3 +244,7 @@ fn store_originals(store: &UserStore, pack: &Pack) -> Result<(), StoreError> {
 fn listed(failures: &[GateFailure]) -> String {
     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

@@ -25,8 +25,9 @@ mod run;
 pub mod settings;
 
 pub use self::compression_recipes::{COMPRESSION_RECIPES, MissingRecipe};
-pub use self::engine::{Engine, LoadCounter, RunPolicy};
+pub use self::engine::{Engine, LoadCounter};
 pub use self::prepare::PrepareError;
+pub use self::settings::RunPolicy;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

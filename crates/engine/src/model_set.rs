@@ -104,8 +104,8 @@ mod tests {
     use larder_text::tokens::Counter;
 
     use super::*;
-    use crate::engine::RunPolicy;
     use crate::project::Project;
+    use crate::settings::RunPolicy;
 
     const TABLE: &str = "
 [models.layers]

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
 use larder_engine::Engine;
-use larder_engine::config::{Config, GatewaySettings, Setting};
+use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
+use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
 use larder_tools::DenyAll;
@@ -35,7 +36,7 @@ pub struct Loaded {
 impl Loaded {
     /// The files with providers' keys, as they are now: to be called before anything reads them.
     fn key_files(&self) -> KeyFiles {
-        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams))
+        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams()))
     }
 }
 

@@ -5,17 +5,17 @@ use std::io::Read;
 
 use serde_json::{Map, Value};
 
-/// Longest string believed: chat templates are some kilobytes, tokens some bytes.
+/// Longest string accepted: chat templates are some kilobytes, tokens some bytes.
 const LONGEST_STRING: u64 = 8 << 20;
-/// Longest array believed; the largest vocabularies have some 500,000 merges.
+/// Longest array accepted; the largest vocabularies have some 500,000 merges.
 const LONGEST_ARRAY: u64 = 8 << 20;
-/// Most metadata entries believed; real files have some dozens.
-const MOST_ENTRIES: u64 = 1 << 16;
+/// Maximum number of metadata entries accepted; real files have some dozens.
+const MAX_ENTRIES: u64 = 1 << 16;
 
-/// Most tensors believed; real files have some hundreds.
-const MOST_TENSORS: u64 = 1 << 16;
-/// Most dimensions of a tensor.
-const MOST_DIMENSIONS: u32 = 4;
+/// Maximum number of tensors accepted; real files have some hundreds.
+const MAX_TENSORS: u64 = 1 << 16;
+/// Maximum number of dimensions of a tensor.
+const MAX_DIMENSIONS: u32 = 4;
 /// What the start of the tensors is a multiple of unless `general.alignment` says otherwise, in bytes.
 pub const ALIGNMENT: u64 = 32;
 
@@ -48,7 +48,7 @@ impl Header {
     /// The file ends too soon, is not GGUF, or has sizes that no model has.
     pub fn read(file: impl Read) -> Result<Self, std::io::Error> {
         let (mut reader, tensors, metadata) = start(file)?;
-        if tensors > MOST_TENSORS {
+        if tensors > MAX_TENSORS {
             return Err(invalid(&format!("{tensors} tensors")));
         }
         let tensors = (0..tensors).map(|_| reader.tensor()).collect::<Result<_, _>>()?;
@@ -78,7 +78,7 @@ fn start<R: Read>(file: R) -> Result<(Reader<R>, u64, Map<String, Value>), std::
     }
     let tensors = reader.u64()?;
     let entries = reader.u64()?;
-    if entries > MOST_ENTRIES {
+    if entries > MAX_ENTRIES {
         return Err(invalid(&format!("{entries} metadata entries")));
     }
     let mut metadata = Map::new();
@@ -157,7 +157,7 @@ impl<R: Read> Reader<R> {
 
     fn tensor(&mut self) -> Result<(String, TensorInfo), std::io::Error> {
         let (name, dimensions) = (self.string()?, self.u32()?);
-        if dimensions > MOST_DIMENSIONS {
+        if dimensions > MAX_DIMENSIONS {
             return Err(invalid(&format!("a tensor of {dimensions} dimensions")));
         }
         let dimensions = (0..dimensions).map(|_| self.u64()).collect::<Result<_, _>>()?;

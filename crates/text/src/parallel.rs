@@ -1,62 +1,88 @@
-//! Work split between threads that end with the call. Keeps no state, so callers share nothing; knows no task.
+//! Threads that help with large texts. They belong to their owner, not to the process; knows no task.
 
-use std::num::NonZero;
-use std::panic;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, Builder};
 
-/// Threads of one call at most, the caller's included.
-const MAX_THREADS: usize = 8;
-/// The name of every helper thread.
-const NAME: &str = "larder-parallel";
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// The results of `aside` and `here`. `aside` runs in a thread of its own if it is `worth` starting one, which takes some
-/// tens of microseconds, and if one can be started.
-pub fn join_if_worth<A: Send, B>(
-    worth: bool,
-    aside: impl FnOnce() -> A + Send,
-    here: impl FnOnce() -> B,
-) -> (A, B) {
-    if !worth {
-        return (aside(), here());
+/// Worker threads, one less than there are processors; started when first needed and kept until dropped, because
+/// starting a thread takes longer than much of the work.
+#[derive(Debug, Default)]
+pub struct Workers {
+    /// `None` where there is one processor, or no thread can be started.
+    pool: OnceLock<Option<ThreadPool>>,
+    /// Workers that are reserved for a caller. A caller who finds none free does its work alone: behind the large text
+    /// of another one, it would wait longer.
+    busy: AtomicUsize,
+}
+
+impl Workers {
+    /// The results of `aside` and `here`. If it is `worth` waking a thread, and one is free, `aside` runs there.
+    pub fn join_if_worth<A: Send, B>(
+        &self,
+        worth: bool,
+        aside: impl FnOnce() -> A + Send,
+        here: impl FnOnce() -> B,
+    ) -> (A, B) {
+        let Some(reserved) = self.reserve(usize::from(worth)) else { return (aside(), here()) };
+        let mut result = None;
+        let here = reserved.pool.in_place_scope(|scope| {
+            scope.spawn(|_| result = Some(aside()));
+            here()
+        });
+        let Some(aside) = result else { unreachable!("a scope ends after everything spawned in it") };
+        (aside, here)
     }
-    let (mut task, mut result) = (Some(aside), None);
-    let here = thread::scope(|scope| {
-        let (task, result) = (&mut task, &mut result);
-        // If no thread can be started, the task is still there afterwards.
-        let _ = Builder::new()
-            .name(NAME.to_owned())
-            .spawn_scoped(scope, move || *result = task.take().map(|task| task()));
-        here()
-    });
-    match (result, task) {
-        (Some(result), _) => (result, here),
-        (None, Some(task)) => (task(), here),
-        (None, None) => unreachable!("a panic in the task is passed on by the scope"),
+
+    /// The sum of `measure` over `items`, each of which is measured by any of the free threads.
+    pub fn sum<T: Sync>(&self, items: &[T], measure: impl Fn(&T) -> usize + Sync) -> usize {
+        let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let share = || {
+            let rest = || items.get(next.fetch_add(1, Ordering::Relaxed));
+            let sum = std::iter::from_fn(rest).map(&measure).sum();
+            total.fetch_add(sum, Ordering::Relaxed);
+        };
+        match self.reserve(items.len().saturating_sub(1)) {
+            Some(reserved) => reserved.pool.in_place_scope(|scope| {
+                (0..reserved.count).for_each(|_| scope.spawn(|_| share()));
+                share();
+            }),
+            None => share(),
+        }
+        total.into_inner()
+    }
+
+    /// Up to `max` free workers, for as long as the reservation lives.
+    fn reserve(&self, max: usize) -> Option<Reservation<'_>> {
+        if max == 0 {
+            return None;
+        }
+        let pool = self.pool.get_or_init(start).as_ref()?;
+        let free = |busy: usize| max.min(pool.current_num_threads().saturating_sub(busy));
+        let take = |busy| Some(busy + free(busy)).filter(|&now| now > busy);
+        let before = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some(Reservation { pool, count: free(before), busy: &self.busy })
     }
 }
 
-/// The sum of `measure` over `items`, which threads take one after the other.
-pub fn sum<T: Sync>(items: &[T], measure: impl Fn(&T) -> usize + Sync) -> usize {
-    let next = AtomicUsize::new(0);
-    let share = || {
-        let mut sum = 0;
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            sum += measure(item);
-        }
-        sum
-    };
-    thread::scope(|scope| {
-        let helper = |_| Builder::new().name(NAME.to_owned()).spawn_scoped(scope, share).ok();
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        let helpers: Vec<_> = (1..threads.min(items.len())).filter_map(helper).collect();
-        let own = share();
-        let joined = helpers.into_iter().map(|helper| match helper.join() {
-            Ok(sum) => sum,
-            Err(panic) => panic::resume_unwind(panic),
-        });
-        own + joined.sum::<usize>()
-    })
+/// Workers that no other caller gets meanwhile.
+struct Reservation<'w> {
+    pool: &'w ThreadPool,
+    count: usize,
+    busy: &'w AtomicUsize,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.busy.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
+fn start() -> Option<ThreadPool> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+    let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("larder-text-{at}"));
+    // Zero would mean one thread for each processor.
+    (threads > 0).then(|| builder.build().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -65,23 +91,37 @@ mod tests {
 
     #[test]
     fn joins_nest_and_return_both_results() {
+        let workers = Workers::default();
         for worth in [false, true] {
-            let inner = || join_if_worth(worth, || 1, || 2);
-            assert_eq!(join_if_worth(worth, inner, inner), ((1, 2), (1, 2)));
+            let inner = || workers.join_if_worth(worth, || 1, || 2);
+            assert_eq!(workers.join_if_worth(worth, inner, inner), ((1, 2), (1, 2)));
         }
     }
 
     #[test]
-    fn every_item_is_counted_once() {
-        let items: Vec<usize> = (0..1_000).collect();
-        assert_eq!(sum(&items, |&item| item), 499_500);
-        assert_eq!(sum(&items[..1], |_| 7), 7);
-        assert_eq!(sum(&items[..0], |_| 7), 0);
+    fn every_item_is_measured_once() {
+        let (workers, items) = (Workers::default(), Vec::from_iter(0..1_000));
+        assert_eq!(workers.sum(&items, |&item| item), 499_500);
+        assert_eq!(workers.sum(&items[..1], |_| 7), 7);
+        assert_eq!(workers.sum(&items[..0], |_| 7), 0);
     }
 
     #[test]
-    fn a_panic_in_a_task_reaches_the_caller() {
-        let panics = || join_if_worth(true, || assert!(std::hint::black_box(false)), || ());
-        assert!(std::panic::catch_unwind(panics).is_err());
+    fn a_caller_works_alone_while_no_worker_is_free() {
+        let workers = Workers::default();
+        let reserved = workers.reserve(usize::MAX);
+        let thread = || std::thread::current().id();
+        let (aside, here) = workers.join_if_worth(true, thread, thread);
+        assert_eq!(aside, here);
+        drop(reserved);
+        assert_eq!(workers.busy.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_panic_in_a_task_reaches_the_caller_and_frees_the_worker() {
+        let workers = Workers::default();
+        let panics = || workers.join_if_worth(true, || assert!(std::hint::black_box(false)), || ());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(workers.busy.into_inner(), 0);
     }
 }

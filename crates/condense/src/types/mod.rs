@@ -23,6 +23,7 @@ use crate::content_type::ContentType;
 use crate::engine::condenser::Condenser;
 use crate::engine::extractive::Extractive;
 
+pub use self::code::GRAMMARS;
 pub use self::structure::structure_of;
 
 pub(crate) const PLAIN: &dyn Condenser = &Extractive(plain::Plain);

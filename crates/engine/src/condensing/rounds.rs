@@ -37,7 +37,7 @@ const MIN_CONFIDENCE: f64 = 0.5;
 
 /// How much one call of a model can hold, in tokens.
 #[derive(Debug, Clone)]
-pub(super) struct Room {
+pub(super) struct CallRoom {
     /// Of the text to summarize.
     input: usize,
     /// Of the summary.
@@ -47,18 +47,18 @@ pub(super) struct Room {
 }
 
 /// A stretch of the text, as far as it is summarized by now.
-struct Passage {
+struct TextPassage {
     text: String,
     /// Stays as it is.
     settled: bool,
 }
 
 /// What the calls of a round share.
-struct Round<'a> {
+struct SummaryRound<'a> {
     recipe: &'a Recipe,
     request: &'a CondenseRequest<'a>,
     preserve: &'a [String],
-    room: &'a Room,
+    room: &'a CallRoom,
     /// A call failed, so the others would be wasted.
     stop: AtomicBool,
 }
@@ -74,7 +74,11 @@ struct ChunkJob {
 
 impl Summarizer<'_> {
     /// How much text one call of `recipe` can hold next to its prompt: at most its own input budget.
-    pub(super) fn room(&self, recipe: &Recipe, candidate: &ModelCandidate) -> Result<Room, SummarizerError> {
+    pub(super) fn room(
+        &self,
+        recipe: &Recipe,
+        candidate: &ModelCandidate,
+    ) -> Result<CallRoom, SummarizerError> {
         let counter = self.engine.counter(&candidate.spec);
         let input = sub_input(recipe, "x", 1, "");
         let kind = RunKind::Condensing { until: None };
@@ -88,7 +92,7 @@ impl Summarizer<'_> {
         if input < SMALLEST_CHUNK.max(WORTH_A_CALL) {
             return Err(SummarizerError::NoInput { recipe: recipe.id(), model: candidate.name.clone() });
         }
-        Ok(Room { input, output: prepared.max_output, counter })
+        Ok(CallRoom { input, output: prepared.max_output, counter })
     }
 
     /// The whole text summarized within the target, without its header.
@@ -97,7 +101,7 @@ impl Summarizer<'_> {
         recipe: &Recipe,
         request: &CondenseRequest<'_>,
         preserve: &[String],
-        room: Room,
+        room: CallRoom,
     ) -> Result<String, SummarizerError> {
         let counter = request.counter;
         let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
@@ -110,7 +114,7 @@ impl Summarizer<'_> {
             let single = jobs.len() <= 1;
             self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
-            let calls = Round { recipe, request, preserve, room: &room, stop: AtomicBool::new(false) };
+            let calls = SummaryRound { recipe, request, preserve, room: &room, stop: AtomicBool::new(false) };
             let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
             replace(&mut passages, &jobs, all_or_first_failure(written)?);
             let words = joined(&passages);
@@ -129,7 +133,7 @@ impl Summarizer<'_> {
     }
 
     /// One chunk summarized, unless another call of the round has failed.
-    async fn summarize(&self, round: &Round<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
+    async fn summarize(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
         let _slot = self.budget.slot().await?;
         if round.stop.load(Ordering::SeqCst) {
             return Err(SummarizerError::Stopped);
@@ -149,7 +153,7 @@ impl Summarizer<'_> {
     }
 
     /// The model's summary of a chunk, checked, and with the required spans that it lost.
-    async fn call(&self, round: &Round<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
+    async fn call(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
         let required = required(round.request, &job.text);
         let asked = (job.share * ASKED / 100).max(1);
         let named = named(&required, round.preserve);
@@ -215,21 +219,21 @@ fn all_or_first_failure(
 }
 
 /// The stretches of the text. Those that are too short for a call stay as they are.
-fn passages(request: &CondenseRequest<'_>) -> Vec<Passage> {
+fn passages(request: &CondenseRequest<'_>) -> Vec<TextPassage> {
     let found = rewrite::segments(request.text, request.content_type);
     let passage = |stretch: rewrite::Segment| {
         let text = request.text[stretch.bytes].to_owned();
         let short = request.counter.count_up_to(&text, WORTH_A_CALL).is_some();
-        Passage { settled: stretch.verbatim || short, text }
+        TextPassage { settled: stretch.verbatim || short, text }
     };
     found.into_iter().map(passage).collect()
 }
 
 /// The calls of a round, with the tokens that each summary may have.
 fn plan(
-    passages: &[Passage],
+    passages: &[TextPassage],
     left: usize,
-    room: &Room,
+    room: &CallRoom,
     counter: &Counter,
     target: usize,
 ) -> Result<Vec<ChunkJob>, SummarizerError> {
@@ -255,7 +259,7 @@ fn plan(
 }
 
 /// Replaces passages by the summaries of their chunks.
-fn replace(passages: &mut [Passage], jobs: &[ChunkJob], written: Vec<String>) {
+fn replace(passages: &mut [TextPassage], jobs: &[ChunkJob], written: Vec<String>) {
     for job in jobs {
         passages[job.passage].text.clear();
     }
@@ -266,7 +270,7 @@ fn replace(passages: &mut [Passage], jobs: &[ChunkJob], written: Vec<String>) {
     }
 }
 
-fn joined(passages: &[Passage]) -> String {
+fn joined(passages: &[TextPassage]) -> String {
     let mut out = String::new();
     for passage in passages {
         if !out.is_empty() && !out.ends_with('\n') {

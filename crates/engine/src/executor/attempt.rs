@@ -7,7 +7,9 @@ use larder_core::output::{GateFailure, Parsed};
 use larder_core::pack::Pack;
 use larder_models::chat::Usage;
 
-use super::{ModelCandidate, Originals, Run, RunError, RunKind, RunReceipt, max_call_usage, store_originals};
+use super::{
+    ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
+};
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
 use crate::run::is_open;
@@ -18,19 +20,19 @@ const NOTE_TOKENS: usize = 160;
 const QUOTED_ANSWER: usize = 120;
 
 /// What came of an attempt whose model replied.
-pub(super) enum Attempt {
+pub(super) enum AttemptResult {
     Answered(Parsed),
     Failed(Vec<GateFailure>),
 }
 
-impl Run<'_> {
+impl RecipeRun<'_> {
     /// One answer from a candidate or, when its provider fails, from its fallbacks, each with a prompt packed for its
     /// own window. After a call with an unknown outcome a fallback is an additional call, which the budget must allow.
     pub(super) async fn attempt(
         &mut self,
         candidate: &mut ModelCandidate,
         note: Option<&str>,
-    ) -> Result<Attempt, RunError> {
+    ) -> Result<AttemptResult, RunError> {
         let mut tried = BTreeSet::from([candidate.name.clone()]);
         loop {
             self.layer = candidate.layer;

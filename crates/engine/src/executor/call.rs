@@ -7,11 +7,11 @@ use larder_models::chat::{ChatReply, ChatRequest, ModelError};
 use larder_models::table::Capability;
 
 use super::report::CallLog;
-use super::{ModelCandidate, Run, RunKind};
+use super::{ModelCandidate, RecipeRun, RunKind};
 use crate::evidence::{citing, shown};
 use crate::prepare::PreparedPrompt;
 
-impl Run<'_> {
+impl RecipeRun<'_> {
     /// Calls a candidate and logs the call. A run that rules can replace waits no longer than its own timeout.
     pub(super) async fn call(
         &self,

@@ -7,8 +7,8 @@ use larder_core::pack::Pack;
 use larder_core::recipe::{OutputFormat, Recipe};
 use larder_models::chat::{ChatReply, StopReason};
 
-use super::attempt::Attempt;
-use super::{Run, RunError};
+use super::attempt::AttemptResult;
+use super::{RecipeRun, RunError};
 use crate::evidence::shown;
 use crate::prepare::PreparedPrompt;
 
@@ -16,13 +16,13 @@ use crate::prepare::PreparedPrompt;
 /// approve (C67). The record holds the confidence.
 const ROLES_THAT_HANDLE_DOUBT: [&str; 2] = ["reflection", "validation"];
 
-impl Run<'_> {
+impl RecipeRun<'_> {
     pub(super) fn judge(
         &mut self,
         prepared: &PreparedPrompt,
         pack: &Pack,
         reply: ChatReply,
-    ) -> Result<Attempt, RunError> {
+    ) -> Result<AttemptResult, RunError> {
         let recipe = self.recipe;
         let parsed = output::parse(&recipe.output, &reply.text);
         self.answer = Some(reply.text);
@@ -39,9 +39,9 @@ impl Run<'_> {
         });
         match parsed {
             Ok(parsed) if self.gates.passed() || leaves_doubt_to_caller(recipe, &self.gates) => {
-                Ok(Attempt::Answered(parsed))
+                Ok(AttemptResult::Answered(parsed))
             }
-            _ => Ok(Attempt::Failed(self.gates.failures.clone())),
+            _ => Ok(AttemptResult::Failed(self.gates.failures.clone())),
         }
     }
 }

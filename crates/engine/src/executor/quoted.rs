@@ -8,7 +8,8 @@ use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 
 use super::{
-    NoopObserver, Originals, QuotedAnswer, Run, RunError, RunKind, RunOutcome, RunReceipt, store_originals,
+    NoopObserver, Originals, QuotedAnswer, RecipeRun, RunError, RunKind, RunOutcome, RunReceipt,
+    store_originals,
 };
 use crate::engine::Engine;
 use crate::inputs::RunInput;
@@ -29,14 +30,14 @@ impl Engine {
         took: Duration,
         answer: impl FnOnce(&Receipt) -> QuotedAnswer,
     ) -> Result<RunOutcome, RunError> {
-        let mut run = Run::start(self, recipe, input, &NoopObserver, RunKind::Quoting)?;
+        let mut run = RecipeRun::start(self, recipe, input, &NoopObserver, RunKind::Quoting)?;
         run.started -= took;
         let outcome = run.quote(counter, answer);
         run.finish(outcome)
     }
 }
 
-impl Run<'_> {
+impl RecipeRun<'_> {
     fn quote(
         &mut self,
         counter: Counter,

@@ -11,7 +11,7 @@ use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
-use super::{ResolvedCitation, Run, RunError, RunKind, RunOutcome, RunReceipt};
+use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
 use crate::run::class;
 
 /// The most tokens of originals that are counted for a record; beyond it the savings are a lower bound.
@@ -56,7 +56,7 @@ impl Originals {
     }
 }
 
-impl Run<'_> {
+impl RecipeRun<'_> {
     /// Writes the one record of the run and reports it, whatever its outcome.
     pub(super) fn finish(self, outcome: Result<Parsed, RunError>) -> Result<RunOutcome, RunError> {
         let latency_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -128,7 +128,7 @@ fn unpacked(recipe: &Recipe) -> RunReceipt {
 }
 
 /// The event of every part that a run condensed (R0-27.6): sizes and names, no text.
-fn log_summaries(run: &Run<'_>, receipt: &Receipt, original: &dyn Fn(&PartReceipt) -> Option<usize>) {
+fn log_summaries(run: &RecipeRun<'_>, receipt: &Receipt, original: &dyn Fn(&PartReceipt) -> Option<usize>) {
     let is_summary = |part: &&PartReceipt| part.rendition == Rendition::Condensed;
     for part in receipt.parts.iter().filter(is_summary).filter(|_| receipt.refused.is_none()) {
         let Some(tokens) = original(part) else { continue };
@@ -165,7 +165,7 @@ fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitatio
 }
 
 fn facts(
-    run: &Run<'_>,
+    run: &RecipeRun<'_>,
     receipt: &RunReceipt,
     outcome: &Result<Parsed, RunError>,
     latency_ms: u64,

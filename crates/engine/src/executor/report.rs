@@ -8,7 +8,7 @@ use larder_core::policy::BudgetStatus;
 use larder_core::recipe::{Recipe, SlotSource};
 use larder_models::chat::{ChatReply, ModelError};
 
-use super::{ModelCandidate, ReducedText, Run, RunReceipt, RunReport};
+use super::{ModelCandidate, RecipeRun, ReducedText, RunReceipt, RunReport};
 use crate::run::class_of_model;
 
 /// The metrics of a run with this receipt; `original` counts originals that packing did not.
@@ -43,7 +43,7 @@ fn status(receipt: &Receipt) -> BudgetStatus {
 }
 
 /// The event of every check of a run's budget (R3-4.11). The reason names no part: documents are named by callers.
-pub(super) fn log_decision(run: &Run<'_>, receipt: &RunReceipt) {
+pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
     let pack = &receipt.receipt;
     let status = status(pack);
     let reason = match status {
@@ -95,7 +95,7 @@ impl Sizes {
 
 /// The event of what a prompt consists of (R4-8.7): what is always there, summaries, the conversation, what was
 /// retrieved.
-pub(super) fn log_sizes(run: &Run<'_>, receipt: &Receipt) {
+pub(super) fn log_sizes(run: &RecipeRun<'_>, receipt: &Receipt) {
     let Sizes { pinned, summary, recent, rag } = Sizes::of(run.recipe, receipt);
     tracing::info!(
         run_id = %run.run_id,
@@ -110,7 +110,7 @@ pub(super) fn log_sizes(run: &Run<'_>, receipt: &Receipt) {
 
 /// Logs a call of a model: its start and its end (R4-8.3 to R4-8.5).
 pub(super) struct CallLog<'a> {
-    run: &'a Run<'a>,
+    run: &'a RecipeRun<'a>,
     candidate: &'a ModelCandidate,
     began: Instant,
     has_ended: bool,
@@ -126,7 +126,7 @@ impl Drop for CallLog<'_> {
 }
 
 impl<'a> CallLog<'a> {
-    pub(super) fn start(run: &'a Run<'a>, candidate: &'a ModelCandidate, tokens: usize) -> Self {
+    pub(super) fn start(run: &'a RecipeRun<'a>, candidate: &'a ModelCandidate, tokens: usize) -> Self {
         tracing::info!(
             run_id = %run.run_id,
             operation = run.recipe.id(),

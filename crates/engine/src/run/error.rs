@@ -127,7 +127,7 @@ fn hint(error: &RecipeError) -> String {
     if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
 }
 
-/// What a command takes beside an id to look among this user's things, as a shell reads it.
+/// The option that makes a command look for an id of this user, quoted for a shell.
 fn whose(user: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "-_.@+".contains(char);
     match user {

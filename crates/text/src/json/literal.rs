@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::parallel;
-
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
 pub fn decode(literal: &str) -> Cow<'_, str> {
@@ -12,40 +10,17 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
-    // No escape is shorter than what it stands for, so what is written never overtakes what is read.
+    // No escape is shorter than what it represents, so writing never overtakes reading.
     let mut text = vec![0; inner.len()];
-    let middle = apart(inner.as_bytes());
-    let (first, second) = text.split_at_mut(middle);
-    let second = || unescaped(&inner[middle..], second);
-    let (second, first) = parallel::join_if_worth(middle > 0, second, || unescaped(&inner[..middle], first));
-    if first < middle {
-        text.copy_within(middle..middle + second, first);
-    }
-    text.truncate(first + second);
+    let length = unescaped(inner, &mut text);
+    text.truncate(length);
     // Whole characters were copied, and whole ones written: nothing is replaced.
     Cow::Owned(
         String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()),
     )
 }
 
-/// Literals from this size on are read in halves, at the same time.
-const LARGE: usize = 1 << 18;
-/// The bytes of two escapes that stand for one character.
-const LONGEST_ESCAPE: usize = 12;
-
-/// The place near the middle of a large literal at which it can be cut: the first that no escape, and no character,
-/// reaches across. 0 for others.
-fn apart(bytes: &[u8]) -> usize {
-    if bytes.len() < LARGE {
-        return 0;
-    }
-    let plain = |before: &[u8]| before.iter().all(|&byte| byte != b'\\' && byte.is_ascii());
-    let from = bytes.len() / 2;
-    let found = bytes[from..].windows(LONGEST_ESCAPE).position(plain);
-    found.map_or(0, |at| from + at + LONGEST_ESCAPE)
-}
-
-/// Writes what the inside of a literal stands for; gives how many bytes that is.
+/// Writes the text that the inside of a literal represents; returns its bytes.
 fn unescaped(inner: &str, text: &mut [u8]) -> usize {
     let bytes = inner.as_bytes();
     let (mut at, mut to) = (0, 0);

@@ -87,7 +87,7 @@ impl Role {
 impl Counter {
     /// What this counter's family of providers adds around texts.
     pub fn framing(&self) -> Framing {
-        self.inner.framing
+        self.settings.framing
     }
 
     /// Tokens to charge for a whole request: messages with their marks, tool definitions, and the schema of the

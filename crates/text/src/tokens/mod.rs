@@ -13,7 +13,6 @@ mod gguf;
 mod hashed;
 mod hub;
 mod merges;
-mod parallel;
 mod pictures;
 mod pieces;
 mod reach;
@@ -37,6 +36,7 @@ pub use pictures::Pictures;
 pub use registry::{DEFAULT_TOKENIZER, Registry};
 
 use crate::cache::BoundedCache;
+use crate::parallel::Workers;
 use engine::{Engine, OpenAi, OpenAiEngine};
 use estimate::Margin;
 use trim::Side;
@@ -48,6 +48,10 @@ const SAMPLES: usize = 16;
 const SAMPLE: usize = 1 << 10;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
+
+/// Texts from this size on are counted by several threads, each of which takes a share of this size at a time.
+const LARGE: usize = 1 << 18;
+const SHARE: usize = 1 << 16;
 
 /// Counts that a cache holds; at 24 bytes each they stay below 8 MB per vocabulary.
 const MAX_CACHED: usize = 1 << 18;
@@ -108,23 +112,32 @@ pub struct TokenBreakdown {
     pub by_section: BTreeMap<String, usize>,
 }
 
-/// Counts tokens under one vocabulary (R0-21.1). Cheap to clone; clones share their cache.
+/// Counts tokens under one vocabulary (R0-21.1). Cheap to clone; clones share caches and threads. Counters that were
+/// created independently share nothing.
 #[derive(Clone)]
 pub struct Counter {
-    inner: Arc<Inner>,
+    settings: Arc<CounterSettings>,
+    vocabulary: Arc<CachedEngine>,
+}
+
+/// How a count is charged.
+#[derive(Clone)]
+struct CounterSettings {
+    name: String,
+    label: Label,
+    framing: Framing,
+    margin: Margin,
 }
 
 /// Counts by the 128-bit hash of the text.
 type CountCache = BoundedCache<u128, usize>;
 
-/// What a counter is made of. Its counts are the vocabulary's own, without the margin of an estimate.
-struct Inner {
-    name: String,
-    label: Label,
-    framing: Framing,
-    margin: Margin,
-    engine: Arc<dyn Engine>,
-    cache: Arc<CountCache>,
+/// A vocabulary with the counts that it remembers, shared by all counters that charge by it. Its counts are the
+/// vocabulary's own, without the margin of an estimate.
+struct CachedEngine {
+    engine: Box<dyn Engine>,
+    cache: CountCache,
+    workers: Arc<Workers>,
 }
 
 impl std::fmt::Debug for Counter {
@@ -142,19 +155,34 @@ impl Default for Counter {
 
 impl Counter {
     fn new(name: &str, label: Label, framing: Framing, engine: impl Engine + 'static) -> Self {
-        let (name, margin, engine) = (name.to_owned(), Margin::NONE, Arc::new(engine));
-        let cache = Arc::new(CountCache::new(MAX_CACHED));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache }) }
+        Self::with_workers(name, label, framing, engine, Arc::default())
+    }
+
+    fn with_workers(
+        name: &str,
+        label: Label,
+        framing: Framing,
+        engine: impl Engine + 'static,
+        workers: Arc<Workers>,
+    ) -> Self {
+        let vocabulary = CachedEngine { engine: Box::new(engine), cache: CountCache::new(MAX_CACHED), workers };
+        let settings = CounterSettings { name: name.to_owned(), label, framing, margin: Margin::NONE };
+        Self { settings: Arc::new(settings), vocabulary: Arc::new(vocabulary) }
     }
 
     /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default (R0-21.1, C60).
     pub fn cl100k() -> Self {
-        Self::new(OpenAi::Cl100k.name(), Label::Exact, Framing::OPENAI, OpenAiEngine::new(OpenAi::Cl100k))
+        Self::openai(OpenAi::Cl100k, Arc::default())
     }
 
     /// o200k_base, exact for OpenAI's models from GPT-4o on.
     pub fn o200k() -> Self {
-        Self::new(OpenAi::O200k.name(), Label::Exact, Framing::OPENAI, OpenAiEngine::new(OpenAi::O200k))
+        Self::openai(OpenAi::O200k, Arc::default())
+    }
+
+    fn openai(vocabulary: OpenAi, workers: Arc<Workers>) -> Self {
+        let engine = OpenAiEngine::new(vocabulary);
+        Self::with_workers(vocabulary.name(), Label::Exact, Framing::OPENAI, engine, workers)
     }
 
     /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
@@ -163,53 +191,49 @@ impl Counter {
         Self::o200k().as_claude(generation)
     }
 
-    /// An estimate for models of which nothing is known: o200k_base times what other vocabularies take on top. It is
-    /// for where the window is a guess, too; [`bytes`](Self::bytes) is the bound that always holds.
+    /// An estimate for models of which nothing is known: o200k_base times the most that other vocabularies add. It is
+    /// for models whose window is a guess, too; [`bytes`](Self::bytes) is the bound that always holds.
     pub fn unknown() -> Self {
         Self::o200k().as_unknown()
     }
 
-    /// [`claude`](Self::claude) by this counter's vocabulary and cache.
+    /// [`claude`](Self::claude) by this counter's vocabulary.
     fn as_claude(&self, generation: ClaudeGeneration) -> Self {
         self.as_estimate(generation.tokenizer(), Framing::ANTHROPIC, generation.margin())
     }
 
-    /// [`unknown`](Self::unknown) by this counter's vocabulary and cache.
+    /// [`unknown`](Self::unknown) by this counter's vocabulary.
     fn as_unknown(&self) -> Self {
         self.as_estimate("estimate", Framing::OPENAI, Margin::UNKNOWN)
     }
 
     fn as_estimate(&self, name: &str, framing: Framing, margin: Margin) -> Self {
-        let (engine, cache) = (Arc::clone(&self.inner.engine), Arc::clone(&self.inner.cache));
-        let (name, label) = (name.to_owned(), Label::Estimated);
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache }) }
+        self.with_settings(CounterSettings { name: name.to_owned(), label: Label::Estimated, framing, margin })
+    }
+
+    /// Counts by the same vocabulary that are charged otherwise.
+    fn with_settings(&self, settings: CounterSettings) -> Self {
+        Self { settings: Arc::new(settings), vocabulary: Arc::clone(&self.vocabulary) }
     }
 
     /// The same for a model that charges pictures otherwise.
     #[must_use]
     fn with_pictures(&self, pictures: Pictures) -> Self {
-        let inner = &self.inner;
-        if inner.framing.pictures == pictures {
-            return self.clone();
-        }
-        Self {
-            inner: Arc::new(Inner {
-                name: inner.name.clone(),
-                label: inner.label,
-                framing: Framing { pictures, ..inner.framing },
-                margin: inner.margin,
-                engine: Arc::clone(&inner.engine),
-                cache: Arc::clone(&inner.cache),
-            }),
-        }
+        let framing = Framing { pictures, ..self.settings.framing };
+        self.with_settings(CounterSettings { framing, ..CounterSettings::clone(&self.settings) })
+    }
+
+    /// The threads that help to count large texts; free for other work on them.
+    pub fn workers(&self) -> &Workers {
+        &self.vocabulary.workers
     }
 
     /// What is charged, about, for text that the model would count as `tokens`: more where the count is an estimate or
     /// a bound. For sizes that are wished, as opposed to limits that must hold.
     pub fn charge_of(&self, tokens: usize) -> usize {
-        match self.inner.label {
+        match self.settings.label {
             Label::Exact => tokens,
-            Label::Estimated => self.inner.margin.charge_of(tokens),
+            Label::Estimated => self.settings.margin.charge_of(tokens),
             Label::Bounded => tokens.saturating_mul(BYTES_PER_TOKEN),
         }
     }
@@ -219,21 +243,13 @@ impl Counter {
     /// and never above the estimate. Any other counter stays as it is, and so does an estimate by the factor 1.
     #[must_use]
     pub fn corrected(&self, factor_ppm: u64) -> Self {
-        let inner = &self.inner;
-        let margin = inner.margin.corrected(factor_ppm);
-        if inner.label != Label::Estimated || margin == inner.margin {
+        let settings = &self.settings;
+        let margin = settings.margin.corrected(factor_ppm);
+        if settings.label != Label::Estimated || margin == settings.margin {
             return self.clone();
         }
-        Self {
-            inner: Arc::new(Inner {
-                name: format!("{}*{factor_ppm}ppm", inner.name),
-                label: inner.label,
-                framing: inner.framing,
-                margin,
-                engine: Arc::clone(&inner.engine),
-                cache: Arc::clone(&inner.cache),
-            }),
-        }
+        let name = format!("{}*{factor_ppm}ppm", settings.name);
+        self.with_settings(CounterSettings { name, margin, ..CounterSettings::clone(settings) })
     }
 
     /// What would have been charged without the correction by `factor_ppm`, about.
@@ -265,23 +281,23 @@ impl Counter {
 
     /// The tokenizer's name, as receipts print it.
     pub fn name(&self) -> &str {
-        &self.inner.name
+        &self.settings.name
     }
 
     /// How far the count can be trusted.
     pub fn label(&self) -> Label {
-        self.inner.label
+        self.settings.label
     }
 
     /// Tokens to charge for `text`: the exact count, the proven bound, or the upper end of the estimate. Takes
     /// time linear in the length of the text (R0-21.2), and next to none for a text counted before.
     pub fn count(&self, text: &str) -> usize {
-        self.inner.margin.charge(self.inner.raw(text))
+        self.settings.margin.charge(self.vocabulary.raw(text))
     }
 
     /// The likeliest number of tokens: the same as [`count`](Self::count) unless the label is estimated.
     pub fn estimate(&self, text: &str) -> usize {
-        self.inner.margin.middle(self.inner.raw(text), text)
+        self.settings.margin.middle(self.vocabulary.raw(text), text)
     }
 
     /// About what [`count`](Self::count) would charge, from stretches at even distances: for texts so large that only
@@ -295,29 +311,29 @@ impl Counter {
             let start = text.floor_char_boundary(at * step);
             &text[start..text.floor_char_boundary(start + SAMPLE)]
         };
-        let counted = |stretch: &str| (self.inner.engine.count(stretch), stretch.len());
+        let counted = |stretch: &str| (self.vocabulary.engine.count(stretch), stretch.len());
         let sum = |a: (usize, usize), b: (usize, usize)| (a.0 + b.0, a.1 + b.1);
         let (tokens, bytes) = (0..SAMPLES).map(stretch).map(counted).fold((0, 0), sum);
         let raw = tokens as u128 * text.len() as u128 / bytes.max(1) as u128;
-        self.inner.margin.charge(usize::try_from(raw).unwrap_or(usize::MAX))
+        self.settings.margin.charge(usize::try_from(raw).unwrap_or(usize::MAX))
     }
 
     /// Tokens to charge, unless they exceed `limit`; reads about `limit` tokens' worth of text, not all of it.
     pub fn count_up_to(&self, text: &str, limit: usize) -> Option<usize> {
-        let margin = self.inner.margin;
-        self.inner.raw_up_to(text, margin.uncharged(limit)).map(|tokens| margin.charge(tokens))
+        let margin = self.settings.margin;
+        self.vocabulary.raw_up_to(text, margin.uncharged(limit)).map(|tokens| margin.charge(tokens))
     }
 
     /// The longest prefix of `text` of at most `max` tokens, to within a token or two, that ends at a character
     /// boundary.
     pub fn prefix<'t>(&self, text: &'t str, max: usize) -> &'t str {
-        trim::fit(&self.inner, text, self.inner.margin.uncharged(max), Side::Start)
+        trim::fit(&self.vocabulary, text, self.settings.margin.uncharged(max), Side::Start)
     }
 
     /// The longest suffix of `text` of at most `max` tokens, to within a token or two, that starts at a character
     /// boundary.
     pub fn suffix<'t>(&self, text: &'t str, max: usize) -> &'t str {
-        trim::fit(&self.inner, text, self.inner.margin.uncharged(max), Side::End)
+        trim::fit(&self.vocabulary, text, self.settings.margin.uncharged(max), Side::End)
     }
 
     /// Tokens to charge for a document, whole and by section (R0-21.3).
@@ -332,12 +348,16 @@ impl Counter {
     }
 }
 
-impl Inner {
+impl CachedEngine {
     fn raw(&self, text: &str) -> usize {
         if !self.engine.shape().cuts {
             return self.part(text);
         }
-        parallel::sum(text, |share| cuts::segments(share).map(|segment| self.part(segment)).sum())
+        let count = |text: &str| cuts::segments(text).map(|segment| self.part(segment)).sum();
+        if text.len() < LARGE {
+            return count(text);
+        }
+        self.workers.sum(&cuts::shares(text, SHARE), |share| count(share))
     }
 
     /// The count of a part between safe cuts, remembered.

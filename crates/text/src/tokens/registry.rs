@@ -2,8 +2,11 @@
 //! layers to models is elsewhere.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::engine::OpenAi;
 use super::{ClaudeGeneration, Counter, Pictures, TokenError};
+use crate::parallel::Workers;
 
 /// The tokenizer where a recipe or call names none and its model is not known by name (R0-21.1, C60).
 pub const DEFAULT_TOKENIZER: &str = "cl100k_base";
@@ -34,9 +37,10 @@ impl Registry {
     /// bound by bytes.
     /// A vocabulary is unpacked at its first count.
     pub fn builtin() -> Self {
-        let o200k = Counter::o200k();
+        let workers = Arc::<Workers>::default();
+        let o200k = Counter::openai(OpenAi::O200k, Arc::clone(&workers));
         let counters = [
-            Counter::cl100k(),
+            Counter::openai(OpenAi::Cl100k, workers),
             o200k.as_claude(ClaudeGeneration::To4_6),
             o200k.as_claude(ClaudeGeneration::From4_7),
             o200k.as_unknown(),

@@ -295,8 +295,8 @@ fn a_tokenizer_json_counts_whole_texts() {
     // the | Ġthe | Ġan | d | Ġ | 12 — six tokens, although the file asks to truncate at four.
     assert_eq!(counter.count("the the and 12"), 6);
     let long = "the the and 12, ".repeat(3_000);
-    assert_eq!(counter.count(&long), counter.inner.engine.count(&long));
-    assert!(counter.inner.engine.shape().cuts);
+    assert_eq!(counter.count(&long), counter.vocabulary.engine.count(&long));
+    assert!(counter.vocabulary.engine.shape().cuts);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn unfamiliar_parts_are_counted_whole_and_words_by_the_general_crate() {
     });
     let counter = Counter::from_tokenizer_json(word_piece.to_string().as_bytes(), "words").unwrap();
     assert_eq!(counter.count("Hellos, hello"), 4);
-    assert!(!counter.inner.engine.shape().cuts);
+    assert!(!counter.vocabulary.engine.shape().cuts);
     assert_eq!(counter.count_up_to("Hellos, hello", 3), None);
     assert_eq!(counter.prefix("hello hello hello hello", 2), "hello hello ");
 }

@@ -1,6 +1,6 @@
 //! The longest beginning or end of a text that fits into a number of tokens. Knows counts of parts and safe cuts.
 
-use super::{Inner, cuts};
+use super::{CachedEngine, cuts};
 
 /// A first approach in parts of this many bytes; the rest is searched within one part.
 const PART: usize = 512;
@@ -36,7 +36,7 @@ impl Side {
 }
 
 /// The longest stretch of `text` from `side` of at most `max` tokens, without the margin of an estimate.
-pub(super) fn fit<'t>(counter: &Inner, text: &'t str, max: usize, side: Side) -> &'t str {
+pub(super) fn fit<'t>(counter: &CachedEngine, text: &'t str, max: usize, side: Side) -> &'t str {
     let shape = counter.engine.shape();
     let text = shape.longest.map_or(text, |longest| side.keep(text, longest.saturating_mul(max)));
     let (mut kept, mut left, mut rest) = (0, max, text);
@@ -61,7 +61,7 @@ pub(super) fn fit<'t>(counter: &Inner, text: &'t str, max: usize, side: Side) ->
 ///
 /// Counts grow with the text but for a token or two at its end, so the place is narrowed down by turns in
 /// proportion to the tokens left and by halves; what is returned has itself been counted.
-fn search(counter: &Inner, part: &str, max: usize, side: Side) -> usize {
+fn search(counter: &CachedEngine, part: &str, max: usize, side: Side) -> usize {
     let (mut fits, mut tokens, mut exceeds) = (0, 0, part.len());
     let mut stride = max.saturating_mul(4);
     for turn in 0.. {

@@ -179,3 +179,14 @@ impl InternetResearch {
 
 /// The content type of results.
 const CONTENT: ContentType = ContentType::ResearchDoc;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_intent_has_a_mode() {
+        let intents: Vec<Intent> = MODES.iter().map(|mode| mode.parse().unwrap()).collect();
+        assert_eq!(intents, Intent::ALL);
+    }
+}

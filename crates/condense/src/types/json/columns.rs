@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::facts::{FEW, Facts, Sort, rare};
 use larder_text::json::{Document, Kind, unquoted};
-use larder_text::parallel;
+use larder_text::parallel::Workers;
 
 /// Fewer values are no table.
 const MIN_ROWS: usize = 3;
@@ -137,7 +137,7 @@ impl Column {
 
 impl Table {
     /// The values in `node` as rows, if they are alike.
-    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
+    pub(super) fn of(tree: &Document<'_>, node: usize, workers: &Workers) -> Option<Self> {
         tree.children(node).nth(MIN_ROWS - 1)?;
         let rows: Vec<usize> = tree.children(node).collect();
         if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) {
@@ -146,9 +146,9 @@ impl Table {
         let mut cells = Cells::with_capacity(rows.len());
         rows.iter().enumerate().for_each(|(at, &row)| cells.push(at, row));
         let rare = rare(rows.len());
-        let members = Members::of(tree, &cells, rare).alike()?;
+        let members = Members::of(tree, &cells, rare, workers).alike()?;
         let exact = !tree.is_irregular(node);
-        let mut building = Building { tree, columns: Vec::new(), exact, rare };
+        let mut building = Building { tree, workers, columns: Vec::new(), exact, rare };
         let in_object = tree.kind(node) == Kind::Object;
         if in_object {
             let mut facts = Facts::new(rare);
@@ -225,6 +225,7 @@ impl Table {
 /// Columns as they are found.
 struct Building<'a, 't> {
     tree: &'a Document<'t>,
+    workers: &'a Workers,
     columns: Vec<Column>,
     exact: bool,
     rare: usize,
@@ -250,18 +251,36 @@ impl<'t> Building<'_, 't> {
             }
             let all = |kind| cells.iter().all(|(_, cell)| is_filled(tree, cell, kind));
             let deeper = depth < DEEPEST && facts.sort == Some(Sort::Nested);
-            let inner =
-                (deeper && all(Kind::Object)).then(|| Members::of(tree, &cells, self.rare).alike()).flatten();
+            let members = || Members::of(tree, &cells, self.rare, self.workers).alike();
+            let inner = (deeper && all(Kind::Object)).then(members).flatten();
             if let Some(inner) = inner {
                 self.expand(&path, inner, in_list, depth + 1);
-            } else if let Some(items) = (!in_list && deeper).then(|| items(tree, &cells, self.rare)).flatten()
-            {
+            } else if let Some(items) = (!in_list && deeper).then(|| self.items(&cells)).flatten() {
                 self.exact &= all(Kind::Array); // an empty list would look like none
                 self.expand(&format!("{path}[]"), items, true, depth + 1);
             } else {
                 self.push(path, cells, facts, Place { is_key: false, is_list: in_list });
             }
         }
+    }
+
+    /// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are
+    /// alike.
+    fn items(&self, cells: &Cells) -> Option<Members<'t>> {
+        let tree = self.tree;
+        let mut items = Cells::default();
+        for (row, list) in cells.iter() {
+            if tree.kind(list) != Kind::Array {
+                return None;
+            }
+            for item in tree.children(list) {
+                if !is_filled(tree, item, Kind::Object) {
+                    return None;
+                }
+                items.push(row, item);
+            }
+        }
+        if items.len() == 0 { None } else { Members::of(tree, &items, self.rare, self.workers).alike() }
     }
 
     fn push(&mut self, name: String, cells: Cells, facts: Facts, place: Place) {
@@ -313,23 +332,6 @@ fn is_filled(tree: &Document<'_>, node: usize, kind: Kind) -> bool {
     tree.kind(node) == kind && tree.has_children(node)
 }
 
-/// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are alike.
-fn items<'t>(tree: &Document<'t>, cells: &Cells, rare: usize) -> Option<Members<'t>> {
-    let mut items = Cells::default();
-    for (row, list) in cells.iter() {
-        if tree.kind(list) != Kind::Array {
-            return None;
-        }
-        for item in tree.children(list) {
-            if !is_filled(tree, item, Kind::Object) {
-                return None;
-            }
-            items.push(row, item);
-        }
-    }
-    if items.len() == 0 { None } else { Members::of(tree, &items, rare).alike() }
-}
-
 /// The members of many objects.
 struct Members<'t> {
     /// In the order in which the names first appear.
@@ -349,13 +351,13 @@ struct Member<'t> {
 
 impl<'t> Members<'t> {
     /// Many objects are looked at in halves, at the same time.
-    fn of(tree: &Document<'t>, objects: &Cells, rare: usize) -> Self {
+    fn of(tree: &Document<'t>, objects: &Cells, rare: usize, workers: &Workers) -> Self {
         if objects.len() < MANY {
             return Self::part(tree, &objects.0, rare);
         }
         let [first, second] = objects.halves();
         let further = || Self::part(tree, second, rare);
-        let (further, here) = parallel::join_if_worth(true, further, || Self::part(tree, first, rare));
+        let (further, here) = workers.join_if_worth(true, further, || Self::part(tree, first, rare));
         here.join(tree, further)
     }
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn table(text: &str) -> Option<Table> {
     let tree = Document::parse_lenient(text).unwrap();
-    Table::of(&tree, 1)
+    Table::of(&tree, 1, &Workers::default())
 }
 
 fn names(table: &Table) -> Vec<&str> {

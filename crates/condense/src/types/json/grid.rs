@@ -11,6 +11,7 @@ use super::columns::{Column, Table};
 use super::facts::{FEW, Sort, rare};
 use super::write;
 use larder_text::json::{Document, Kind, is_number};
+use larder_text::parallel::Workers;
 
 /// In fewer rows nothing is rare.
 const MIN_ROWS: usize = 12;
@@ -31,8 +32,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
-        let table = Table::of(tree, node)?;
+    pub(super) fn of(tree: &Document<'_>, node: usize, workers: &Workers) -> Option<Self> {
+        let table = Table::of(tree, node, workers)?;
         let counts_up = table.id.is_some_and(|id| counts_up(tree, &table.columns[id]));
         let mut outliers: Vec<_> = (0..table.columns.len())
             .flat_map(|place| standing_out(tree, &table, place).into_iter().map(move |(r, w)| (r, place, w)))
@@ -53,14 +54,16 @@ impl Grid {
     }
 }
 
-/// Tables by the value whose parts are their rows, each worked out once.
-#[derive(Default)]
-pub(super) struct Grids(RefCell<HashMap<usize, Option<Rc<Grid>>>>);
+/// Tables by the value whose parts are their rows, each computed once.
+pub(super) struct Grids<'w> {
+    workers: &'w Workers,
+    known: RefCell<HashMap<usize, Option<Rc<Grid>>>>,
+}
 
-impl Grids {
+impl<'w> Grids<'w> {
     /// The table that most of the text is, if it is one.
-    pub(super) fn largest(tree: &Document<'_>) -> Self {
-        let grids = Self::default();
+    pub(super) fn largest(tree: &Document<'_>, workers: &'w Workers) -> Self {
+        let grids = Self { workers, known: RefCell::default() };
         let mut node = 0;
         while grids.of(tree, node).is_none() {
             let largest = tree.children(node).max_by_key(|&child| tree.dense(child));
@@ -73,11 +76,11 @@ impl Grids {
     }
 
     pub(super) fn of(&self, tree: &Document<'_>, node: usize) -> Option<Rc<Grid>> {
-        if let Some(known) = self.0.borrow().get(&node) {
+        if let Some(known) = self.known.borrow().get(&node) {
             return known.clone();
         }
-        let grid = Grid::of(tree, node).map(Rc::new);
-        self.0.borrow_mut().insert(node, grid.clone());
+        let grid = Grid::of(tree, node, self.workers).map(Rc::new);
+        self.known.borrow_mut().insert(node, grid.clone());
         grid
     }
 }

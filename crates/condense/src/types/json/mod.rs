@@ -24,7 +24,6 @@ use crate::engine::render::{Header, Renderer};
 use crate::types::plain;
 use larder_text::json::Document;
 pub(crate) use larder_text::json::looks_like;
-use larder_text::parallel;
 
 /// How often the room is corrected by the exact count.
 const MAX_ROUNDS: usize = 8;
@@ -57,8 +56,9 @@ pub(crate) fn rewrite<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Document<
     };
     let renderer = Header::ladder(job).iter().filter(|&&header| header != Header::Bare).find_map(fits)?;
     let words = || Words::of(text, job.request.query);
-    let values = || read().map(|tree| (Grids::largest(&tree), tree));
-    let (words, values) = parallel::join_if_worth(text.len() >= LARGE, words, values);
+    let workers = job.request.counter.workers();
+    let values = || read().map(|tree| (Grids::largest(&tree, workers), tree));
+    let (words, values) = workers.join_if_worth(text.len() >= LARGE, words, values);
     let (grids, tree) = values?;
     let view = View::new(job, &tree, grids, words, &renderer);
     let head = view.count(&renderer.header());

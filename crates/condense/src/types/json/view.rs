@@ -33,7 +33,7 @@ pub(crate) struct View<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) tree: &'a Document<'a>,
     pub(super) hits: Hits,
-    grids: Grids,
+    grids: Grids<'a>,
     /// Tokens of a typical mark with the line break after it.
     pub(super) mark: usize,
     per_byte: f32,
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
     pub(super) fn new(
         job: &'a Job<'a>,
         tree: &'a Document<'a>,
-        grids: Grids,
+        grids: Grids<'a>,
         words: Words,
         renderer: &Renderer<'_>,
     ) -> Self {

@@ -1,29 +1,28 @@
-//! The settings of tools: those with fixed names, and one table for each MCP server, whose name is the user's. Knows no
-//! tool.
+//! MCP servers in the settings: one table for each, under a name of the user's choice. Knows no protocol.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::known::list;
 use super::{Config, Setting, SettingOrigin};
-use crate::settings::{McpSettings, McpTransport, ToolSettings};
+use crate::settings::spec::list;
+use crate::settings::{MCP_TIMEOUT, McpSettings, McpTransport};
 
-/// How the keys of MCP servers begin.
-pub(super) const MCP: &str = "tools.mcp.";
-/// What a server's table may hold, and what that does.
+/// How the keys of MCP servers start.
+pub(super) const PREFIX: &str = "tools.mcp.";
+/// The keys of a server's table, with their help.
 const KEYS: [(&str, &str); 6] = [
-    ("command", "the program that is the MCP server"),
-    ("args", "its arguments"),
-    ("env", "names of variables of the environment that it sees"),
-    ("url", "the address of the MCP server"),
-    ("key_env", "the variable of the environment that holds its bearer token"),
-    ("timeout_s", "seconds that a call may take"),
+    ("command", "Program that is the MCP server."),
+    ("args", "Arguments of the program."),
+    ("env", "Environment variables, by name, that the program sees."),
+    ("url", "Address of the MCP server."),
+    ("key_env", "Environment variable that holds the server's bearer token."),
+    ("timeout_s", "Seconds that a call may take."),
 ];
 
-/// One stated key of a server: its dotted path, value and line.
+/// A key of a server as the file sets it: its dotted path, value and line.
 pub(super) type Stated = (String, String, usize);
 
-/// What is wrong with the tables of MCP servers: the key, what it is, and how to mend it.
+/// What is wrong with the tables of MCP servers: the key, the problem, and how to fix it.
 pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
     let mut problems = Vec::new();
     for (full, value, _) in stated {
@@ -48,18 +47,18 @@ pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
     let names: std::collections::BTreeSet<&str> =
         stated.iter().filter_map(|(full, ..)| Some(split(full)?.0)).collect();
     for name in names {
-        let has = |key: &str| stated.iter().any(|(full, ..)| *full == format!("{MCP}{name}.{key}"));
+        let has = |key: &str| stated.iter().any(|(full, ..)| *full == format!("{PREFIX}{name}.{key}"));
         if has("command") == has("url") {
             let message = format!("MCP server {name} needs command or url, and not both");
             let help = "give command and args for a program, or url for a server".to_owned();
-            problems.push((format!("{MCP}{name}"), message, help));
+            problems.push((format!("{PREFIX}{name}"), message, help));
         }
     }
     problems
 }
 
 fn split(full: &str) -> Option<(&str, &str)> {
-    full.strip_prefix(MCP)?.split_once('.')
+    full.strip_prefix(PREFIX)?.split_once('.')
 }
 
 fn legal(key: &str, value: &str) -> bool {
@@ -81,7 +80,7 @@ fn example(key: &str) -> &'static str {
     }
 }
 
-/// The keys of MCP servers as settings.
+/// The keys of MCP servers as settings, for display.
 pub(super) fn settings(stated: &[Stated], path: &str) -> Vec<Setting> {
     let setting = |(full, value, line): &Stated| {
         let (_, help) =
@@ -93,34 +92,7 @@ pub(super) fn settings(stated: &[Stated], path: &str) -> Vec<Setting> {
 }
 
 impl Config {
-    /// What tools may do, and how far.
-    pub fn tools(&self) -> ToolSettings {
-        let number = |key: &str, default: usize| self.number(key).unwrap_or(default);
-        let seconds = |key: &str, default: Duration| self.seconds(key).unwrap_or(default);
-        let default = ToolSettings::default();
-        ToolSettings {
-            search_url: self.stated("tools.search_url").map(str::to_owned),
-            private_hosts: self
-                .names("tools.private_hosts")
-                .iter()
-                .filter_map(|name| name.parse().ok())
-                .collect(),
-            robots: self.is_on("tools.robots"),
-            page_max_bytes: number("tools.page_max_bytes", default.page_max_bytes),
-            page_timeout: seconds("tools.page_timeout_s", default.page_timeout),
-            screenshots: self.is_on("tools.screenshots"),
-            browser: self.stated("tools.browser").map(Into::into),
-            research_pages: number("tools.research_pages", default.research_pages),
-            research_tokens: self.number("tools.research_tokens").unwrap_or(default.research_tokens),
-            commands: self.names("tools.commands"),
-            command_env: self.names("tools.command_env"),
-            command_timeout: seconds("tools.command_timeout_s", default.command_timeout),
-            max_result_bytes: number("tools.max_result_bytes", default.max_result_bytes),
-            mcp: self.mcp_servers(),
-        }
-    }
-
-    fn mcp_servers(&self) -> BTreeMap<String, McpSettings> {
+    pub(super) fn mcp_servers(&self) -> BTreeMap<String, McpSettings> {
         let mut tables: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         for setting in &self.settings {
             if let Some((name, key)) = split(&setting.key) {
@@ -138,7 +110,7 @@ impl Config {
                 (None, None) => return None,
             };
             let timeout = text("timeout_s").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-            let timeout = timeout.unwrap_or(crate::settings::MCP_TIMEOUT);
+            let timeout = timeout.unwrap_or(MCP_TIMEOUT);
             Some((name.to_owned(), McpSettings { place, timeout }))
         };
         tables.into_iter().filter_map(server).collect()
@@ -154,11 +126,6 @@ mod tests {
 
     fn read(text: &str) -> Result<Config, ConfigError> {
         Config::resolve(text, FILE, None, Path::new("."), &|_| None)
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_settings_type() {
-        assert_eq!(Config::builtin().tools(), ToolSettings::default());
     }
 
     #[test]
@@ -183,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_places() {
+    fn mistakes_are_reported_with_their_places() {
         for (text, message, line) in [
             ("[tools.mcp.a]\ncomand = \"x\"\n", "unknown setting tools.mcp.a.comand", 2),
             ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs command or url, and not both", 1),

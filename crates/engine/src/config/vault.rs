@@ -1,4 +1,4 @@
-//! The settings of documents and turns, typed. Knows neither.
+//! Where documents are and which model embeds them, from the settings. Opens neither.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use larder_models::table::Capability;
 use larder_store::DocumentPlace;
 
 use super::{CODE, Config, ConfigError, SettingOrigin, SettingProblem};
-use crate::settings::TurnLimits;
+use crate::settings::VaultSettings;
 
-/// The folder in the home folder where documents are, unless they are elsewhere.
+/// The default folder of documents, in the home folder.
 const DOCUMENTS: &str = "documents";
 const EMBEDDING: &str = "gather.embedding";
 /// An embedding model of a table that ships.
 const LIKE: &str = "minilm";
 
 impl Config {
-    /// Where the documents are.
+    /// Where documents are.
     pub fn document_place(&self) -> DocumentPlace {
-        match self.stated("documents.place") {
+        match self.section::<VaultSettings>().place {
             None => DocumentPlace::Folder(self.home().join(DOCUMENTS)),
-            Some(url) if url.contains("://") => DocumentPlace::Url(url.to_owned()),
+            Some(url) if url.contains("://") => DocumentPlace::Url(url),
             Some(folder) => {
                 let here = Path::new(&self.path).parent().unwrap_or(Path::new(""));
                 DocumentPlace::Folder(here.join(folder))
@@ -27,12 +27,12 @@ impl Config {
         }
     }
 
-    /// The embedding model by which turns gather, by its name in the model table; none unless somebody names one.
+    /// The name, in the model table, of the embedding model that retrieval uses; `None` if none is set.
     pub fn embedding(&self) -> Option<&str> {
-        self.stated(EMBEDDING)
+        self.value(EMBEDDING).filter(|name| !name.is_empty())
     }
 
-    /// What is wrong with the embedding model that the settings name.
+    /// Fails if the embedding model that the settings name cannot be used.
     pub(super) fn check_embedding(&self) -> Result<(), ConfigError> {
         let Some(name) = self.embedding() else { return Ok(()) };
         let model = self.models.model(name);
@@ -42,7 +42,10 @@ impl Config {
         let makers = self.models.models().filter(|(_, spec)| spec.can(Capability::Embedding));
         let makers: Vec<&str> = makers.map(|(name, _)| name).collect();
         let help = match makers.as_slice() {
-            [] => "the model table has no model with the capability `embedding`; add one, or take the setting out".into(),
+            [] => {
+                "the model table has no model with the capability `embedding`; add one, or remove the setting"
+                    .into()
+            }
             names => format!("name a model with the capability `embedding`: {}", names.join(", ")),
         };
         let what =
@@ -51,7 +54,7 @@ impl Config {
             self.settings.iter().find(|setting| setting.key == EMBEDDING).map(|setting| &setting.origin);
         if let Some(SettingOrigin::Environment { name: variable }) = origin {
             let (name, value) = (variable.clone(), name.to_owned());
-            return Err(ConfigError::Environment { name, value, key: EMBEDDING, like: LIKE });
+            return Err(ConfigError::Environment { name, value, key: EMBEDDING, like: LIKE.to_owned() });
         }
         let message = format!("{EMBEDDING} cannot be {name}: that model {what}");
         let (line, column) = self.places.get(EMBEDDING);
@@ -64,21 +67,6 @@ impl Config {
             message,
             help,
         }]))
-    }
-
-    /// How much a turn may do.
-    pub fn turn_limits(&self) -> TurnLimits {
-        let number = |key: &str, default: u32| self.number(key).unwrap_or(default);
-        let default = TurnLimits::default();
-        TurnLimits {
-            iterations: number("turn.max_iterations", default.iterations),
-            tool_calls: number("turn.max_tool_calls", default.tool_calls),
-            revisions: number("turn.max_revisions", default.revisions),
-            retries: number("turn.max_retries", default.retries),
-            tokens: self.number("turn.max_tokens"),
-            cost: self.number("turn.max_cost"),
-            time: self.seconds("turn.max_time_s"),
-        }
     }
 }
 
@@ -95,8 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_limits() {
-        assert_eq!(Config::builtin().turn_limits(), TurnLimits::default());
+    fn documents_are_in_the_home_folder_by_default() {
         let place = read("").unwrap().document_place();
         assert_eq!(place, DocumentPlace::Folder(Path::new("project/.larder/documents").to_owned()));
     }
@@ -139,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (text, message) in [
             ("[documents]\nplace = \"ftp://x\"\n", "documents.place cannot be ftp://x"),
             ("[documents]\nplace = \"s3:///\"\n", "documents.place cannot be"),
