@@ -14,15 +14,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Auth, Caller};
-use crate::limits::Places;
+use crate::limits::Admission;
 use crate::model_budget::ModelBudget;
 use crate::problem::Problem;
 use crate::reload::KeyFiles;
 use crate::request::recorder::Recorder;
 use crate::request::route::Routes;
-use crate::request::{Shelf, inspect};
+use crate::request::{RequestCaches, inspect};
 use crate::telemetry::Telemetry;
-use crate::turns::{RunningTurns, Tools};
+use crate::turns::{RunningTurns, TurnTools};
 
 /// Settings and the engine over them, as they were read.
 pub struct Loaded {
@@ -52,7 +52,7 @@ pub struct Snapshot {
     pub routes: Routes,
     engine: Engine,
     /// What turns may call.
-    tools: Tools,
+    tools: TurnTools,
 }
 
 impl Snapshot {
@@ -60,7 +60,7 @@ impl Snapshot {
         let Loaded { config, engine } = loaded;
         let gateway = config.gateway();
         let routes = Routes::new(&config, &gateway, &engine)?;
-        let tools = Tools::new(&config)?;
+        let tools = TurnTools::new(&config)?;
         Ok(Self { config, gateway, routes, engine, tools })
     }
 
@@ -95,11 +95,11 @@ pub struct App {
     /// Cancelled when the gateway begins to stop.
     pub stop: CancellationToken,
     /// Caches.
-    pub(crate) shelf: Shelf,
+    pub(crate) caches: RequestCaches,
     /// Writes what requests leave behind.
     pub(crate) recorder: Recorder,
     /// Requests at once, and room for their bodies.
-    pub(crate) places: Places,
+    pub(crate) places: Admission,
     /// Whether it was started on an address that other machines reach; a reload does not change that.
     exposed: bool,
     load: Box<Load>,
@@ -145,9 +145,9 @@ impl App {
             running_turns: Arc::new(RunningTurns::new(stop.clone())),
             auth: Auth::new(store.clone())?,
             stop,
-            shelf: Shelf::default(),
+            caches: RequestCaches::default(),
             recorder: Recorder::start(store.clone())?,
-            places: Places::new(gateway.max_requests, gateway.max_body_bytes),
+            places: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
             keys: RwLock::new(keys),

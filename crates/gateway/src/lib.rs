@@ -3,9 +3,9 @@
 
 pub mod app;
 pub mod auth;
-mod guest;
 pub mod limits;
 pub mod live_stats;
+mod mcp_caller;
 pub mod metrics;
 pub mod model_budget;
 pub mod otel;

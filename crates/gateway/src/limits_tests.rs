@@ -23,7 +23,7 @@ fn in_pieces(pieces: &[&'static str]) -> Body {
 
 #[test]
 fn room_is_taken_by_kib_and_comes_back() {
-    let places = Places::with_room(1, 4 << 10);
+    let places = Admission::with_room(1, 4 << 10);
     let (mut one, mut other) = (places.room(), places.room());
     assert!(one.grow(1) && one.grow(1 << 10), "what it has is enough");
     assert!(other.grow(3 << 10));
@@ -39,28 +39,28 @@ fn room_is_taken_by_kib_and_comes_back() {
     assert!(places.room().grow(4 << 10));
     drop(one);
     assert!(places.room().grow(1));
-    let ordinary = Places::new(1, 32 << 20);
+    let ordinary = Admission::new(1, 32 << 20);
     assert_eq!(ordinary.most_kib, 256 << 10);
-    assert_eq!(Places::new(1, 100 << 20).most_kib, 800 << 10, "eight of the largest bodies");
+    assert_eq!(Admission::new(1, 100 << 20).most_kib, 800 << 10, "eight of the largest bodies");
 }
 
 #[tokio::test]
 async fn bodies_are_read_as_far_as_there_is_room_for_what_has_come() {
-    let places = Places::with_room(1, 2 << 10);
+    let places = Admission::with_room(1, 2 << 10);
     let mut room = places.room();
     let whole = read_body(in_pieces(&["one ", "", "two ", "three"]), 13, SOON, &mut room).await;
     assert_eq!(whole.unwrap(), "one two three");
     let large = read_body(in_pieces(&["one ", "two ", "three"]), 12, SOON, &mut places.room()).await;
-    assert_eq!(large, Err(BodyFault::TooLarge { limit: 12 }));
+    assert_eq!(large, Err(BodyError::TooLarge { limit: 12 }));
     assert_eq!(read_body(Body::empty(), 0, SOON, &mut places.room()).await.unwrap(), "");
     let two_kib = || Body::from(vec![b'x'; 2 << 10]);
-    assert_eq!(read_body(two_kib(), 4 << 10, SOON, &mut places.room()).await, Err(BodyFault::Full));
+    assert_eq!(read_body(two_kib(), 4 << 10, SOON, &mut places.room()).await, Err(BodyError::Full));
     drop(room);
     assert!(read_body(two_kib(), 4 << 10, SOON, &mut places.room()).await.is_ok());
     let mut silent = places.room();
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let slow = read_body(never, 4 << 10, Duration::from_millis(1), &mut silent).await;
-    assert!(matches!(slow, Err(BodyFault::Slow { .. })));
+    assert!(matches!(slow, Err(BodyError::Slow { .. })));
     assert!(silent.held.is_none(), "who says that much will come takes no room for it");
 }
 

@@ -47,25 +47,25 @@ const PICOS: f64 = 1e12;
 type Dollars = Counter<f64, AtomicU64>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     wire: &'static str,
     model: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Decided {
+struct DecisionLabels {
     status: &'static str,
     dry_run: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Model {
+struct ModelLabels {
     model: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct KindLabels {
     model: String,
     kind: &'static str,
 }
@@ -77,7 +77,7 @@ pub struct Metrics {
     models: Mutex<BTreeSet<String>>,
     unlisted: Mutex<BTreeSet<String>>,
     budget_violation: Counter,
-    budget_decision: Family<Decided, Counter>,
+    budget_decision: Family<DecisionLabels, Counter>,
     overflow_warnings: Counter,
     compression_invocations: Counter,
     compression_latency_ms: Histogram,
@@ -88,22 +88,22 @@ pub struct Metrics {
     compactions: Counter,
     sessions: Counter,
     compactions_per_session: Gauge<f64, AtomicU64>,
-    requests: Family<Request, Counter>,
+    requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
     overhead: Histogram,
     duration: Histogram,
     upstream: Histogram,
-    prompt_tokens: Family<Kind, Counter>,
-    usage_tokens: Family<Kind, Counter>,
-    cost: Family<Model, Dollars>,
-    cost_without: Family<Model, Dollars>,
+    prompt_tokens: Family<KindLabels, Counter>,
+    usage_tokens: Family<KindLabels, Counter>,
+    cost: Family<ModelLabels, Dollars>,
+    cost_without: Family<ModelLabels, Dollars>,
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(crate) struct InFlight(Gauge);
+pub(crate) struct InFlightGauge(Gauge);
 
-impl Drop for InFlight {
+impl Drop for InFlightGauge {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -199,15 +199,17 @@ impl Metrics {
     fn zero(&self) {
         for status in DecisionStatus::ALL {
             for dry_run in ["false", "true"] {
-                drop(self.budget_decision.get_or_create(&Decided { status: status.as_str(), dry_run }));
+                drop(
+                    self.budget_decision.get_or_create(&DecisionLabels { status: status.as_str(), dry_run }),
+                );
             }
         }
     }
 
     /// A request has come in; it counts until the guard is dropped.
-    pub(crate) fn begin(&self) -> InFlight {
+    pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
-        InFlight(self.in_flight.clone())
+        InFlightGauge(self.in_flight.clone())
     }
 
     /// Takes in a request that ended.
@@ -215,7 +217,7 @@ impl Metrics {
         let head = &exchange.summary;
         let model = self.model(head);
         let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
-        self.requests.get_or_create(&Request { wire, model: model.clone(), outcome }).inc();
+        self.requests.get_or_create(&RequestLabels { wire, model: model.clone(), outcome }).inc();
         let seconds = |micros: u64| micros as f64 / 1e6;
         self.overhead.observe(seconds(head.times.overhead_us()));
         self.duration.observe(seconds(head.times.total_us));
@@ -246,7 +248,7 @@ impl Metrics {
 
     fn decided(&self, status: &'static str, dry_run: bool) {
         let dry_run = if dry_run { "true" } else { "false" };
-        self.budget_decision.get_or_create(&Decided { status, dry_run }).inc();
+        self.budget_decision.get_or_create(&DecisionLabels { status, dry_run }).inc();
         self.overflow_warnings.inc_by(u64::from(status == DecisionStatus::Reject.as_str()));
     }
 
@@ -263,8 +265,8 @@ impl Metrics {
     }
 
     fn spend(&self, head: &RequestSummary, model: &str) {
-        let count = |family: &Family<Kind, Counter>, kind, tokens| {
-            family.get_or_create(&Kind { model: model.to_owned(), kind }).inc_by(tokens);
+        let count = |family: &Family<KindLabels, Counter>, kind, tokens| {
+            family.get_or_create(&KindLabels { model: model.to_owned(), kind }).inc_by(tokens);
         };
         count(&self.prompt_tokens, "before", head.tokens.before);
         count(&self.prompt_tokens, "after", head.tokens.after);
@@ -275,7 +277,7 @@ impl Metrics {
             count(&self.usage_tokens, "output", usage.output);
         }
         if let Some(bill) = head.bill {
-            let label = Model { model: model.to_owned() };
+            let label = ModelLabels { model: model.to_owned() };
             let dollars = |amount: Usd| amount.picos() as f64 / PICOS;
             self.cost.get_or_create(&label).inc_by(dollars(bill.cost));
             self.cost_without.get_or_create(&label).inc_by(dollars(bill.without));

@@ -60,10 +60,10 @@ struct Sender {
     runtime: Handle,
 }
 
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type SentSpan<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for Sender {
-    fn send_bytes<'a, 'sent>(&'a self, request: Request<Bytes>) -> Sent<'sent>
+    fn send_bytes<'a, 'sent>(&'a self, request: Request<Bytes>) -> SentSpan<'sent>
     where
         'a: 'sent,
         Self: 'sent,

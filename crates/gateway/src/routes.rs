@@ -18,10 +18,10 @@ use tokio::task::JoinError;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
-use crate::guest;
 use crate::limits::read_body;
+use crate::mcp_caller;
 use crate::problem::Problem;
-use crate::request::{self, Fault};
+use crate::request::{self, RequestError};
 
 /// Where one who is not known signs in.
 pub const SIGN_IN: &str = "/sign-in";
@@ -37,8 +37,8 @@ pub struct Extra {
 
 /// Everything that is served.
 pub fn router(app: &Arc<App>, extra: Extra) -> Router {
-    let messages = larder_mcp::router(guest::options(app), guest::read(app))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guest::admit));
+    let messages = larder_mcp::router(mcp_caller::options(app), mcp_caller::read(app))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), mcp_caller::admit));
     let looked_at = extra.private.layer(middleware::from_fn_with_state(Arc::clone(app), with_room));
     let behind_keys = Router::new()
         .merge(request::router().with_state(Arc::clone(app)))
@@ -63,7 +63,10 @@ async fn nowhere(request: Request) -> Response {
         "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
         cut_name(request.uri().path())
     );
-    request::error(ApiDialect::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
+    request::error(
+        ApiDialect::Chat,
+        &RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words),
+    )
 }
 
 /// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
@@ -97,7 +100,7 @@ async fn authenticate(
             next.run(request).await
         }
         Ok(Err(error)) => refused(&app, &request, &error),
-        Err(error) => request::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
+        Err(error) => request::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
     }
 }
 
@@ -126,7 +129,7 @@ async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) ->
     match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
         Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
         Err(fault) => {
-            let fault = Fault::from(fault);
+            let fault = RequestError::from(fault);
             Problem::new(fault.status, fault.message).into_response()
         }
     }
@@ -150,5 +153,5 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     let anthropic = request.headers().contains_key("anthropic-version")
         || request.uri().path().starts_with("/v1/messages");
     let format = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
-    request::error(format, &Fault::of_auth(error, app.store.now()))
+    request::error(format, &RequestError::of_auth(error, app.store.now()))
 }

@@ -24,8 +24,8 @@ pub struct Telemetry {
 /// A request that is being answered; it counts as in flight until this is dropped.
 #[derive(Debug)]
 pub struct InFlight {
-    _metrics: metrics::InFlight,
-    _live: live_stats::InFlight,
+    _metrics: metrics::InFlightGauge,
+    _live: live_stats::LiveRequest,
 }
 
 impl Telemetry {

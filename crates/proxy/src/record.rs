@@ -98,7 +98,7 @@ pub struct RequestSummary {
     /// How long it took.
     pub times: Times,
     /// What the lists of the record come to; filled in by [`RequestRecord::new`].
-    pub shape: Shape,
+    pub shape: WindowTotals,
 }
 
 /// What a request speaks.
@@ -341,7 +341,8 @@ impl Times {
 
 /// One number for each form in which a part can stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ByForm {
+#[schema(as = ByForm)]
+pub struct ByRendition {
     /// Of parts that stand whole.
     pub whole: u64,
     /// Of parts that stand condensed.
@@ -352,7 +353,7 @@ pub struct ByForm {
     pub absent: u64,
 }
 
-impl ByForm {
+impl ByRendition {
     fn add(&mut self, form: Rendition, number: u64) {
         let sum = match form {
             Rendition::Whole => &mut self.whole,
@@ -366,11 +367,12 @@ impl ByForm {
 
 /// What the lists of a record come to, for those who have only its head.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Shape {
+#[schema(as = Shape)]
+pub struct WindowTotals {
     /// How many parts stand in which form.
-    pub parts: ByForm,
+    pub parts: ByRendition,
     /// Tokens that they take.
-    pub tokens: ByForm,
+    pub tokens: ByRendition,
     /// Pointers that the model sees.
     pub pointers: u64,
     /// Parts whose form changed; none in a dry run, and none where nothing left.
@@ -413,7 +415,7 @@ impl RequestRecord {
             times: Times::default(),
             branch: None,
             traceparent: None,
-            shape: Shape::default(),
+            shape: WindowTotals::default(),
         };
         Self::new(summary, Vec::new(), Vec::new(), Vec::new())
     }
@@ -434,11 +436,11 @@ impl RequestRecord {
     ) -> Self {
         let changed = if summary.took_effect() { compactions.as_slice() } else { &[] };
         let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
-        let mut shape = Shape {
+        let mut shape = WindowTotals {
             compactions: changed.len() as u64,
             summaries: changed.iter().filter(is_summary).count() as u64,
             rehydrations: rehydrations.len() as u64,
-            ..Shape::default()
+            ..WindowTotals::default()
         };
         for part in &window {
             shape.parts.add(part.rendition, 1);

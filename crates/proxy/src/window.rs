@@ -1,9 +1,9 @@
 //! From a request to the one that leaves: what the policy decides over it, as edits of its text, and what is recorded of
 //! that. Knows neither servers nor clients.
 
-mod attached;
+mod attachment_tokens;
 mod describe;
-mod picture;
+mod image_size;
 mod preview;
 mod transcript;
 
@@ -18,7 +18,7 @@ use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
 use crate::record::RequestRecord;
-use crate::wire::{self, Change, Kind, Request};
+use crate::wire::{self, Change, OpaqueKind, Request};
 use describe::{describe, offers};
 
 pub use describe::Forms;
@@ -27,7 +27,7 @@ pub use transcript::{Line, Transcript};
 
 /// Why a request may not leave.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum WindowError {
     /// Its body cannot be understood.
     #[error(transparent)]
     Unreadable(#[from] wire::ReadError),
@@ -43,7 +43,7 @@ pub enum Refusal {
 pub type Counts<'a> = &'a dyn Fn(ContentHash, &dyn Fn() -> usize) -> usize;
 
 /// A request that may leave, and what must be stored before it does.
-pub struct Prepared {
+pub struct PreparedRequest {
     /// Its body.
     pub body: Bytes,
     /// The forms of its items.
@@ -51,13 +51,13 @@ pub struct Prepared {
     /// Whether our tool was offered.
     pub offered: bool,
     /// What it leaves out and is not stored yet.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<UnstoredOriginal>,
     /// What goes into the transcript, where that is kept.
     pub transcript: Option<Transcript>,
 }
 
 /// An original that must be stored before the request leaves.
-pub struct Missing {
+pub struct UnstoredOriginal {
     /// Its hash.
     pub hash: ContentHash,
     /// It.
@@ -107,7 +107,7 @@ impl WindowBuilder<'_> {
         request: &Request<'_>,
         rename: Rename<'_>,
         exchange: &mut RequestRecord,
-    ) -> Result<Prepared, Refusal> {
+    ) -> Result<PreparedRequest, WindowError> {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
         let items = self.items(request, &opaque, can_offer);
@@ -128,7 +128,7 @@ impl WindowBuilder<'_> {
             let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
                            leave the prompt no room: lower them.";
             let advice = if decision.prompt_budget == 0 { no_room } else { "" };
-            return Err(Refusal::TooLong(problem.message + advice));
+            return Err(WindowError::TooLong(problem.message + advice));
         }
         let edited = window.verdict == Verdict::Edited;
         let mut edits = request.rewrite(&if edited { changes(&window) } else { Vec::new() });
@@ -143,15 +143,15 @@ impl WindowBuilder<'_> {
             false => json::apply(request.body, edits)?.into(),
         };
         let missing = if edited { self.missing(&window, &items) } else { Vec::new() };
-        Ok(Prepared { body, forms, offered: offers(&window), missing, transcript })
+        Ok(PreparedRequest { body, forms, offered: offers(&window), missing, transcript })
     }
 
     /// What the window leaves out and is not known to be stored.
-    fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<Missing> {
+    fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
-            missing.then(|| Missing {
+            missing.then(|| UnstoredOriginal {
                 hash,
                 text: kept.text.to_owned(),
                 kind: kept.kind,
@@ -215,9 +215,11 @@ impl WindowBuilder<'_> {
             .opaque
             .iter()
             .map(|opaque| match opaque.kind {
-                Kind::Image | Kind::Audio => attached::tokens(opaque.kind, opaque.raw, framing),
-                Kind::File => attached::file(self.pages(opaque.raw), opaque.raw, framing),
-                Kind::Reasoning | Kind::Other => self.counter.count(opaque.raw),
+                OpaqueKind::Image | OpaqueKind::Audio => {
+                    attachment_tokens::tokens(opaque.kind, opaque.raw, framing)
+                }
+                OpaqueKind::File => attachment_tokens::file(self.pages(opaque.raw), opaque.raw, framing),
+                OpaqueKind::Reasoning | OpaqueKind::Other => self.counter.count(opaque.raw),
             })
             .sum();
         let id = item.result.as_ref().map_or(0, |result| self.counter.count(&result.id));
@@ -244,7 +246,7 @@ impl WindowBuilder<'_> {
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
             ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
-        Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
+        Some(self.remembered(key, || attachment_tokens::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {

@@ -3,7 +3,7 @@
 use larder_core::pack::Rendition;
 use larder_proxy::record::{
     AnsweredBy, Bill, Compaction, Decision, DecisionStatus, Endpoint, Outcome, Rehydration, RequestRecord,
-    RequestSummary, Shape, Times, Tokens, WindowPart,
+    RequestSummary, Times, Tokens, WindowPart, WindowTotals,
 };
 use larder_text::price::Usd;
 use larder_text::provider::Provider;
@@ -79,7 +79,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
         violations: 0,
         times: Times { total_us: 900_000, upstream_us: 898_000, policy_us: 1_500 },
-        shape: Shape::default(),
+        shape: WindowTotals::default(),
     };
     let mut second = part("messages", "search", Rendition::Pointer, 40, 300);
     let pointer: larder_text::pointer::Pointer = "lp1-0123456789abc-0a1b2c".parse().unwrap();

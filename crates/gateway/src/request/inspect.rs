@@ -13,12 +13,12 @@ use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
 use crate::app::App;
-use crate::limits::BodyFault;
+use crate::limits::BodyError;
 use crate::model_budget::ModelBudget;
-use crate::request::fault::Fault;
+use crate::request::caches::RequestCaches;
+use crate::request::error::RequestError;
 use crate::request::ledger::micros;
 use crate::request::route::{Route, Routes};
-use crate::request::shelf::Shelf;
 use crate::sessions;
 
 /// Decides over the body of a request. Blocks.
@@ -28,7 +28,7 @@ use crate::sessions;
 pub fn inspect(app: &App, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
     let current = app.current();
     let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
-    let rules = Rules { routes, gateway, engine, shelf: &app.shelf };
+    let rules = Rules { routes, gateway, engine, caches: &app.caches };
     rules.decide(&app.store, store, InspectRequest { wire, model: None, body })
 }
 
@@ -46,10 +46,10 @@ pub fn inspect_by(
     let gateway = config.gateway();
     let limit = gateway.max_body_bytes;
     if asked.body.len() > limit {
-        return Err(BodyFault::TooLarge { limit }.to_string());
+        return Err(BodyError::TooLarge { limit }.to_string());
     }
     let routes = Routes::to_decide(config, &gateway, engine)?;
-    let rules = Rules { routes: &routes, gateway: &gateway, engine, shelf: &Shelf::default() };
+    let rules = Rules { routes: &routes, gateway: &gateway, engine, caches: &RequestCaches::default() };
     rules.decide(store, &engine.store, asked)
 }
 
@@ -79,7 +79,7 @@ struct Rules<'a> {
     routes: &'a Routes,
     gateway: &'a Gateway,
     engine: &'a Engine,
-    shelf: &'a Shelf,
+    caches: &'a RequestCaches,
 }
 
 impl Rules<'_> {
@@ -112,9 +112,9 @@ impl Rules<'_> {
         exchange.summary.stream = request.stream;
         exchange.summary.answered_by = Some(route.model.clone());
         let counter = counter(store, &route, &request)?;
-        let counts = self.shelf.counts(&counter);
+        let counts = self.caches.counts(&counter);
         let bench = WindowBuilder {
-            memo: &self.shelf.memo,
+            memo: &self.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &route.policy,
             counter: &counter,
@@ -127,7 +127,7 @@ impl Rules<'_> {
             is_stored: &|_| true,
         };
         let started = Instant::now();
-        let prepared = bench.prepare(&request, None, &mut exchange).map_err(Fault::from);
+        let prepared = bench.prepare(&request, None, &mut exchange).map_err(RequestError::from);
         exchange.summary.times.policy_us = micros(started.elapsed());
         match prepared {
             Ok(_) => exchange.summary.outcome = Outcome::Ok,

@@ -11,18 +11,18 @@ use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTrips, cut_name};
 use larder_proxy::window::Transcript;
-use larder_proxy::wire::Known;
+use larder_proxy::wire::PartialUsage;
 use larder_store::{StoreError, UserStore};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
-use crate::auth::{AuthError, Caller, Held};
-use crate::limits::Room;
+use crate::auth::{AuthError, BudgetReservation, Caller};
+use crate::limits::BodyMemory;
 use crate::request::bill::{self, Pricing};
-use crate::request::fault::Fault;
-use crate::request::recorder::{Job, Pending, Spent, Work};
-use crate::request::taken::Taken;
-use crate::request::transcript::{Said, Told};
+use crate::request::error::RequestError;
+use crate::request::recorder::{FollowUp, Pending, RecordJob, Settlement};
+use crate::request::transcript::{CapturedReply, TranscriptEntry};
+use crate::request::usage::UsageAccounting;
 use crate::telemetry::{self, InFlight};
 
 /// The account of one request.
@@ -38,17 +38,17 @@ pub struct Ledger {
     pub factor: Option<u64>,
     /// Replies that are asked for at once, each of which may be as long.
     pub choices: u64,
-    /// Room for the body, which is kept as long as the request may have to be sent again.
-    pub room: Room,
+    /// BodyMemory for the body, which is kept as long as the request may have to be sent again.
+    pub room: BodyMemory,
     app: Arc<App>,
     started: Instant,
     /// Time spent waiting for the upstream, or for the client's body.
     waited: Duration,
     /// Time that the gateway itself has spent; `None` until it responds.
     busy: Option<Duration>,
-    held: Vec<Held>,
+    held: Vec<BudgetReservation>,
     /// What each round that was sent to the upstream took.
-    taken: Taken,
+    taken: UsageAccounting,
     /// Whether anything has been sent to the upstream.
     sent: bool,
     /// What decided over the request, and what its rounds used by it.
@@ -58,12 +58,12 @@ pub struct Ledger {
     ran: Option<(u64, Usd)>,
     /// Tokens by which the prompt of the next round is longer than that of the first.
     longer: u64,
-    after: Vec<Work>,
+    after: Vec<FollowUp>,
     bytes: usize,
     /// What is to be kept of the request's messages, and for which conversation.
     transcript: Option<(String, Transcript)>,
     /// What was said to the client, for the transcript.
-    told: Told,
+    told: CapturedReply,
     /// Lets readers of the API wait for the record.
     pending: Option<Pending>,
     _in_flight: InFlight,
@@ -76,8 +76,13 @@ impl Ledger {
     ///
     /// # Errors
     /// When too many requests are under way, or there are no random bytes for an id.
-    pub fn open(app: &Arc<App>, caller: &Caller, wire: Endpoint, headers: &HeaderMap) -> Result<Self, Fault> {
-        let id = app.store.new_run_id().map_err(|error| Fault::bug(&error.to_string()))?;
+    pub fn open(
+        app: &Arc<App>,
+        caller: &Caller,
+        wire: Endpoint,
+        headers: &HeaderMap,
+    ) -> Result<Self, RequestError> {
+        let id = app.store.new_run_id().map_err(|error| RequestError::bug(&error.to_string()))?;
         let mut exchange = RequestRecord::blank(id.as_str(), app.store.now(), caller.store.user(), wire);
         exchange.summary.key = caller.key.as_ref().map(ToString::to_string);
         exchange.summary.traceparent = traceparent(headers);
@@ -92,7 +97,7 @@ impl Ledger {
             waited: Duration::ZERO,
             busy: None,
             held: Vec::new(),
-            taken: Taken::default(),
+            taken: UsageAccounting::default(),
             sent: false,
             policy: None,
             rounds: policy::SessionUsage::default(),
@@ -102,13 +107,13 @@ impl Ledger {
             after: Vec::new(),
             bytes: 0,
             transcript: None,
-            told: Told::default(),
+            told: CapturedReply::default(),
             pending: Some(app.recorder.expect(caller.store.user(), id.as_str())),
             _in_flight: app.telemetry.begin(caller.store.user()),
             _place: app.places.take(),
         };
         if ledger._place.is_none() {
-            return Err(ledger.fail(Fault::busy()));
+            return Err(ledger.fail(RequestError::busy()));
         }
         Ok(ledger)
     }
@@ -127,10 +132,10 @@ impl Ledger {
     ///
     /// # Errors
     /// When the key's budget does not reach, or is in money and the model has no price.
-    pub fn reserve(&mut self) -> Result<(), Fault> {
+    pub fn reserve(&mut self) -> Result<(), RequestError> {
         if self.caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
             let error = AuthError::Unpriced { model: self.exchange.summary.model.clone() };
-            return Err(Fault::of_auth(&error, self.app.store.now()));
+            return Err(RequestError::of_auth(&error, self.app.store.now()));
         }
         let most = self.most();
         self.hold(total(&most), self.price(&most))
@@ -140,9 +145,9 @@ impl Ledger {
     ///
     /// # Errors
     /// When the key's budget does not reach.
-    pub fn hold(&mut self, tokens: u64, cost: Usd) -> Result<(), Fault> {
+    pub fn hold(&mut self, tokens: u64, cost: Usd) -> Result<(), RequestError> {
         let held = self.app.auth.reserve(&self.caller, tokens, cost);
-        self.held.push(held.map_err(|error| Fault::of_auth(&error, self.app.store.now()))?);
+        self.held.push(held.map_err(|error| RequestError::of_auth(&error, self.app.store.now()))?);
         Ok(())
     }
 
@@ -204,7 +209,7 @@ impl Ledger {
     }
 
     /// Takes down what is known now of the round that left last. However the request ends, this is kept.
-    pub fn knows(&mut self, known: Known) {
+    pub fn knows(&mut self, known: PartialUsage) {
         self.taken.knows(known);
     }
 
@@ -284,7 +289,7 @@ impl Ledger {
     }
 
     /// The request has ended with a fault of ours or of the way to the upstream; gives the fault back.
-    pub fn fail(&mut self, fault: Fault) -> Fault {
+    pub fn fail(&mut self, fault: RequestError) -> RequestError {
         let has_responded = self.busy.is_some();
         let head = &mut self.exchange.summary;
         if !has_responded {
@@ -363,7 +368,7 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         // Whoever had the account broke off, and said nothing of it; a reply that was whole before that stays so.
         if std::thread::panicking() && self.exchange.summary.outcome == Outcome::ClientGone {
-            self.fail(Fault::bug("a request was broken off by a panic"));
+            self.fail(RequestError::bug("a request was broken off by a panic"));
         }
         self.close();
         let used = self.used();
@@ -372,14 +377,14 @@ impl Drop for Ledger {
             let reply = std::mem::take(&mut self.told).close();
             let told = reply.as_ref().map_or(0, Vec::len);
             self.bytes = self.bytes.saturating_add(transcript.size()).saturating_add(told);
-            Said { session, transcript, reply }
+            TranscriptEntry { session, transcript, reply }
         });
         let nothing = Box::new(RequestRecord::blank("", self.exchange.summary.time, "", Endpoint::Chat));
-        let job = Job {
+        let job = RecordJob {
             store: self.caller.store.clone(),
             spent: Some(std::mem::take(&mut self.held))
                 .filter(|held| !held.is_empty())
-                .map(|held| Spent { held, used }),
+                .map(|held| Settlement { held, used }),
             said,
             after: std::mem::take(&mut self.after),
             bytes: self.bytes,

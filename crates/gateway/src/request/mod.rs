@@ -3,21 +3,21 @@
 
 mod bill;
 pub mod cache;
-mod fault;
+mod caches;
+mod error;
 pub mod inspect;
 mod ledger;
-mod made;
-mod others;
+mod passthrough;
 mod prepare;
+mod recipe_reply;
 mod recipes;
 pub mod recorder;
 mod rehydrate;
 mod relay;
 mod reply;
 pub mod route;
-mod shelf;
-mod taken;
 mod transcript;
+mod usage;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,12 +39,12 @@ use larder_proxy::wire::ApiDialect;
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::limits::{drain, read_body};
-pub use fault::Fault;
+pub use caches::RequestCaches;
+pub use error::RequestError;
 use ledger::Ledger;
-use prepare::{Ready, Way};
-use relay::{Call, Sending};
+use prepare::{Destination, UpstreamRequest};
+use relay::{InFlightRequest, ResponseRelay};
 pub use reply::error;
-pub use shelf::Shelf;
 
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
@@ -67,11 +67,11 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/responses", completes(Endpoint::Responses, ApiDialect::Responses))
         .route("/v1/messages", completes(Endpoint::Messages, ApiDialect::Messages))
         .route("/v1/messages/count_tokens", completes(Endpoint::CountTokens, ApiDialect::Messages))
-        .route("/v1/embeddings", post(others::embeddings))
-        .route("/v1/models", get(others::models))
-        .route("/v1/models/{*id}", get(others::model))
-        .route("/v1/{*path}", any(others::pass))
-        .route("/model/{*path}", any(others::pass))
+        .route("/v1/embeddings", post(passthrough::embeddings))
+        .route("/v1/models", get(passthrough::models))
+        .route("/v1/models/{*id}", get(passthrough::model))
+        .route("/v1/{*path}", any(passthrough::pass))
+        .route("/model/{*path}", any(passthrough::pass))
 }
 
 /// One request to a model or a recipe.
@@ -109,21 +109,21 @@ async fn complete(
     });
     match prepared.await {
         Ok((ledger, way)) => answer(ledger, way, format, &parts, &current).await,
-        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+        Err(error) => reply::error(format, &RequestError::bug(&error.to_string())),
     }
 }
 
 /// Goes the way that was found for a request.
 async fn answer(
     ledger: Ledger,
-    way: Result<Way, Fault>,
+    way: Result<Destination, RequestError>,
     format: ApiDialect,
     parts: &Parts,
     current: &Snapshot,
 ) -> Response {
     match way {
-        Ok(Way::Upstream(ready)) => upstream(ledger, format, *ready, parts, &current.gateway).await,
-        Ok(Way::Recipe(job)) => recipes::run(ledger, format, *job, current).await,
+        Ok(Destination::Upstream(ready)) => upstream(ledger, format, *ready, parts, &current.gateway).await,
+        Ok(Destination::Recipe(job)) => recipes::run(ledger, format, *job, current).await,
         Err(fault) => reply::refuse(ledger, format, fault),
     }
 }
@@ -134,12 +134,12 @@ async fn read(
     headers: &HeaderMap,
     body: Body,
     gateway: &Gateway,
-) -> Result<Bytes, Fault> {
+) -> Result<Bytes, RequestError> {
     let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
         let words = "the body is compressed: send it as it is, without content-encoding, since its tokens are counted";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Fault::new(status, "invalid_request", Outcome::Invalid, words));
+        return Err(RequestError::new(status, "invalid_request", Outcome::Invalid, words));
     }
     let started = Instant::now();
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
@@ -151,23 +151,25 @@ async fn read(
 async fn upstream(
     mut ledger: Ledger,
     format: ApiDialect,
-    ready: Ready,
+    ready: UpstreamRequest,
     parts: &Parts,
     gateway: &Gateway,
 ) -> Response {
-    let Ready { target, body, answerer } = ready;
+    let UpstreamRequest { target, body, rehydrator } = ready;
     let ours = reply::ours(&ledger.exchange);
     let choices = ledger.choices;
     let mut sending =
-        Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
+        InFlightRequest { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut ledger).await;
-    if answerer.is_none() {
+    if rehydrator.is_none() {
         // No further round will be made of it, however long the reply takes.
         sending.outgoing.body = Bytes::new();
     }
     ledger.room.shrink(sending.outgoing.body.len());
     match sent {
-        Ok(incoming) => Call { ledger, format, choices, sending, answerer, ours }.respond(incoming).await,
+        Ok(incoming) => {
+            ResponseRelay { ledger, format, choices, sending, rehydrator, ours }.respond(incoming).await
+        }
         Err(error) => reply::refuse(ledger, format, error.into()),
     }
 }

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_models::upstream::Target;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTrips, Tokens};
-use larder_proxy::window::{Forms, Missing, Prepared, WindowBuilder};
+use larder_proxy::window::{Forms, PreparedRequest, UnstoredOriginal, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
 use larder_text::hash::ContentHash;
@@ -20,33 +20,33 @@ use larder_text::tokens::{Counter, Label};
 use crate::app::Snapshot;
 use crate::request::RECIPE;
 use crate::request::bill::Pricing;
-use crate::request::fault::Fault;
+use crate::request::caches::SessionMemory;
+use crate::request::error::RequestError;
 use crate::request::ledger::{Ledger, micros};
 use crate::request::recipes;
-use crate::request::rehydrate::Answerer;
+use crate::request::rehydrate::Rehydrator;
 use crate::request::route::Route;
-use crate::request::shelf::Session;
 use crate::sessions;
 
 /// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
 const LOOKED_BACK: usize = 8;
 
 /// Where a request goes.
-pub enum Way {
+pub enum Destination {
     /// To a server.
-    Upstream(Box<Ready>),
+    Upstream(Box<UpstreamRequest>),
     /// To a recipe.
-    Recipe(Box<recipes::Job>),
+    Recipe(Box<recipes::RecipeRun>),
 }
 
 /// A request that may leave.
-pub struct Ready {
+pub struct UpstreamRequest {
     /// Its server.
     pub target: Arc<Target>,
     /// Its body.
     pub body: Bytes,
     /// Who answers calls of our tool, where it was offered.
-    pub answerer: Option<Answerer>,
+    pub rehydrator: Option<Rehydrator>,
 }
 
 /// Reads a request and decides over it. When this returns, everything that the request leaves out is stored.
@@ -59,14 +59,15 @@ pub fn prepare(
     format: ApiDialect,
     headers: &HeaderMap,
     body: Bytes,
-) -> Result<Way, Fault> {
-    let text = std::str::from_utf8(&body)
-        .map_err(|error| Fault::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to())))?;
+) -> Result<Destination, RequestError> {
+    let text = std::str::from_utf8(&body).map_err(|error| {
+        RequestError::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to()))
+    })?;
     let request = wire::read_up_to(format, text, current.gateway.max_messages)
-        .map_err(|error| Fault::invalid(error.to_string()))?;
+        .map_err(|error| RequestError::invalid(error.to_string()))?;
     let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
     if model.is_empty() {
-        return Err(Fault::invalid("model: name the model to ask"));
+        return Err(RequestError::invalid("model: name the model to ask"));
     }
     ledger.model(&model);
     ledger.exchange.summary.stream = request.stream;
@@ -75,17 +76,17 @@ pub fn prepare(
     ledger.exchange.summary.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
         let id = &ledger.exchange.summary.id;
-        return recipes::job(recipe, &request, session, id).map(|job| Way::Recipe(Box::new(job)));
+        return recipes::job(recipe, &request, session, id).map(|job| Destination::Recipe(Box::new(job)));
     }
     let wire = ledger.exchange.summary.wire;
     let route = current.routes.find(wire, &model, current.shared())?;
     ledger.exchange.summary.answered_by = Some(route.model.clone());
-    let desk = Desk { ledger, current, route: &route, session: &session, body: &body };
-    desk.decide(&request).map(|ready| Way::Upstream(Box::new(ready)))
+    let desk = RequestDecider { ledger, current, route: &route, session: &session, body: &body };
+    desk.decide(&request).map(|ready| Destination::Upstream(Box::new(ready)))
 }
 
 /// What a decision over one request needs.
-struct Desk<'a> {
+struct RequestDecider<'a> {
     ledger: &'a mut Ledger,
     current: &'a Snapshot,
     route: &'a Route,
@@ -93,9 +94,9 @@ struct Desk<'a> {
     body: &'a Bytes,
 }
 
-impl Desk<'_> {
+impl RequestDecider<'_> {
     /// Decides over the request as its client knows it, or with what is hidden from the client put back.
-    fn decide(mut self, request: &Request<'_>) -> Result<Ready, Fault> {
+    fn decide(mut self, request: &Request<'_>) -> Result<UpstreamRequest, RequestError> {
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
         let known = self.known(request, &user);
@@ -103,7 +104,7 @@ impl Desk<'_> {
         let restored = self.restored(request)?;
         let prepared = match &restored {
             Some(body) => {
-                let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
+                let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
                 let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
                 let whole = wire::read(request.format, text).map_err(|error| bug(&error))?;
                 let restored = self.window(&whole, body, &counter, &known);
@@ -130,15 +131,15 @@ impl Desk<'_> {
             self.keep(&prepared.missing)?;
             // In a dry run everything leaves as it came.
             let forms = if took_effect { Arc::new(prepared.forms) } else { Arc::default() };
-            let known = Session { forms, before };
-            app.shelf.remember(&user, self.session, known);
+            let known = SessionMemory { forms, before };
+            app.caches.remember(&user, self.session, known);
             if let Some(transcript) = prepared.transcript {
                 self.ledger.transcribe(self.session.to_owned(), transcript);
             }
         }
         self.ledger.seal();
         let gateway = &self.current.gateway;
-        let answerer = prepared.offered.then(|| Answerer {
+        let rehydrator = prepared.offered.then(|| Rehydrator {
             store: self.ledger.caller.store.clone(),
             session: self.session.to_owned(),
             place: request.place(),
@@ -147,22 +148,22 @@ impl Desk<'_> {
             counter,
             room,
         });
-        Ok(Ready { target: Arc::clone(&self.route.target), body: prepared.body, answerer })
+        Ok(UpstreamRequest { target: Arc::clone(&self.route.target), body: prepared.body, rehydrator })
     }
 
     /// What is known of the conversation, from memory or, after a restart or on another replica, from its records. It only
     /// serves reports, so a request that begins a conversation or is counted only is not worth reading for, and none is
     /// refused for lack of it.
-    fn known(&self, request: &Request<'_>, user: &str) -> Session {
-        if let Some(known) = self.ledger.app().shelf.session(user, self.session) {
+    fn known(&self, request: &Request<'_>, user: &str) -> SessionMemory {
+        if let Some(known) = self.ledger.app().caches.session(user, self.session) {
             return known;
         }
         if self.ledger.exchange.summary.wire == Endpoint::CountTokens || !goes_on(request) {
-            return Session::default();
+            return SessionMemory::default();
         }
         recorded(&self.ledger.caller.store, self.session).unwrap_or_else(|error| {
             tracing::warn!(%error, "what is known of a conversation cannot be read; its changes may be told anew");
-            Session::default()
+            SessionMemory::default()
         })
     }
 
@@ -171,14 +172,14 @@ impl Desk<'_> {
         request: &Request<'_>,
         body: &Bytes,
         counter: &Counter,
-        known: &Session,
-    ) -> Result<Prepared, Fault> {
+        known: &SessionMemory,
+    ) -> Result<PreparedRequest, RequestError> {
         let decides = self.ledger.exchange.summary.wire != Endpoint::CountTokens;
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
-        let counts = app.shelf.counts(counter);
+        let counts = app.caches.counts(counter);
         let bench = WindowBuilder {
-            memo: &app.shelf.memo,
+            memo: &app.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &self.route.policy,
             counter,
@@ -188,7 +189,7 @@ impl Desk<'_> {
             body,
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
-            is_stored: &|hash: ContentHash| app.shelf.is_stored(&user, hash),
+            is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash),
         };
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
         let started = Instant::now();
@@ -199,14 +200,14 @@ impl Desk<'_> {
 
     /// The model's counter, corrected as the conversation was when it began: a correction that came later must not
     /// change what was decided before.
-    fn counter(&mut self, request: &Request<'_>) -> Result<Counter, Fault> {
+    fn counter(&mut self, request: &Request<'_>) -> Result<Counter, RequestError> {
         let counter = &self.route.counter;
         if counter.label() != Label::Estimated {
             return Ok(counter.clone());
         }
-        let shelf = &self.ledger.app().shelf;
+        let caches = &self.ledger.app().caches;
         let store = &self.ledger.caller.store;
-        let factor = shelf.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
+        let factor = caches.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
         // What is charged at its worst says nothing about how far the count of texts is off.
         self.ledger.factor = Some(factor).filter(|_| request.is_countable());
         Ok(counter.corrected(factor))
@@ -214,7 +215,7 @@ impl Desk<'_> {
 
     /// The request with the round trips that its client does not know of, where there were any. They are read anew each
     /// time, and never from memory: other agents and other processes may serve the same conversation.
-    fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, Fault> {
+    fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, RequestError> {
         if !self.offers(request) || !goes_on(request) {
             return Ok(None);
         }
@@ -231,13 +232,14 @@ impl Desk<'_> {
         if edits.is_empty() {
             return Ok(None);
         }
-        let restored = json::apply(request.body, edits).map_err(|error| Fault::bug(&error.to_string()))?;
+        let restored =
+            json::apply(request.body, edits).map_err(|error| RequestError::bug(&error.to_string()))?;
         Ok(Some(restored.into()))
     }
 
     /// Takes down what becomes of round trips that the client does not know of: a model that does not see them may ask the
     /// same again, and its prompt is not the one that the provider has in its cache.
-    fn tell_round_trips(&mut self, fault: Option<&Fault>) {
+    fn tell_round_trips(&mut self, fault: Option<&RequestError>) {
         let head = &mut self.ledger.exchange.summary;
         head.round_trips = Some(if fault.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
         if let Some(fault) = fault {
@@ -253,21 +255,21 @@ impl Desk<'_> {
     }
 
     /// Stores what the request leaves out.
-    fn keep(&self, missing: &[Missing]) -> Result<(), Fault> {
+    fn keep(&self, missing: &[UnstoredOriginal]) -> Result<(), RequestError> {
         if missing.is_empty() {
             return Ok(());
         }
-        let (store, shelf) = (&self.ledger.caller.store, &self.ledger.app().shelf);
+        let (store, caches) = (&self.ledger.caller.store, &self.ledger.app().caches);
         let new: Vec<NewPointer<'_>> = missing
             .iter()
-            .map(|Missing { text, kind, display, .. }| NewPointer {
+            .map(|UnstoredOriginal { text, kind, display, .. }| NewPointer {
                 content: text.as_bytes(),
                 kind,
                 display_text: display,
             })
             .collect();
-        store.put_all(&new).map_err(|error| Fault::not_kept(&error))?;
-        missing.iter().for_each(|missing| shelf.stored(store.user(), missing.hash));
+        store.put_all(&new).map_err(|error| RequestError::not_kept(&error))?;
+        missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash));
         Ok(())
     }
 }
@@ -288,7 +290,7 @@ fn goes_on(request: &Request<'_>) -> bool {
 
 /// What the records of a conversation say of its last request that left: in which forms its parts stood. They are read
 /// one by one, since each may be long and mostly the newest is the one.
-fn recorded(store: &UserStore, session: &str) -> Result<Session, StoreError> {
+fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreError> {
     let mut newest =
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
     for _ in 0..LOOKED_BACK {
@@ -300,14 +302,14 @@ fn recorded(store: &UserStore, session: &str) -> Result<Session, StoreError> {
         }
         let Ok(RequestRecord { summary: head, window, .. }) = serde_json::from_str(&json) else { break };
         let forms = if head.took_effect() { Forms::of(&window) } else { Forms::default() };
-        return Ok(Session { forms: Arc::new(forms), before: head.tokens.before });
+        return Ok(SessionMemory { forms: Arc::new(forms), before: head.tokens.before });
     }
-    Ok(Session::default())
+    Ok(SessionMemory::default())
 }
 
 /// What is known of the conversation cannot be had.
-fn unknown(error: StoreError) -> Fault {
-    Fault::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
+fn unknown(error: StoreError) -> RequestError {
+    RequestError::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
 }
 
 #[cfg(test)]

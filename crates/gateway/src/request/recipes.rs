@@ -21,13 +21,13 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 use crate::request::ledger::Ledger;
-use crate::request::made::Answer;
+use crate::request::recipe_reply::RecipeReply;
 use crate::request::reply;
 
 /// A recipe to be run for a request.
-pub struct Job {
+pub struct RecipeRun {
     /// `category/name`.
     recipe: String,
     input: RunInput,
@@ -46,10 +46,15 @@ pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
 ///
 /// # Errors
 /// When nobody asks anything.
-pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Result<Job, Fault> {
+pub fn job(
+    recipe: &str,
+    request: &Request<'_>,
+    session: String,
+    id: &str,
+) -> Result<RecipeRun, RequestError> {
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
-        return Err(Fault::invalid("a recipe needs a message of the user: its text is the query"));
+        return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
     };
     let before = request.items.iter().take(last).filter(|item| item.role() != Role::System);
     let input = RunInput {
@@ -60,7 +65,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Re
         ..RunInput::default()
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
-    Ok(Job { recipe: recipe.to_owned(), input, stream, include_usage })
+    Ok(RecipeRun { recipe: recipe.to_owned(), input, stream, include_usage })
 }
 
 fn message(item: &Item<'_>) -> Message {
@@ -78,7 +83,7 @@ fn message(item: &Item<'_>) -> Message {
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
-pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapshot) -> Response<Body> {
+pub async fn run(ledger: Ledger, format: ApiDialect, job: RecipeRun, current: &Snapshot) -> Response<Body> {
     let engine = current.engine(&ledger.caller.store);
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
@@ -93,7 +98,7 @@ pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapsho
     match ran {
         Ok((ledger, job, Ok(outcome))) => answer(ledger, format, &job, &outcome),
         Ok((ledger, _, Err(fault))) => reply::refuse(ledger, format, fault),
-        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+        Err(error) => reply::error(format, &RequestError::bug(&error.to_string())),
     }
 }
 
@@ -101,15 +106,15 @@ pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapsho
 fn ended(
     ledger: &mut Ledger,
     engine: &Engine,
-    job: &Job,
+    job: &RecipeRun,
     gone: &CancellationToken,
-) -> Result<RunOutcome, Fault> {
+) -> Result<RunOutcome, RequestError> {
     ledger.exchange.summary.recipe = Some(job.recipe.clone());
     let call = set_aside(ledger, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
     ledger.ran(Taken::default(), call);
     let (ended, taken, open) = {
-        let account = Account::new(ledger, call);
+        let account = RunBudget::new(ledger, call);
         let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
         let ended = Handle::current().block_on(run);
         // The client left during a call, most likely.
@@ -117,11 +122,13 @@ fn ended(
         (ended, account.meter.taken(), account.open(under_way))
     };
     ledger.ran(taken, open);
-    ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
+    ended
+        .ok_or_else(|| RequestError::bug("a run was cancelled while its client waited"))?
+        .map_err(RequestError::from)
 }
 
 /// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
-fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
+fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &RecipeRun) -> Result<(u64, Usd), RequestError> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
     let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
@@ -138,7 +145,7 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
     }
     let reach = engine.reach(recipe, None);
     let now = ledger.app().store.now();
-    ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
+    ledger.caller.may_ask(&reach).map_err(|error| RequestError::of_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
     let call = (after.saturating_add(output), cost);
     ledger.hold(call.0, call.1)?;
@@ -146,7 +153,7 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
 }
 
 /// What a run takes, and what is set aside for it.
-struct Account<'a> {
+struct RunBudget<'a> {
     /// What calls took that were answered.
     meter: Meter<'static>,
     /// Calls whose end is not known.
@@ -157,7 +164,7 @@ struct Account<'a> {
     held: Mutex<(&'a mut Ledger, u64, Usd)>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> RunBudget<'a> {
     /// The account of a run for whose first call enough is held.
     fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
         let meter = Meter::new(&Silent, None, None);
@@ -172,7 +179,7 @@ impl<'a> Account<'a> {
     }
 }
 
-impl Observer for Account<'_> {
+impl Observer for RunBudget<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}
@@ -206,7 +213,7 @@ impl Observer for Account<'_> {
     }
 }
 
-fn answer(mut ledger: Ledger, format: ApiDialect, job: &Job, outcome: &RunOutcome) -> Response<Body> {
+fn answer(mut ledger: Ledger, format: ApiDialect, job: &RecipeRun, outcome: &RunOutcome) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
@@ -216,7 +223,7 @@ fn answer(mut ledger: Ledger, format: ApiDialect, job: &Job, outcome: &RunOutcom
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
     ledger.end(StatusCode::OK);
     let (id, model) = (ledger.exchange.summary.id.clone(), ledger.exchange.summary.model.clone());
-    let answer = Answer {
+    let answer = RecipeReply {
         id: &id,
         created: ledger.exchange.summary.time.as_millis() / 1_000,
         model: &model,

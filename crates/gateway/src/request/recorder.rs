@@ -12,9 +12,9 @@ use larder_proxy::record::{RequestRecord, Tokens};
 use larder_store::{NewExchange, Store, StoreError, UserStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::auth::Held;
+use crate::auth::BudgetReservation;
 
-use crate::request::transcript::Said;
+use crate::request::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
 const MOST_KIB: u32 = 4 << 10;
@@ -33,17 +33,17 @@ const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Everything one request leaves behind.
-pub struct Job {
+pub struct RecordJob {
     /// Whose it is.
     pub store: UserStore,
     /// Its record.
     pub exchange: Box<RequestRecord>,
     /// What was set aside for it, with what it came to.
-    pub spent: Option<Spent>,
+    pub spent: Option<Settlement>,
     /// What goes into the transcript of its conversation.
-    pub said: Option<Said>,
+    pub said: Option<TranscriptEntry>,
     /// Further work with the store; what it fails with is logged.
-    pub after: Vec<Work>,
+    pub after: Vec<FollowUp>,
     /// Bytes that `said` and `after` hold on to.
     pub bytes: usize,
     /// Ends the wait of those who look for the record.
@@ -68,20 +68,20 @@ impl Drop for Pending {
     }
 }
 
-/// Work of one request with its user's store, which may add to the record.
-pub type Work = Box<dyn FnOnce(&UserStore, &mut RequestRecord) -> Result<(), StoreError> + Send>;
+/// FollowUp of one request with its user's store, which may add to the record.
+pub type FollowUp = Box<dyn FnOnce(&UserStore, &mut RequestRecord) -> Result<(), StoreError> + Send>;
 
 /// What a reservation came to.
-pub struct Spent {
+pub struct Settlement {
     /// The reservations: one for the request, and one for each further round.
-    pub held: Vec<Held>,
+    pub held: Vec<BudgetReservation>,
     /// Tokens and money used; `None` when nothing was sent.
     pub used: Option<(u64, Usd)>,
 }
 
 /// The queue and the thread behind it.
 pub struct Recorder {
-    queue: Mutex<Option<mpsc::Sender<(Job, OwnedSemaphorePermit)>>>,
+    queue: Mutex<Option<mpsc::Sender<(RecordJob, OwnedSemaphorePermit)>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pending: AllPending,
@@ -138,7 +138,7 @@ impl Recorder {
     /// # Errors
     /// The job, when there is none.
     #[allow(clippy::result_large_err, reason = "a job that finds no place goes back to its owner")]
-    pub fn try_record(&self, job: Job) -> Result<(), Job> {
+    pub fn try_record(&self, job: RecordJob) -> Result<(), RecordJob> {
         match Arc::clone(&self.room).try_acquire_many_owned(weight(&job)) {
             Ok(room) => {
                 self.queue(job, room);
@@ -149,13 +149,13 @@ impl Recorder {
     }
 
     /// Queues a job as soon as there is room for it.
-    pub async fn record(&self, job: Job) {
+    pub async fn record(&self, job: RecordJob) {
         if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(weight(&job)).await {
             self.queue(job, room);
         }
     }
 
-    fn queue(&self, job: Job, room: OwnedSemaphorePermit) {
+    fn queue(&self, job: RecordJob, room: OwnedSemaphorePermit) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = queue.as_ref().is_some_and(|queue| queue.send((job, room)).is_ok());
         if !sent {
@@ -173,7 +173,7 @@ impl Recorder {
     }
 }
 
-fn weight(job: &Job) -> u32 {
+fn weight(job: &RecordJob) -> u32 {
     let RequestRecord { window, compactions, rehydrations, .. } = &*job.exchange;
     let entries = window.len().saturating_add(compactions.len()).saturating_add(rehydrations.len());
     let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(job.bytes);
@@ -181,7 +181,7 @@ fn weight(job: &Job) -> u32 {
     kib.saturating_add(RECORD_KIB).min(MOST_KIB)
 }
 
-fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) {
+fn write_all(store: &Store, jobs: &mpsc::Receiver<(RecordJob, OwnedSemaphorePermit)>) {
     while let Ok(first) = jobs.recv() {
         let mut batch = vec![first];
         // Sleeping through it, this thread is not woken for every record that comes meanwhile.
@@ -192,10 +192,10 @@ fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) 
 }
 
 /// Keeps what was said, and tells each record the branch that it is.
-fn transcribe(store: &Store, batch: &mut [(Job, OwnedSemaphorePermit)]) {
+fn transcribe(store: &Store, batch: &mut [(RecordJob, OwnedSemaphorePermit)]) {
     let all: Vec<_> =
         batch.iter().filter_map(|(job, _)| job.said.as_ref().map(|said| (&job.store, said))).collect();
-    let mut branches = Said::keep(store, &all).into_iter();
+    let mut branches = TranscriptEntry::keep(store, &all).into_iter();
     for (job, _) in batch {
         match job.said.take().and_then(|_| branches.next()) {
             Some(Ok(branch)) => job.exchange.summary.branch = Some(branch),
@@ -205,7 +205,7 @@ fn transcribe(store: &Store, batch: &mut [(Job, OwnedSemaphorePermit)]) {
     }
 }
 
-fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
+fn write(store: &Store, mut batch: Vec<(RecordJob, OwnedSemaphorePermit)>) {
     transcribe(store, &mut batch);
     for (job, _) in &mut batch {
         for work in job.after.drain(..) {
@@ -213,7 +213,7 @@ fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
                 tracing::error!(%error, "what a request left behind could not be kept");
             }
         }
-        if let Some(Spent { held, used }) = job.spent.take() {
+        if let Some(Settlement { held, used }) = job.spent.take() {
             let mut used = used;
             for held in held {
                 // The first takes all that was used, whatever it was set aside for.
@@ -287,7 +287,15 @@ mod tests {
                 Box::new(RequestRecord::blank("", Timestamp::from_millis(0), "ada", Endpoint::Chat));
             exchange.rehydrations = vec![entry.clone(); entries];
             let store = store.user("ada").unwrap();
-            weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes, pending: None })
+            weight(&RecordJob {
+                store,
+                exchange,
+                spent: None,
+                said: None,
+                after: Vec::new(),
+                bytes,
+                pending: None,
+            })
         };
         assert_eq!((weighed(0, 0), weighed(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
         assert_eq!(weighed(4_096, 1 << 10), RECORD_KIB + 1_025);

@@ -11,19 +11,19 @@ use bytes::Bytes;
 use futures::stream;
 use larder_models::chat::ModelError;
 use larder_models::upstream::{Incoming, Outgoing, Patience, Target};
-use larder_proxy::wire::{ApiDialect, ReadError, Rounds, StreamedReply, WholeReply};
+use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, WholeReply};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 use crate::request::ledger::Ledger;
-use crate::request::rehydrate::Answerer;
+use crate::request::rehydrate::Rehydrator;
 use crate::request::reply::{copied, refuse};
 
 /// Bytes of a reply that is not streamed.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// A request under way: its account, how it was sent, and who answers our calls in its reply.
-pub struct Call {
+pub struct ResponseRelay {
     /// Its account.
     pub ledger: Ledger,
     /// What it speaks.
@@ -31,15 +31,15 @@ pub struct Call {
     /// Replies that it asks for at once.
     pub choices: u64,
     /// How it leaves.
-    pub sending: Sending,
+    pub sending: InFlightRequest,
     /// Who answers calls of our tool, where it was offered.
-    pub answerer: Option<Answerer>,
+    pub rehydrator: Option<Rehydrator>,
     /// Headers of ours for the client.
     pub ours: HeaderMap,
 }
 
 /// A request on its way to a server.
-pub struct Sending {
+pub struct InFlightRequest {
     /// The server.
     pub target: Arc<Target>,
     /// What is sent.
@@ -48,7 +48,7 @@ pub struct Sending {
     pub patience: Patience,
 }
 
-impl Sending {
+impl InFlightRequest {
     /// Sends it. `ledger` is told how long that took.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Sending {
 }
 
 /// What follows a round in which the model called our tool.
-enum Again {
+enum NextRound {
     /// Nothing: the reply is whole.
     Close,
     /// The reply goes on here.
@@ -74,12 +74,12 @@ enum Again {
 
 /// A reply in rounds, streamed or not.
 trait InRounds {
-    fn rounds(&mut self) -> &mut Rounds;
+    fn rounds(&mut self) -> &mut ReplyRounds;
     fn next(&mut self, request: &str) -> Result<Option<String>, ReadError>;
 }
 
 impl InRounds for StreamedReply {
-    fn rounds(&mut self) -> &mut Rounds {
+    fn rounds(&mut self) -> &mut ReplyRounds {
         Self::rounds(self)
     }
 
@@ -89,7 +89,7 @@ impl InRounds for StreamedReply {
 }
 
 impl InRounds for WholeReply {
-    fn rounds(&mut self) -> &mut Rounds {
+    fn rounds(&mut self) -> &mut ReplyRounds {
         Self::rounds(self)
     }
 
@@ -98,7 +98,7 @@ impl InRounds for WholeReply {
     }
 }
 
-impl Call {
+impl ResponseRelay {
     /// The client's reply to the upstream's. What is no reply of the format passes as it is.
     pub async fn respond(self, incoming: Incoming) -> Response<Body> {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
@@ -111,7 +111,7 @@ impl Call {
     }
 
     async fn whole(mut self, mut incoming: Incoming) -> Response<Body> {
-        let mut reply = WholeReply::new(self.format, self.answerer.is_some());
+        let mut reply = WholeReply::new(self.format, self.rehydrator.is_some());
         loop {
             let started = Instant::now();
             let body = match incoming.body(MAX_REPLY_BYTES).await {
@@ -125,9 +125,9 @@ impl Call {
             }
             self.ledger.knows(reply.rounds().last());
             match self.again(&mut reply).await {
-                Ok(Again::Continue(next)) => incoming = next,
-                Ok(Again::Close) => break,
-                Ok(Again::Refused(refusal)) => return pass(self.ledger, refusal, &self.ours),
+                Ok(NextRound::Continue(next)) => incoming = next,
+                Ok(NextRound::Close) => break,
+                Ok(NextRound::Refused(refusal)) => return pass(self.ledger, refusal, &self.ours),
                 Err(fault) => return refuse(self.ledger, self.format, fault),
             }
         }
@@ -137,54 +137,59 @@ impl Call {
                 self.ledger.says(body.as_bytes());
                 send(copied(&incoming, &self.ours, false), Body::from(body))
             }
-            Err(error) => refuse(self.ledger, self.format, Fault::bug(&error.to_string())),
+            Err(error) => refuse(self.ledger, self.format, RequestError::bug(&error.to_string())),
         }
     }
 
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
         self.ledger.responds(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = StreamedReply::new(self.format, self.answerer.is_some()).of_choices(self.choices);
-        let relay = Relay { call: self, incoming, reply, ended: false };
-        send(head, Body::from_stream(stream::unfold(relay, Relay::step)))
+        let reply = StreamedReply::new(self.format, self.rehydrator.is_some()).of_choices(self.choices);
+        let relay = StreamRelay { call: self, incoming, reply, ended: false };
+        send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
     }
 
     /// Answers what the model asked of our tool in the round that has just ended, and asks it to go on.
-    async fn again(&mut self, reply: &mut impl InRounds) -> Result<Again, Fault> {
-        let Some(answerer) = &mut self.answerer else { return Ok(Again::Close) };
+    async fn again(&mut self, reply: &mut impl InRounds) -> Result<NextRound, RequestError> {
+        let Some(rehydrator) = &mut self.rehydrator else { return Ok(NextRound::Close) };
         let rounds = reply.rounds();
         let calls = rounds.calls();
         let reported = rounds.last().usage.map(|usage| usage.output);
-        let said =
-            reported.and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_else(|| answerer.size(&calls));
+        let said = reported
+            .and_then(|tokens| usize::try_from(tokens).ok())
+            .unwrap_or_else(|| rehydrator.size(&calls));
         if calls.is_empty() {
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
-        if let Some(limit) = answerer.limit(calls.len(), said) {
+        if let Some(limit) = rehydrator.limit(calls.len(), said) {
             rounds.give_up(limit);
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
-        let room = answerer.room;
-        let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
-        let longer = u64::try_from(room.saturating_sub(answerer.room)).unwrap_or(u64::MAX);
+        let room = rehydrator.room;
+        let answers = rehydrator.answer(&calls, said, &mut self.ledger.exchange).await?;
+        let longer = u64::try_from(room.saturating_sub(rehydrator.room)).unwrap_or(u64::MAX);
         if let Err(limit) = self.ledger.reserve_round(longer).await {
             reply.rounds().give_up(limit);
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
         reply.rounds().answer(answers);
-        let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
+        let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
         let sent = std::str::from_utf8(&self.sending.outgoing.body).map_err(|error| bug(&error))?;
-        let Some(next) = reply.next(sent).map_err(|error| bug(&error))? else { return Ok(Again::Close) };
+        let Some(next) = reply.next(sent).map_err(|error| bug(&error))? else { return Ok(NextRound::Close) };
         self.sending.outgoing.body = next.into();
         let incoming = self.sending.send(&mut self.ledger).await?;
-        Ok(if incoming.status.is_success() { Again::Continue(incoming) } else { Again::Refused(incoming) })
+        Ok(if incoming.status.is_success() {
+            NextRound::Continue(incoming)
+        } else {
+            NextRound::Refused(incoming)
+        })
     }
 
     /// The reply is whole: takes down what it used and which round trips it hides.
-    async fn close(&mut self, rounds: &mut Rounds, incoming: &Incoming) {
+    async fn close(&mut self, rounds: &mut ReplyRounds, incoming: &Incoming) {
         self.ledger.learns(rounds.usage(), rounds.count());
-        if let Some(answerer) = &self.answerer {
-            answerer.remember(rounds.hidden(&answerer.place)).await;
+        if let Some(rehydrator) = &self.rehydrator {
+            rehydrator.remember(rounds.hidden(&rehydrator.place)).await;
         }
         self.ledger.end(incoming.status);
         if rounds.failed() {
@@ -238,16 +243,16 @@ fn send(head: Builder, body: Body) -> Response<Body> {
 }
 
 /// A stream on its way to the client.
-struct Relay {
-    call: Call,
+struct StreamRelay {
+    call: ResponseRelay,
     incoming: Incoming,
     reply: StreamedReply,
     ended: bool,
 }
 
-impl Relay {
+impl StreamRelay {
     /// The next bytes for the client.
-    async fn step(mut self) -> Option<(Result<Bytes, Fault>, Self)> {
+    async fn step(mut self) -> Option<(Result<Bytes, RequestError>, Self)> {
         let (mut out, work) = (Vec::new(), self.call.ledger.begin_work());
         while out.is_empty() && !self.ended {
             if let Err(fault) = self.advance(&mut out).await {
@@ -261,7 +266,7 @@ impl Relay {
         (!out.is_empty()).then(|| (Ok(Bytes::from(out)), self))
     }
 
-    async fn advance(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    async fn advance(&mut self, out: &mut Vec<u8>) -> Result<(), RequestError> {
         let started = Instant::now();
         let chunk = self.incoming.chunk().await;
         self.call.ledger.waited(started.elapsed());
@@ -277,12 +282,14 @@ impl Relay {
         self.reply.end(out);
         self.call.ledger.knows(self.reply.rounds().last());
         match self.call.again(&mut self.reply).await? {
-            Again::Continue(next) => self.incoming = next,
-            Again::Refused(mut refusal) => return Err(Fault::refused_by_upstream(&mut refusal).await),
-            Again::Close => {
+            NextRound::Continue(next) => self.incoming = next,
+            NextRound::Refused(mut refusal) => {
+                return Err(RequestError::refused_by_upstream(&mut refusal).await);
+            }
+            NextRound::Close => {
                 let rounds = self.reply.rounds();
                 if !rounds.last().ended && !rounds.failed() {
-                    return Err(Fault::cut_off());
+                    return Err(RequestError::cut_off());
                 }
                 self.call.close(self.reply.rounds(), &self.incoming).await;
                 self.reply.close(out);

@@ -7,7 +7,7 @@ use larder_models::upstream::Incoming;
 use larder_proxy::record::RequestRecord;
 use larder_proxy::wire::ApiDialect;
 
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 use crate::request::ledger::Ledger;
 
 /// The id under which the request is recorded.
@@ -58,7 +58,7 @@ pub fn copied(incoming: &Incoming, ours: &HeaderMap, same_body: bool) -> Builder
 }
 
 /// The reply to a request that ended with a fault, in its own format.
-pub fn refuse(mut ledger: Ledger, format: ApiDialect, fault: Fault) -> Response<Body> {
+pub fn refuse(mut ledger: Ledger, format: ApiDialect, fault: RequestError) -> Response<Body> {
     let fault = ledger.fail(fault);
     let mut response = error(format, &fault);
     response.headers_mut().extend(ours(&ledger.exchange));
@@ -66,7 +66,7 @@ pub fn refuse(mut ledger: Ledger, format: ApiDialect, fault: Fault) -> Response<
 }
 
 /// A fault as a reply.
-pub fn error(format: ApiDialect, fault: &Fault) -> Response<Body> {
+pub fn error(format: ApiDialect, fault: &RequestError) -> Response<Body> {
     let mut builder =
         Response::builder().status(fault.status).header(header::CONTENT_TYPE, "application/json");
     if let Some(seconds) = fault.retry_after {

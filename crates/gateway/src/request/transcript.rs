@@ -7,7 +7,7 @@ use larder_store::{NewTranscript, Store, StoreError, TranscriptMessage, UserStor
 const MOST_TOLD: usize = 1 << 20;
 
 /// A transcript with its conversation and the reply, to be kept when the request has ended.
-pub struct Said {
+pub struct TranscriptEntry {
     /// The conversation.
     pub session: String,
     /// The messages of the request.
@@ -16,7 +16,7 @@ pub struct Said {
     pub reply: Option<Vec<u8>>,
 }
 
-impl Said {
+impl TranscriptEntry {
     /// Keeps many; gives the branches of their conversations that they are.
     pub fn keep(store: &Store, all: &[(&UserStore, &Self)]) -> Vec<Result<u32, StoreError>> {
         let messages: Vec<_> = all.iter().map(|(_, said)| messages(&said.transcript)).collect();
@@ -36,12 +36,12 @@ impl Said {
 
 /// A reply as its client gets it. Of a long one the beginning is kept, and a last line that says what is not.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct CapturedReply {
     kept: Vec<u8>,
     missing: usize,
 }
 
-impl Told {
+impl CapturedReply {
     /// Takes down more of it.
     pub fn add(&mut self, bytes: &[u8]) {
         let (kept, missing) = bytes.split_at(bytes.len().min(MOST_TOLD.saturating_sub(self.kept.len())));
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_reply_is_kept_whole_or_says_where_it_is_cut() {
         let told = |pieces: &[usize]| {
-            let mut told = Told::default();
+            let mut told = CapturedReply::default();
             pieces.iter().for_each(|size| told.add(&vec![b'x'; *size]));
             told.close()
         };

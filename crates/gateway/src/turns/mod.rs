@@ -9,6 +9,6 @@ mod open;
 mod run;
 mod running;
 
-pub use open::Tools;
+pub use open::TurnTools;
 pub use run::{StartedTurn, TurnJob, start};
 pub use running::{Running, RunningTurns, TurnStream, TurnWatch};

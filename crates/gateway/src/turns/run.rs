@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::running::{Running, RunningTurns};
 use crate::app::App;
-use crate::auth::{AuthError, Caller, Held};
+use crate::auth::{AuthError, BudgetReservation, Caller};
 use crate::problem::Problem;
 
 /// Tokens that are held for a turn of a key with a budget where no setting limits turns …
@@ -77,7 +77,7 @@ pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTur
     let (done, end) = oneshot::channel();
     let left = CancellationToken::new();
     let leave = left.clone().drop_guard();
-    let work = Work { app: Arc::clone(app), caller: caller.clone(), left, _place: place };
+    let work = TurnWorker { app: Arc::clone(app), caller: caller.clone(), left, _place: place };
     // Turns count tokens, rank passages and write files between their waits.
     tokio::task::spawn_blocking(move || match work.app.turns(&work.caller) {
         Ok(turns) => Handle::current().block_on(work.run(turns, job, tell, done)),
@@ -86,7 +86,7 @@ pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTur
     Ok(StartedTurn { events, end, leave })
 }
 
-struct Work {
+struct TurnWorker {
     app: Arc<App>,
     caller: Caller,
     /// Cancelled when the caller leaves.
@@ -94,7 +94,7 @@ struct Work {
     _place: OwnedSemaphorePermit,
 }
 
-impl Work {
+impl TurnWorker {
     async fn run(
         self,
         mut turns: Turns,
@@ -117,7 +117,7 @@ impl Work {
         job: TurnJob,
         tell: UnboundedSender<TurnEvent>,
     ) -> Result<TurnOutcome, Problem> {
-        let teller = Teller {
+        let reporter = TurnReporter {
             running_turns: Arc::clone(&self.app.running_turns),
             user: self.caller.store.user().to_owned(),
             under: Mutex::default(),
@@ -136,13 +136,13 @@ impl Work {
                 return Err(Problem::new(StatusCode::CONFLICT, words));
             }
             before = spent(&draft);
-            teller.resume(number)?;
+            reporter.resume(number)?;
         }
         let held = self.hold(turns, before)?;
         let run = async {
             match &job {
-                TurnJob::Ask(request) => turns.run(request, &teller).await,
-                TurnJob::Resume(number) => turns.resume(*number, &teller).await,
+                TurnJob::Ask(request) => turns.run(request, &reporter).await,
+                TurnJob::Resume(number) => turns.resume(*number, &reporter).await,
             }
         };
         tokio::pin!(run);
@@ -151,7 +151,7 @@ impl Work {
             ended = &mut run => ended,
             () = self.left.cancelled() => {
                 // Nobody knows what was under way: all that was held counts.
-                if !teller.saving.load(Ordering::Relaxed) {
+                if !reporter.saving.load(Ordering::Relaxed) {
                     return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left"));
                 }
                 // A commit that is cut off would stand in the journal alone until the documents are opened anew.
@@ -164,7 +164,7 @@ impl Work {
 
     /// Holds what the turn may take: as much as is left today, and no more than a turn may take in all; a turn of a key
     /// with a budget then takes no more.
-    fn hold(&self, turns: &mut Turns, before: (Usage, Usd)) -> Result<Held, Problem> {
+    fn hold(&self, turns: &mut Turns, before: (Usage, Usd)) -> Result<BudgetReservation, Problem> {
         let (mut tokens, mut cost) = (0, Usd::default());
         if let Some(day) = self.app.auth.spent(&self.caller)?.filter(|_| !self.caller.limits.is_unlimited()) {
             let limits = self.caller.limits;
@@ -227,7 +227,7 @@ fn spent(draft: &TurnDraft) -> (Usage, Usd) {
 
 /// Counts what this run of the turn took. Where it is not known, all that was held counts.
 fn settle(
-    held: Held,
+    held: BudgetReservation,
     ended: &Result<TurnOutcome, TurnError>,
     before: (Usage, Usd),
     documents: &UserDocuments,
@@ -279,7 +279,7 @@ fn problem_of(error: &TurnError) -> Problem {
 }
 
 /// Tells the caller and whoever watches.
-struct Teller {
+struct TurnReporter {
     running_turns: Arc<RunningTurns>,
     user: String,
     under: Mutex<Option<Running>>,
@@ -288,7 +288,7 @@ struct Teller {
     tell: UnboundedSender<TurnEvent>,
 }
 
-impl Teller {
+impl TurnReporter {
     /// Takes up a turn that was stopped; two at once would both write it.
     fn resume(&self, turn: u32) -> Result<(), Problem> {
         let under = self.running_turns.begin(&self.user, turn);
@@ -299,7 +299,7 @@ impl Teller {
     }
 }
 
-impl TurnObserver for Teller {
+impl TurnObserver for TurnReporter {
     fn event(&self, event: &TurnEvent) {
         if matches!(event, TurnEvent::Phase { number: SAVE, .. }) {
             self.saving.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use larder_text::pointer::PointerKey;
 use larder_text::time::Timestamp;
 use larder_text::tokens::Counter;
 
-use super::{Forms, Refusal, WindowBuilder};
+use super::{Forms, WindowBuilder, WindowError};
 use crate::record::{Endpoint, Outcome, RequestRecord};
 use crate::wire::{self, ApiDialect};
 
@@ -36,7 +36,7 @@ pub fn preview(
     policy: &ContextBudgetPolicy,
     counter: &Counter,
     key: &PointerKey,
-) -> Result<Preview, Refusal> {
+) -> Result<Preview, WindowError> {
     let request = wire::read(format, body)?;
     let wire = match format {
         ApiDialect::Chat => Endpoint::Chat,

@@ -21,7 +21,7 @@ pub enum Change<'a> {
 
 /// What is to be taken out and what it is replaced by.
 #[derive(Default)]
-struct Plan {
+struct EditPlan {
     edits: Vec<Edit>,
     /// Elements of arrays that go.
     gone: BTreeSet<Id>,
@@ -67,7 +67,7 @@ impl<'b> Request<'b> {
     /// providers refuse what they do not know. To be called even if nothing changes.
     pub fn rewrite(&self, changes: &[(usize, Change<'_>)]) -> Vec<Edit> {
         let changes: BTreeMap<usize, Change<'_>> = changes.iter().copied().collect();
-        let mut plan = Plan::default();
+        let mut plan = EditPlan::default();
         self.drop_items(&changes, &mut plan);
         for (&at, change) in &changes {
             if let (Some(item), Change::Replace(text)) = (self.items.get(at), change) {
@@ -91,7 +91,7 @@ impl<'b> Request<'b> {
     }
 
     /// Takes out messages of which nothing stays, and blocks of the others.
-    fn drop_items(&self, changes: &BTreeMap<usize, Change<'_>>, plan: &mut Plan) {
+    fn drop_items(&self, changes: &BTreeMap<usize, Change<'_>>, plan: &mut EditPlan) {
         let dropped = |at: usize| changes.get(&at) == Some(&Change::Drop);
         let mut at = 0;
         while let Some(first) = self.items.get(at) {
@@ -119,7 +119,7 @@ impl<'b> Request<'b> {
         }
     }
 
-    fn drop_item(&self, item: &Item<'_>, change: Change<'_>, element: Id, plan: &mut Plan) {
+    fn drop_item(&self, item: &Item<'_>, change: Change<'_>, element: Id, plan: &mut EditPlan) {
         let text = match change {
             Change::Replace(_) => return,
             Change::Drop => None,
@@ -142,7 +142,7 @@ impl<'b> Request<'b> {
         }
     }
 
-    fn replace_text(&self, item: &Item<'_>, text: &str, plan: &mut Plan) {
+    fn replace_text(&self, item: &Item<'_>, text: &str, plan: &mut EditPlan) {
         // The part with a breakpoint keeps its place, so that the provider's cache ends where the client wants it to.
         let marked = item.texts.iter().rfind(|text| text.part.is_some_and(|(_, marked)| marked));
         let Some(kept) = marked.or_else(|| item.texts.first()) else { return };
@@ -156,7 +156,7 @@ impl<'b> Request<'b> {
     }
 }
 
-impl Plan {
+impl EditPlan {
     fn take(&mut self, request: &Request<'_>, array: Id, element: Id) {
         self.gone.insert(element);
         self.arrays.insert(array);

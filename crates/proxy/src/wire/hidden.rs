@@ -22,9 +22,9 @@ pub struct HiddenSteps {
     /// What [`Request::restore`] will ask for.
     pub keys: Vec<String>,
     /// Whole steps that came before the anchor.
-    pub(super) before: Vec<Step>,
+    pub(super) before: Vec<HiddenStep>,
     /// Calls beside the anchor, which is a call of a tool of the client's.
-    pub(super) beside: Vec<Answered>,
+    pub(super) beside: Vec<AnsweredCall>,
     /// The round of the reply that the anchor stands in: what several anchors lead to is put back once.
     #[serde(default)]
     pub(super) round: usize,
@@ -35,18 +35,18 @@ pub struct HiddenSteps {
 
 /// One reply in which the model called our tool only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct HiddenStep {
     /// Further members of the message, each with a comma before it (chat completions).
     pub members: String,
     /// What the model said with the calls (chat completions).
     #[serde(default)]
     pub text: String,
-    pub calls: Vec<Answered>,
+    pub calls: Vec<AnsweredCall>,
 }
 
 /// A call as the model wrote it and its result as the format has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Answered {
+pub(super) struct AnsweredCall {
     pub call: String,
     pub result: String,
 }
@@ -55,11 +55,11 @@ fn joined<'a>(values: impl Iterator<Item = &'a String>) -> String {
     values.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-fn calls(answered: &[Answered]) -> String {
+fn calls(answered: &[AnsweredCall]) -> String {
     joined(answered.iter().map(|answered| &answered.call))
 }
 
-fn results(answered: &[Answered]) -> String {
+fn results(answered: &[AnsweredCall]) -> String {
     joined(answered.iter().map(|answered| &answered.result))
 }
 
@@ -71,7 +71,7 @@ impl Request<'_> {
         let mut edits = Vec::new();
         let here: HashSet<_> = self.items.iter().flat_map(|item| &item.calls).map(|call| &*call.id).collect();
         let mut turn = 0;
-        let mut done: Vec<(usize, Vec<Step>)> = Vec::new();
+        let mut done: Vec<(usize, Vec<HiddenStep>)> = Vec::new();
         self.walk(|at, id, others, text| {
             if others != turn {
                 turn = others;
@@ -115,7 +115,7 @@ impl Request<'_> {
             }
             ApiDialect::Chat => {
                 let own = own_text(hidden, message);
-                let text = |step: &Step| if own.is_some() { step.text.clone() } else { String::new() };
+                let text = |step: &HiddenStep| if own.is_some() { step.text.clone() } else { String::new() };
                 let before: String =
                     hidden.before.iter().map(|step| format!("{},", step.chat(&text(step)))).collect();
                 let mut edits = vec![Edit::insert(message.span().start, before)];
@@ -128,14 +128,14 @@ impl Request<'_> {
             }
             // A text alone, without blocks.
             ApiDialect::Messages if unit.id() == message.id() => {
-                let step = |step: &Step| {
+                let step = |step: &HiddenStep| {
                     format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.all_calls(), step.user())
                 };
                 vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())]
             }
             ApiDialect::Messages => {
                 let (end, begin) = halves(message);
-                let step = |step: &Step| format!("{}{end},{},{begin}", step.all_calls(), step.user());
+                let step = |step: &HiddenStep| format!("{}{end},{},{begin}", step.all_calls(), step.user());
                 let before: String = hidden.before.iter().map(step).collect();
                 let mut edits = vec![Edit::insert(here, before)];
                 // Results must stand in the very next message, before all else.
@@ -151,7 +151,7 @@ impl Request<'_> {
     }
 }
 
-impl Step {
+impl HiddenStep {
     fn all_calls(&self) -> String {
         calls(&self.calls)
     }

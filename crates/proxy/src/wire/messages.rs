@@ -7,7 +7,7 @@ use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Item, Request, ResultOf, role};
+use super::request::{Item, Request, ToolResult, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, messages, system, tools, stream, max, config, format] = fields(
@@ -85,7 +85,7 @@ fn read_result<'b>(
     item.blocks = Some(vec![block.id()]);
     item.cache_control = cache.is_some();
     item.read_content(content, &format!("{}.content", path()))?;
-    item.result = Some(ResultOf {
+    item.result = Some(ToolResult {
         id: id.and_then(Value::text).unwrap_or_default(),
         name: None,
         error: error.is_some_and(Value::is_true),

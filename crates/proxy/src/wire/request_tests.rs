@@ -33,7 +33,7 @@ fn a_chat_is_read_with_calls_results_and_opaque_parts() {
         (Role::Tool, "names"),
     ];
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
-    assert_eq!(request.items[1].opaque[0].kind, Kind::Image);
+    assert_eq!(request.items[1].opaque[0].kind, OpaqueKind::Image);
     let calls = &request.items[2].calls;
     assert_eq!((&*calls[0].id, &*calls[0].name, &*calls[0].arguments), ("c1", "read", "{\"a\":1}"));
     assert_eq!((&*calls[1].name, &*calls[1].arguments), ("list", "x"));
@@ -70,9 +70,9 @@ fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
     assert!(request.items[0].cache_control && request.items[4].cache_control);
     let kinds = |at: usize| request.items[at].opaque.iter().map(|opaque| opaque.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(2), [Kind::Reasoning, Kind::Other]);
-    assert_eq!(kinds(4), [Kind::Image]);
-    assert_eq!(kinds(6), [Kind::Other], "a document of plain text counts as text");
+    assert_eq!(kinds(2), [OpaqueKind::Reasoning, OpaqueKind::Other]);
+    assert_eq!(kinds(4), [OpaqueKind::Image]);
+    assert_eq!(kinds(6), [OpaqueKind::Other], "a document of plain text counts as text");
     assert_eq!(request.items[2].calls[0].arguments, r#"{"x": 1}"#);
     let result = |at: usize| request.items[at].result.as_ref().unwrap();
     assert!(result(3).error && result(3).name.as_deref() == Some("g"));
@@ -106,7 +106,7 @@ fn responses_are_read_item_by_item() {
         (Role::Assistant, "said"),
     ];
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
-    assert_eq!(request.items[2].opaque[0].kind, Kind::Reasoning);
+    assert_eq!(request.items[2].opaque[0].kind, OpaqueKind::Reasoning);
     assert_eq!(request.items[4].calls[0].name, "patch");
     assert!(request.items[5].calls.is_empty(), "the provider answers its own calls");
     assert_eq!(request.items[7].result.as_ref().unwrap().name.as_deref(), Some("patch"));

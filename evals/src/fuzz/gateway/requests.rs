@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_proxy::window::{Preview, Refusal, preview};
+use larder_proxy::window::{Preview, WindowError, preview};
 use larder_proxy::wire::{self, ApiDialect, HiddenSteps, Request};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document};
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    fn preview(&self, body: &str) -> Result<Preview, Refusal> {
+    fn preview(&self, body: &str) -> Result<Preview, WindowError> {
         preview(self.format, body, &self.policy, &self.counter, &measure::key())
     }
 }
@@ -86,7 +86,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let left = case.preview(&case.body);
     faults.extend(slow(started.elapsed(), case.body.len()));
     match &left {
-        Err(Refusal::Unwritable(error)) => faults.push(format!("bug: {error}")),
+        Err(WindowError::Unwritable(error)) => faults.push(format!("bug: {error}")),
         Err(_) => {}
         Ok(leaving) => faults.extend(of_leaving(&case, leaving)),
     }

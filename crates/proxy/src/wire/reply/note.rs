@@ -6,22 +6,22 @@ use larder_text::json::{self, Document, Edit, Value, encoded};
 
 use super::super::ApiDialect;
 use super::super::place::said;
-use super::{Round, Rounds, text};
+use super::{ReplyRound, ReplyRounds, text};
 
 /// Hexadecimal digits of the id of an item.
 const DIGITS: usize = 48;
 
 /// A sentence in place of an answer.
 #[derive(Debug)]
-pub struct Note {
+pub struct LimitNote {
     text: String,
     /// Something else stands before it.
     follows: bool,
 }
 
-impl Rounds {
+impl ReplyRounds {
     /// The note for a reply that ends although the model waits for us, where nothing else in it says anything.
-    pub(in super::super) fn note(&self) -> Option<Note> {
+    pub(in super::super) fn note(&self) -> Option<LimitNote> {
         let waits = self.done.last().is_some_and(|round| round.asks_us_alone() && !round.failed);
         if !waits || self.done.iter().any(|round| round.says_something(self.format)) {
             return None;
@@ -29,11 +29,11 @@ impl Rounds {
         let limit = self.limit.unwrap_or("the provider cut the reply off");
         let text =
             format!("[larder: the answer ends here, since originals could be read back no further: {limit}]");
-        Some(Note { text, follows: !self.shown().is_empty() })
+        Some(LimitNote { text, follows: !self.shown().is_empty() })
     }
 }
 
-impl Round {
+impl ReplyRound {
     /// Whether anything of it would do as an answer: thoughts alone are none, and nobody takes an empty text.
     fn says_something(&self, format: ApiDialect) -> bool {
         let says = |raw: &str| {
@@ -53,7 +53,7 @@ impl Round {
     }
 }
 
-impl Note {
+impl LimitNote {
     /// The words, as a string literal.
     pub fn literal(&self) -> String {
         encoded(&self.text)

@@ -19,7 +19,7 @@ pub struct Tally(BTreeMap<String, f64>);
 
 /// What is known of a round of a reply while it comes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct PartialUsage {
     /// What the provider has reported of it.
     pub usage: Option<Usage>,
     /// Bytes of text that it has said.
@@ -28,7 +28,7 @@ pub struct Known {
     pub ended: bool,
 }
 
-impl Known {
+impl PartialUsage {
     /// All of a reply for which the provider reported `usage`.
     pub const fn of(usage: Usage) -> Self {
         Self { usage: Some(usage), said: 0, ended: true }

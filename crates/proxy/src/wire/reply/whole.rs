@@ -4,12 +4,12 @@ use larder_text::json::{self, Document, Edit, Kind, Name, Value, encoded};
 
 use super::super::ApiDialect;
 use super::super::read::ReadError;
-use super::{Note, Round, Rounds, Unit, inner, is_thought, length, push_text};
+use super::{LimitNote, ReplyRound, ReplyRounds, ReplyUnit, inner, is_thought, length, push_text};
 
 /// The replies of one request, each a whole body.
 #[derive(Debug)]
 pub struct WholeReply {
-    rounds: Rounds,
+    rounds: ReplyRounds,
     hide: bool,
     body: String,
 }
@@ -17,7 +17,7 @@ pub struct WholeReply {
 impl WholeReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
     pub const fn new(format: ApiDialect, hide: bool) -> Self {
-        Self { rounds: Rounds::new(format), hide, body: String::new() }
+        Self { rounds: ReplyRounds::new(format), hide, body: String::new() }
     }
 
     /// Takes a reply.
@@ -33,7 +33,7 @@ impl WholeReply {
     }
 
     /// What was said so far.
-    pub const fn rounds(&mut self) -> &mut Rounds {
+    pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
 
@@ -80,10 +80,10 @@ impl WholeReply {
         Ok(json::apply(&self.body, edits.unwrap_or_default())?)
     }
 
-    fn read(&self, root: Value<'_, '_>) -> Round {
+    fn read(&self, root: Value<'_, '_>) -> ReplyRound {
         let format = self.rounds.format;
         let failed = root.given("error").is_some();
-        let mut round = Round { complete: !failed, failed, ended: true, ..Round::default() };
+        let mut round = ReplyRound { complete: !failed, failed, ended: true, ..ReplyRound::default() };
         if let Some(usage) = root.given("usage") {
             round.tally.take(usage);
         }
@@ -116,7 +116,7 @@ impl WholeReply {
             }
         };
         for unit in list.into_iter().filter(|_| self.hide).flat_map(Value::items) {
-            let unit = Unit::of(format, unit, true);
+            let unit = ReplyUnit::of(format, unit, true);
             round.see(&unit);
             round.units.push(unit);
         }
@@ -124,7 +124,7 @@ impl WholeReply {
     }
 
     /// What becomes of the message of a chat, whose text is that of all rounds.
-    fn chat_edits(&self, last: &Round, choice: Value<'_, '_>, note: Option<&Note>) -> Vec<Edit> {
+    fn chat_edits(&self, last: &ReplyRound, choice: Value<'_, '_>, note: Option<&LimitNote>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some(message) = choice.given("message") else { return edits };
         let before = self.rounds.text_before();

@@ -13,19 +13,19 @@ use larder_text::json::{Document, Edit};
 
 use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
-use super::reply::{Note, Round, Rounds};
-use super::{ApiDialect, ApiError, Known};
+use super::reply::{LimitNote, ReplyRound, ReplyRounds};
+use super::{ApiDialect, ApiError, PartialUsage};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
 pub struct StreamedReply {
     splitter: Splitter,
-    rounds: Rounds,
-    round: Round,
+    rounds: ReplyRounds,
+    round: ReplyRound,
     /// Bytes of the reply that are kept.
     kept: usize,
     hide: bool,
-    state: State,
+    state: DialectState,
     /// Events of which it is not known yet whether they belong to a call of ours.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
@@ -35,14 +35,14 @@ pub struct StreamedReply {
 }
 
 #[derive(Debug)]
-enum State {
-    Chat(chat::State),
-    Responses(responses::State),
-    Messages(messages::State),
+enum DialectState {
+    Chat(chat::ChatState),
+    Responses(responses::ResponsesState),
+    Messages(messages::MessagesState),
 }
 
 /// What becomes of an event.
-enum Action {
+enum EventAction {
     /// It goes on, edited.
     Pass(Vec<Edit>),
     /// It belongs to what is hidden.
@@ -52,17 +52,17 @@ enum Action {
 }
 
 /// What an event may look at and add to.
-struct Context<'a> {
+struct RoundContext<'a> {
     /// Our tool was offered: its calls are hidden.
     hide: bool,
     /// What is said is kept.
     keep: bool,
-    /// Rounds before this one.
-    earlier: &'a Rounds,
-    round: &'a mut Round,
+    /// ReplyRounds before this one.
+    earlier: &'a ReplyRounds,
+    round: &'a mut ReplyRound,
 }
 
-impl Context<'_> {
+impl RoundContext<'_> {
     const fn is_first(&self) -> bool {
         self.earlier.done.is_empty()
     }
@@ -77,14 +77,14 @@ impl StreamedReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
     pub fn new(format: ApiDialect, hide: bool) -> Self {
         let state = match format {
-            ApiDialect::Chat => State::Chat(chat::State::default()),
-            ApiDialect::Responses => State::Responses(responses::State::default()),
-            ApiDialect::Messages => State::Messages(messages::State::default()),
+            ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
+            ApiDialect::Responses => DialectState::Responses(responses::ResponsesState::default()),
+            ApiDialect::Messages => DialectState::Messages(messages::MessagesState::default()),
         };
         Self {
             splitter: Splitter::new(),
-            rounds: Rounds::new(format),
-            round: Round::default(),
+            rounds: ReplyRounds::new(format),
+            round: ReplyRound::default(),
             kept: 0,
             hide,
             state,
@@ -97,7 +97,7 @@ impl StreamedReply {
 
     /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
     pub fn of_choices(mut self, choices: u64) -> Self {
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             state.expect(choices);
         }
         self
@@ -111,7 +111,7 @@ impl StreamedReply {
         }
     }
 
-    /// The provider's stream has ended. Next are [`Rounds::calls`], [`next`](Self::next), [`close`](Self::close).
+    /// The provider's stream has ended. Next are [`ReplyRounds::calls`], [`next`](Self::next), [`close`](Self::close).
     pub fn end(&mut self, out: &mut Vec<u8>) {
         match self.splitter.rest() {
             // The stream broke off within an event that may be one of ours; clients drop such an event anyway.
@@ -121,16 +121,16 @@ impl StreamedReply {
         }
         self.settle(out);
         match &mut self.state {
-            State::Chat(state) => state.finish(&mut self.round),
-            State::Messages(state) => state.finish(),
-            State::Responses(state) => state.finish(),
+            DialectState::Chat(state) => state.finish(&mut self.round),
+            DialectState::Messages(state) => state.finish(),
+            DialectState::Responses(state) => state.finish(),
         }
         self.rounds.done.push(std::mem::take(&mut self.round));
         (self.splitter, self.kept) = (Splitter::new(), 0);
     }
 
     /// What is known of the round under way.
-    pub fn known(&self) -> Known {
+    pub fn known(&self) -> PartialUsage {
         self.round.known(self.rounds.format)
     }
 
@@ -140,7 +140,7 @@ impl StreamedReply {
     }
 
     /// What was said so far, as of the last [`end`](Self::end).
-    pub const fn rounds(&mut self) -> &mut Rounds {
+    pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
 
@@ -164,9 +164,9 @@ impl StreamedReply {
         let note = self.rounds.note().filter(|_| !self.held.is_empty());
         if let Some(note) = &note {
             let said = match &self.state {
-                State::Chat(state) => state.say(note),
-                State::Responses(state) => state.say(note),
-                State::Messages(state) => state.say(note),
+                DialectState::Chat(state) => state.say(note),
+                DialectState::Responses(state) => state.say(note),
+                DialectState::Messages(state) => state.say(note),
             };
             out.extend(said.into_bytes());
         }
@@ -181,8 +181,8 @@ impl StreamedReply {
     pub fn fail(&mut self, problem: &ApiError, out: &mut Vec<u8>) {
         self.forget_end();
         let sequence = match &self.state {
-            State::Responses(state) => state.next_sequence(),
-            State::Chat(_) | State::Messages(_) => 0,
+            DialectState::Responses(state) => state.next_sequence(),
+            DialectState::Chat(_) | DialectState::Messages(_) => 0,
         };
         out.extend(problem.event(self.rounds.format, sequence).into_bytes());
     }
@@ -190,7 +190,7 @@ impl StreamedReply {
     fn forget_end(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
-        if let State::Responses(state) = &mut self.state {
+        if let DialectState::Responses(state) = &mut self.state {
             state.forget_end();
         }
     }
@@ -210,7 +210,7 @@ impl StreamedReply {
                 return self.pass(bytes, out);
             }
         };
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             let data = sse::data(&event);
             let doc = data.as_ref().and_then(|(data, _)| Document::parse(data).ok());
             if let Some(chunk) = doc.as_ref().filter(|_| self.hide) {
@@ -231,7 +231,7 @@ impl StreamedReply {
 
     /// Whatever is undecided is none of ours.
     fn settle(&mut self, out: &mut Vec<u8>) {
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             state.decide(&mut self.round);
         }
         self.go_on(out);
@@ -252,12 +252,12 @@ impl StreamedReply {
                 self.judge(&data)
             }
             // A comment, or nothing that can be read.
-            None => Action::Pass(Vec::new()),
+            None => EventAction::Pass(Vec::new()),
         };
         match action {
-            Action::Drop => {}
-            Action::Pass(edits) => self.pass(sse::edited(event, edits), out),
-            Action::End(edits) => {
+            EventAction::Drop => {}
+            EventAction::Pass(edits) => self.pass(sse::edited(event, edits), out),
+            EventAction::End(edits) => {
                 let event = sse::edited(event, edits);
                 self.held_bytes += event.len();
                 self.held.push(event);
@@ -265,21 +265,22 @@ impl StreamedReply {
         }
     }
 
-    fn judge(&mut self, data: &str) -> Action {
+    fn judge(&mut self, data: &str) -> EventAction {
         let keep = self.hide && !self.round.lost;
-        let mut context = Context { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
+        let mut context =
+            RoundContext { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
         if data.trim() == "[DONE]" {
             context.round.ended = true;
             return match &self.state {
-                State::Chat(_) => chat::State::done(&context),
-                State::Responses(_) | State::Messages(_) => Action::Pass(Vec::new()),
+                DialectState::Chat(_) => chat::ChatState::done(&context),
+                DialectState::Responses(_) | DialectState::Messages(_) => EventAction::Pass(Vec::new()),
             };
         }
-        let Ok(doc) = Document::parse(data) else { return Action::Pass(Vec::new()) };
+        let Ok(doc) = Document::parse(data) else { return EventAction::Pass(Vec::new()) };
         match &mut self.state {
-            State::Chat(state) => state.event(doc.root(), &mut context),
-            State::Responses(state) => state.event(doc.root(), &mut context),
-            State::Messages(state) => state.event(doc.root(), &mut context),
+            DialectState::Chat(state) => state.event(doc.root(), &mut context),
+            DialectState::Responses(state) => state.event(doc.root(), &mut context),
+            DialectState::Messages(state) => state.event(doc.root(), &mut context),
         }
     }
 
@@ -308,7 +309,7 @@ fn is_whole(event: &[u8]) -> bool {
 }
 
 /// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
-fn end_edits(event: &[u8], note: Option<&Note>) -> Vec<Edit> {
+fn end_edits(event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
     let Some((data, _)) = sse::data(event) else { return Vec::new() };
     let Ok(doc) = Document::parse(&data) else { return Vec::new() };
     let root = doc.root();

@@ -61,7 +61,7 @@ proptest! {
             }
             prop_assert_eq!(stream.rounds().usage(), reply.rounds().usage());
             prop_assert_eq!(stream.rounds().last().usage, reply.rounds().last().usage);
-            let keys = |rounds: &Rounds| rounds.hidden(&ReplyPlace::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
+            let keys = |rounds: &ReplyRounds| rounds.hidden(&ReplyPlace::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
             prop_assert_eq!(keys(stream.rounds()), keys(reply.rounds()));
             let expected = seen_whole(format, &reply.close().unwrap());
             prop_assert_eq!(&seen.stop, &expected.stop);
@@ -206,7 +206,7 @@ fn a_name_in_pieces_is_held_back_until_it_is_known() {
 
 struct OurCallIs(&'static str, &'static str);
 
-impl From<OurCallIs> for super::super::OurCall {
+impl From<OurCallIs> for super::super::RehydrateCall {
     fn from(call: OurCallIs) -> Self {
         Self { id: call.0.into(), arguments: call.1.into() }
     }
@@ -292,7 +292,7 @@ fn what_is_known_of_a_round_grows_with_it() {
         for hide in [true, false] {
             let mut stream = StreamedReply::new(format, hide);
             let mut out = Vec::new();
-            assert_eq!(stream.known(), Known::default());
+            assert_eq!(stream.known(), PartialUsage::default());
             stream.push(begun.concat().as_bytes(), &mut out);
             let known = stream.known();
             assert_eq!((known.said, known.ended), (9, false));

@@ -15,7 +15,7 @@ use larder_models::chat::Usage;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, Target};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
-use larder_proxy::wire::{ApiDialect, Known};
+use larder_proxy::wire::{ApiDialect, PartialUsage};
 use larder_text::hash::ContentHash;
 use larder_text::json as spans;
 use serde_json::{Value, json};
@@ -24,9 +24,9 @@ use crate::app::{App, Snapshot};
 use crate::auth::Caller;
 use crate::limits::read_body;
 use crate::request::bill::Pricing;
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 use crate::request::ledger::Ledger;
-use crate::request::relay::{self, Sending};
+use crate::request::relay::{self, InFlightRequest};
 use crate::request::{RECIPE, outgoing, patience, read, recipes, reply};
 
 /// Bytes of a list of models, and of vectors.
@@ -62,9 +62,9 @@ pub async fn embeddings(
     let (mut ledger, ready) = match ready.await {
         Ok((ledger, Ok(ready))) => (ledger, ready),
         Ok((ledger, Err(fault))) => return reply::refuse(ledger, ApiDialect::Chat, fault),
-        Err(error) => return reply::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
+        Err(error) => return reply::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
     };
-    let sending = Sending {
+    let sending = InFlightRequest {
         outgoing: outgoing(&ready.target, &parts, ready.body),
         patience: patience(&current.gateway),
         target: ready.target,
@@ -80,21 +80,24 @@ pub async fn embeddings(
 }
 
 /// An embedding request that may leave.
-struct Vectors {
+struct EmbeddingRequest {
     target: Arc<Target>,
     body: Bytes,
 }
 
-fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors, Fault> {
-    let text = std::str::from_utf8(&body).map_err(|error| Fault::invalid(error.to_string()))?;
-    let document = spans::Document::parse_request(text).map_err(|error| Fault::invalid(error.to_string()))?;
+fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<EmbeddingRequest, RequestError> {
+    let text = std::str::from_utf8(&body).map_err(|error| RequestError::invalid(error.to_string()))?;
+    let document =
+        spans::Document::parse_request(text).map_err(|error| RequestError::invalid(error.to_string()))?;
     let member = |name| document.root().given(name);
-    let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
-    let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
+    let Some(model) = member("model") else {
+        return Err(RequestError::invalid("model: name the model to ask"));
+    };
+    let name = model.text().ok_or_else(|| RequestError::invalid("model: expected a string"))?;
     ledger.model(&name);
     let route = current.routes.find(Endpoint::Embeddings, &name, current.shared())?;
     let input = member("input").map_or("", spans::Value::raw);
-    let counts = ledger.app().shelf.counts(&route.counter);
+    let counts = ledger.app().caches.counts(&route.counter);
     let hash = ContentHash::of(input.as_bytes());
     let tokens = counts.get(&hash).unwrap_or_else(|| {
         let tokens = route.counter.count(input);
@@ -112,13 +115,13 @@ fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors
         true => {
             let with = serde_json::to_string(&route.model.id).unwrap_or_default();
             let edit = spans::Edit { range: model.span(), with };
-            spans::apply(text, vec![edit]).map_err(|error| Fault::bug(&error.to_string()))?.into()
+            spans::apply(text, vec![edit]).map_err(|error| RequestError::bug(&error.to_string()))?.into()
         }
     };
-    Ok(Vectors { target: route.target, body })
+    Ok(EmbeddingRequest { target: route.target, body })
 }
 
-/// Vectors come in one piece, with what they took.
+/// EmbeddingRequest come in one piece, with what they took.
 async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
     let started = Instant::now();
     let body = match incoming.body(MAX_REPLY_BYTES).await {
@@ -131,7 +134,7 @@ async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
         document.root().given("usage")?.given("prompt_tokens")?.as_u64()
     });
     if let Some(input) = used {
-        ledger.knows(Known::of(Usage { input, ..Usage::default() }));
+        ledger.knows(PartialUsage::of(Usage { input, ..Usage::default() }));
     }
     ledger.end(incoming.status);
     reply::copied(&incoming, &reply::ours(&ledger.exchange), true).body(Body::from(body)).unwrap_or_default()
@@ -167,7 +170,7 @@ pub async fn model(
     match list(&current, provider).into_iter().find(is_it) {
         Some(entry) => axum::Json(entry).into_response(),
         None if current.routes.any(provider).is_some() => pass(State(app), Extension(caller), request).await,
-        None => reply::error(format(provider), &Fault::unknown_model(&id, provider)),
+        None => reply::error(format(provider), &RequestError::unknown_model(&id, provider)),
     }
 }
 
@@ -236,7 +239,8 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     if let Some(model) = model_of(&body) {
         ledger.model(&model);
     }
-    let sending = Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let sending =
+        InFlightRequest { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut ledger).await;
     // It is not sent again.
     drop(sending);
@@ -273,14 +277,15 @@ fn target(
     current: &Snapshot,
     provider: Provider,
     parts: &Parts,
-) -> Result<Arc<Target>, Fault> {
-    let refused =
-        |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+) -> Result<Arc<Target>, RequestError> {
+    let refused = |words: &str| {
+        Err(RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words))
+    };
     let path = parts.uri.path();
     if path.ends_with('/') || path.contains("//") {
         // A server may take it for a route that is decided and counted here.
         let words = format!("no such route: {path}; write it without an empty part");
-        return Err(Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
+        return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
     if !reads(&parts.method) && !caller.limits.is_unlimited() {
         return refused(
@@ -292,7 +297,7 @@ fn target(
         let words = format!(
             "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml"
         );
-        Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
+        RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
     })?;
     if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
         // What users keep at the provider under one key is not kept apart there.
@@ -311,8 +316,8 @@ async fn read_through(
     target: &Arc<Target>,
     parts: &Parts,
     body: Body,
-) -> Result<Response, Fault> {
-    let place = app.places.take().ok_or_else(Fault::busy)?;
+) -> Result<Response, RequestError> {
+    let place = app.places.take().ok_or_else(RequestError::busy)?;
     let mut room = app.places.room();
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await?;

@@ -15,9 +15,9 @@ use larder_models::price::Usd;
 use larder_proxy::wire::ApiDialect;
 
 use crate::app::App;
-use crate::auth::{AuthError, Caller, Held};
+use crate::auth::{AuthError, BudgetReservation, Caller};
 use crate::limits::read_body;
-use crate::request::{self, Fault};
+use crate::request::{self, RequestError};
 
 /// How callers of the gateway become guests.
 pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
@@ -26,7 +26,7 @@ pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
         let Some(caller) = parts.extensions.get::<Caller>() else {
             return Err(Box::new(request::error(
                 ApiDialect::Chat,
-                &Fault::bug("a request without a caller"),
+                &RequestError::bug("a request without a caller"),
             )));
         };
         let current = app.current();
@@ -55,8 +55,8 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let refused = |fault: Fault| request::error(ApiDialect::Chat, &fault);
-    let Some(place) = app.places.take() else { return refused(Fault::busy()) };
+    let refused = |fault: RequestError| request::error(ApiDialect::Chat, &fault);
+    let Some(place) = app.places.take() else { return refused(RequestError::busy()) };
     let (current, mut room) = (app.current(), app.places.room());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
@@ -92,7 +92,7 @@ impl Purse for KeyPurse {
     }
 }
 
-struct OfKey(Held);
+struct OfKey(BudgetReservation);
 
 impl Reserved for OfKey {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {

@@ -2,7 +2,7 @@
 
 use larder_models::chat::Usage;
 
-use larder_proxy::wire::Known;
+use larder_proxy::wire::PartialUsage;
 
 /// Bytes of a reply's text that are taken for one token where nobody reports them: rather too few, so that a budget is not
 /// stretched by leaving early.
@@ -10,24 +10,24 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 /// The rounds of a reply, in order.
 #[derive(Debug, Default)]
-pub struct Taken(Vec<Round>);
+pub struct UsageAccounting(Vec<Round>);
 
 /// One of them.
 #[derive(Debug)]
 struct Round {
     /// What was set aside for it.
     most: Usage,
-    known: Known,
+    known: PartialUsage,
 }
 
-impl Taken {
+impl UsageAccounting {
     /// A round has been asked for, which may take `most`.
     pub fn begins(&mut self, most: Usage) {
-        self.0.push(Round { most, known: Known::default() });
+        self.0.push(Round { most, known: PartialUsage::default() });
     }
 
     /// What is known now of the last round.
-    pub fn knows(&mut self, known: Known) {
+    pub fn knows(&mut self, known: PartialUsage) {
         if let Some(round) = self.0.last_mut() {
             round.known = known;
         }
@@ -61,7 +61,7 @@ impl Taken {
 
 impl Round {
     fn took(&self, early: bool) -> Option<Usage> {
-        let Known { usage, said, ended } = self.known;
+        let PartialUsage { usage, said, ended } = self.known;
         let estimate = u64::try_from(said).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
         match usage {
             // Until its end a provider reports the output of the beginning.
@@ -100,8 +100,8 @@ mod tests {
         Usage { input, output, ..Usage::default() }
     }
 
-    fn taken(rounds: &[Known]) -> Taken {
-        let mut taken = Taken::default();
+    fn taken(rounds: &[PartialUsage]) -> UsageAccounting {
+        let mut taken = UsageAccounting::default();
         for known in rounds {
             taken.begins(usage(1_000, 500));
             taken.knows(*known);
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn a_round_that_breaks_off_takes_what_is_reported_and_no_less_than_what_came() {
-        let begun = |output, said| Known { usage: Some(usage(80, output)), said, ended: false };
-        let ended = Known { usage: Some(usage(70, 9)), said: 300, ended: true };
+        let begun = |output, said| PartialUsage { usage: Some(usage(80, output)), said, ended: false };
+        let ended = PartialUsage { usage: Some(usage(70, 9)), said: 300, ended: true };
         assert_eq!(taken(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
         assert_eq!(taken(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
         assert_eq!(taken(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_reply_at_once_has_the_first_prompt_and_the_last_words() {
-        let round = |input, output| Known { usage: Some(usage(input, output)), said: 0, ended: true };
+        let round = |input, output| PartialUsage { usage: Some(usage(input, output)), said: 0, ended: true };
         assert_eq!(taken(&[round(70, 9)]).at_once(false), Some(usage(70, 9)));
         assert_eq!(taken(&[round(70, 9), round(90, 8), round(120, 30)]).at_once(false), Some(usage(70, 30)));
         assert_eq!(taken(&[]).at_once(false), None);
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn what_nobody_reports_is_estimated_by_what_came_and_unknown_where_nothing_came() {
-        let said = Known { usage: None, said: 30, ended: false };
-        let all_said = Known { ended: true, ..said };
-        let empty = Known { said: 0, ..all_said };
+        let said = PartialUsage { usage: None, said: 30, ended: false };
+        let all_said = PartialUsage { ended: true, ..said };
+        let empty = PartialUsage { said: 0, ..all_said };
         // Whoever leaves once all is said pays what is paid by who stays.
         for early in [true, false] {
             assert_eq!(taken(&[said]).known(early), Some(usage(1_000, 10)));
@@ -145,7 +145,8 @@ mod tests {
         }
         assert_eq!(taken(&[empty]).known(false), Some(usage(1_000, 0)));
         assert_eq!(taken(&[empty]).known(true), None, "an error is no reply");
-        let (silent, ended) = (Known::default(), Known { usage: Some(usage(70, 9)), said: 0, ended: true });
+        let (silent, ended) =
+            (PartialUsage::default(), PartialUsage { usage: Some(usage(70, 9)), said: 0, ended: true });
         assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
         assert!(!taken(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
         assert_eq!(taken(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));

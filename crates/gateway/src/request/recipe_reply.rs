@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use larder_proxy::wire::ApiDialect;
 
 /// An answer to be told in some format.
-pub struct Answer<'a> {
+pub struct RecipeReply<'a> {
     /// The id of the request.
     pub id: &'a str,
     /// Seconds since 1970.
@@ -22,7 +22,7 @@ pub struct Answer<'a> {
     pub include_usage: bool,
 }
 
-impl Answer<'_> {
+impl RecipeReply<'_> {
     /// The reply in one piece.
     pub fn whole(&self, format: ApiDialect) -> String {
         match format {
