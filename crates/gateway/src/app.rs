@@ -99,7 +99,7 @@ pub struct App {
     /// Writes what requests leave behind.
     pub(crate) recorder: Recorder,
     /// Requests at once, and room for their bodies.
-    pub(crate) places: Admission,
+    pub(crate) admission: Admission,
     /// Whether it was started on an address that other machines reach; a reload does not change that.
     exposed: bool,
     load: Box<Load>,
@@ -147,7 +147,7 @@ impl App {
             stop,
             caches: RequestCaches::default(),
             recorder: Recorder::start(store.clone())?,
-            places: Admission::new(gateway.max_requests, gateway.max_body_bytes),
+            admission: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
             keys: RwLock::new(keys),
@@ -281,6 +281,6 @@ impl App {
 
     /// A place among the requests at once, held until it is dropped; none when all are taken.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.take()
+        self.admission.take()
     }
 }

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of bodies under way at once, at least …
-const LEAST_ROOM: usize = 256 << 20;
+const MIN_MEMORY: usize = 256 << 20;
 /// … and as many of the largest bodies.
 const LARGEST_BODIES: usize = 8;
 
@@ -91,13 +91,13 @@ async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result
 }
 
 /// Bytes that a client may go on sending though nobody looks at them.
-const MOST_UNREAD: usize = 1 << 20;
+const MAX_UNREAD: usize = 1 << 20;
 
 /// Lets a client go on sending a body that nobody will look at, so that it hears what is said in place of seeing its
 /// connection break; not for long.
 pub async fn drain(mut body: Body, time: Duration) {
     let reading = async {
-        let mut left = MOST_UNREAD;
+        let mut left = MAX_UNREAD;
         while let Some(Ok(frame)) = body.frame().await {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(bytes) {
@@ -114,22 +114,22 @@ pub async fn drain(mut body: Body, time: Duration) {
 pub struct Admission {
     requests: Arc<Semaphore>,
     /// In KiB.
-    room: Arc<Semaphore>,
-    most_kib: u32,
+    memory: Arc<Semaphore>,
+    max_kib: u32,
 }
 
 impl Admission {
     /// So many, for bodies of at most so many bytes.
     pub fn new(count: usize, max_body: usize) -> Self {
-        Self::with_room(count, LEAST_ROOM.max(max_body.saturating_mul(LARGEST_BODIES)))
+        Self::with_memory(count, MIN_MEMORY.max(max_body.saturating_mul(LARGEST_BODIES)))
     }
 
-    fn with_room(count: usize, bytes: usize) -> Self {
-        let most_kib = kib(bytes);
+    fn with_memory(count: usize, bytes: usize) -> Self {
+        let max_kib = kib(bytes);
         Self {
             requests: Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS))),
-            room: Arc::new(Semaphore::new(usize::try_from(most_kib).unwrap_or(Semaphore::MAX_PERMITS))),
-            most_kib,
+            memory: Arc::new(Semaphore::new(usize::try_from(max_kib).unwrap_or(Semaphore::MAX_PERMITS))),
+            max_kib,
         }
     }
 
@@ -139,15 +139,15 @@ impl Admission {
     }
 
     /// BodyMemory for the body of one request, which takes none yet.
-    pub fn room(&self) -> BodyMemory {
-        BodyMemory { places: self.clone(), held: None }
+    pub fn body_memory(&self) -> BodyMemory {
+        BodyMemory { admission: self.clone(), held: None }
     }
 }
 
 /// BodyMemory for the bytes of one body, held until it is dropped.
 #[derive(Debug)]
 pub struct BodyMemory {
-    places: Admission,
+    admission: Admission,
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -157,11 +157,11 @@ impl BodyMemory {
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
         let held = self.held.as_ref().map_or(0, |held| u32::try_from(held.num_permits()).unwrap_or(u32::MAX));
-        let more = kib(bytes).min(self.places.most_kib).saturating_sub(held);
+        let more = kib(bytes).min(self.admission.max_kib).saturating_sub(held);
         if more == 0 {
             return true;
         }
-        let Ok(more) = Arc::clone(&self.places.room).try_acquire_many_owned(more) else { return false };
+        let Ok(more) = Arc::clone(&self.admission.memory).try_acquire_many_owned(more) else { return false };
         match &mut self.held {
             Some(held) => held.merge(more),
             none => *none = Some(more),

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, saved};
+use larder_core::policy::BudgetStatus;
+use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, saved};
 
 /// Requests remembered for each user.
 pub const RECENT: usize = 100;
@@ -285,9 +286,9 @@ impl Totals {
         }
         if let Some(decision) = &head.decision {
             match decision.status {
-                DecisionStatus::Ok => add(&mut self.decisions.ok, 1),
-                DecisionStatus::NeedsSummary => add(&mut self.decisions.needs_summary, 1),
-                DecisionStatus::Reject => add(&mut self.decisions.reject, 1),
+                BudgetStatus::Ok => add(&mut self.decisions.ok, 1),
+                BudgetStatus::NeedsSummary => add(&mut self.decisions.needs_summary, 1),
+                BudgetStatus::Reject => add(&mut self.decisions.reject, 1),
             }
             self.last = Some(Box::new(head.clone()));
         }

@@ -17,7 +17,7 @@ use larder_proxy::wire::ApiDialect;
 use crate::app::App;
 use crate::auth::{AuthError, BudgetReservation, Caller};
 use crate::limits::read_body;
-use crate::request::{self, RequestError};
+use crate::request::{self, RequestError, total};
 
 /// How callers of the gateway become guests.
 pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
@@ -56,8 +56,8 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
         return next.run(request).await;
     }
     let refused = |fault: RequestError| request::error(ApiDialect::Chat, &fault);
-    let Some(place) = app.places.take() else { return refused(RequestError::busy()) };
-    let (current, mut room) = (app.current(), app.places.room());
+    let Some(place) = app.admission.take() else { return refused(RequestError::busy()) };
+    let (current, mut room) = (app.current(), app.admission.body_memory());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
     let body = match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
@@ -96,9 +96,6 @@ struct OfKey(BudgetReservation);
 
 impl Reserved for OfKey {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
-        let tokens = usage.input.saturating_add(usage.output);
-        if let Err(error) = self.0.settle(tokens, cost.unwrap_or_default()) {
-            tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
-        }
+        self.0.settle_or_log(total(&usage), cost.unwrap_or_default());
     }
 }

@@ -18,7 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use larder_proxy::record::{Compaction, DecisionStatus, RequestRecord, RequestSummary};
+use larder_core::policy::BudgetStatus;
+use larder_proxy::record::{Compaction, RequestRecord, RequestSummary};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -197,7 +198,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Makes series that dashboards watch exist before anything happened.
     fn zero(&self) {
-        for status in DecisionStatus::ALL {
+        for status in BudgetStatus::ALL {
             for dry_run in ["false", "true"] {
                 drop(
                     self.budget_decision.get_or_create(&DecisionLabels { status: status.as_str(), dry_run }),
@@ -216,7 +217,7 @@ impl Metrics {
     pub(crate) fn record(&self, exchange: &RequestRecord, new_session: bool) {
         let head = &exchange.summary;
         let model = self.model(head);
-        let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
+        let (wire, outcome) = (head.endpoint.as_str(), head.outcome.as_str());
         self.requests.get_or_create(&RequestLabels { wire, model: model.clone(), outcome }).inc();
         let seconds = |micros: u64| micros as f64 / 1e6;
         self.overhead.observe(seconds(head.times.overhead_us()));
@@ -249,7 +250,7 @@ impl Metrics {
     fn decided(&self, status: &'static str, dry_run: bool) {
         let dry_run = if dry_run { "true" } else { "false" };
         self.budget_decision.get_or_create(&DecisionLabels { status, dry_run }).inc();
-        self.overflow_warnings.inc_by(u64::from(status == DecisionStatus::Reject.as_str()));
+        self.overflow_warnings.inc_by(u64::from(status == BudgetStatus::Reject.as_str()));
     }
 
     fn shrink(&self, to: Rendition, before: u64, after: u64) {

@@ -123,7 +123,7 @@ async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    let (current, mut room) = (app.current(), app.places.room());
+    let (current, mut room) = (app.current(), app.admission.body_memory());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
     match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
@@ -152,6 +152,6 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     }
     let anthropic = request.headers().contains_key("anthropic-version")
         || request.uri().path().starts_with("/v1/messages");
-    let format = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
-    request::error(format, &RequestError::of_auth(error, app.store.now()))
+    let dialect = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
+    request::error(dialect, &RequestError::of_auth(error, app.store.now()))
 }

@@ -11,6 +11,7 @@ mod mode;
 pub mod pointer;
 pub mod price;
 pub mod provider;
+pub mod sse;
 pub mod time;
 pub mod tokens;
 pub mod usage;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Html;
 use axum::{Extension, Form};
+use larder_core::policy::BudgetStatus;
 use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::record::{DecisionStatus, Endpoint, RequestRecord};
+use larder_proxy::record::{Endpoint, RequestRecord};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -119,16 +120,16 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
 fn verdict(exchange: &RequestRecord) -> Markup {
     let Some(decision) = &exchange.summary.decision else { return html! {} };
     let words = match decision.status {
-        DecisionStatus::Ok => "It would be sent as it is.",
-        DecisionStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",
-        DecisionStatus::Reject => "It would be refused.",
+        BudgetStatus::Ok => "It would be sent as it is.",
+        BudgetStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",
+        BudgetStatus::Reject => "It would be refused.",
     };
     html! {
         section.panel role="status" {
             h2 { (words) }
             p {
                 (decision.reason)
-                @if decision.deficit > 0 { "; " (number(decision.deficit)) " tokens too many" }
+                @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
                 @if decision.dry_run { ". The policy runs dry: this is only reported." }
             }
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
+use larder_core::policy::BudgetStatus;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, RoundTrips, WindowPart};
+use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, RoundTrips, WindowPart};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use maud::{Markup, html};
@@ -112,9 +113,9 @@ fn row(head: &RequestSummary, most: u64) -> Markup {
 fn decision(head: &RequestSummary) -> Markup {
     let Some(decision) = &head.decision else { return html! { span.muted { "–" } } };
     let (kind, word) = match decision.status {
-        DecisionStatus::Ok => ("good", "fits"),
-        DecisionStatus::NeedsSummary => ("warn", "shrunk"),
-        DecisionStatus::Reject => ("bad", "rejected"),
+        BudgetStatus::Ok => ("good", "fits"),
+        BudgetStatus::NeedsSummary => ("warn", "shrunk"),
+        BudgetStatus::Reject => ("bad", "rejected"),
     };
     html! {
         (chip(kind, word))
@@ -202,7 +203,7 @@ fn facts(head: &RequestSummary) -> Markup {
             @if let Some(decision) = &head.decision {
                 (fact("Decision", &html! {
                     (decision.reason)
-                    @if decision.deficit > 0 { "; " (number(decision.deficit)) " tokens too many" }
+                    @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
                 }))
             }
             @if let Some(model) = &head.answered_by {
@@ -228,7 +229,7 @@ fn facts(head: &RequestSummary) -> Markup {
                 (fact("Session", &html! { a href={ "/sessions/" (segment(session)) } { (name(session)) } }))
             }
             (fact("Spoke", &html! {
-                (head.wire.as_str().replace('_', " ")) @if head.stream { ", streamed" } ", HTTP " (head.status)
+                (head.endpoint.as_str().replace('_', " ")) @if head.stream { ", streamed" } ", HTTP " (head.status)
             }))
             (fact("Took", &took))
             @if let Some(usage) = &head.usage {

@@ -258,12 +258,7 @@ fn mark_dropped(
 fn transcript(entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
     for Entry { item, .. } in entries {
-        let role = match item.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        };
+        let role = item.role.as_str();
         let _ = writeln!(text, "[{role}]\n{}", item.text);
         for opaque in item.opaque {
             let _ = writeln!(text, "{opaque}");

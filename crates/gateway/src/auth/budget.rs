@@ -95,6 +95,16 @@ impl BudgetReservation {
         self.count(Spend::default())
     }
 
+    /// As [`BudgetReservation::settle`], where nobody is left to hear of an error: it is logged.
+    pub fn settle_or_log(self, tokens: u64, cost: Usd) {
+        log_unsettled(self.settle(tokens, cost));
+    }
+
+    /// As [`BudgetReservation::release`], where nobody is left to hear of an error: it is logged.
+    pub fn release_or_log(self) {
+        log_unsettled(self.release());
+    }
+
     fn count(&mut self, used: Spend) -> Result<(), StoreError> {
         if let Some(reservation) = &self.reservation {
             self.store.settle(reservation, used)?;
@@ -102,6 +112,12 @@ impl BudgetReservation {
         }
         self.reservation = None;
         Ok(())
+    }
+}
+
+fn log_unsettled(settled: Result<(), StoreError>) {
+    if let Err(error) = settled {
+        tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use larder_core::policy::Memo;
-use larder_proxy::window::Forms;
+use larder_proxy::window::LastRenditions;
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -26,8 +26,8 @@ pub type TokenCounts = Arc<Cache<ContentHash, usize>>;
 /// What is known of a conversation.
 #[derive(Debug, Clone, Default)]
 pub struct SessionMemory {
-    /// The forms of its last window.
-    pub forms: Arc<Forms>,
+    /// The renditions in its last window.
+    pub renditions: Arc<LastRenditions>,
     /// Tokens of its last request as it came.
     pub before: u64,
 }

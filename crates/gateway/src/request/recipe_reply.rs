@@ -24,8 +24,8 @@ pub struct RecipeReply<'a> {
 
 impl RecipeReply<'_> {
     /// The reply in one piece.
-    pub fn whole(&self, format: ApiDialect) -> String {
-        match format {
+    pub fn whole(&self, dialect: ApiDialect) -> String {
+        match dialect {
             ApiDialect::Chat => {
                 let choice = json!({"index": 0, "message": {"role": "assistant", "content": self.text, "refusal": null},
                     "logprobs": null, "finish_reason": "stop"});
@@ -38,8 +38,8 @@ impl RecipeReply<'_> {
     }
 
     /// The reply as a stream of events.
-    pub fn events(&self, format: ApiDialect) -> String {
-        match format {
+    pub fn events(&self, dialect: ApiDialect) -> String {
+        match dialect {
             ApiDialect::Chat => self.chat_events(),
             ApiDialect::Responses => named(&self.response_events()),
             ApiDialect::Messages => named(&self.message_events()),

@@ -1,66 +1,100 @@
-//! What the rounds of a reply took, as far as it is known while they come. Knows no prices and no wire format.
+//! What the rounds of a reply use: at most, before each is sent, and as far as it is known while it comes. Knows no prices
+//! and no wire format.
 
 use larder_models::chat::Usage;
-
+use larder_proxy::record::Tokens;
 use larder_proxy::wire::PartialUsage;
 
 /// Bytes of a reply's text that are taken for one token where nobody reports them: rather too few, so that a budget is not
 /// stretched by leaving early.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// The rounds of a reply, in order.
-#[derive(Debug, Default)]
-pub struct UsageAccounting(Vec<Round>);
+/// The rounds of one request that were sent to its upstream, in order.
+#[derive(Debug)]
+pub struct UsageAccounting {
+    /// Replies that are asked for at once, each of which may be as long.
+    pub choices: u64,
+    rounds: Vec<Round>,
+    /// Tokens by which the prompt of the next round is longer than that of the first.
+    growth: u64,
+}
 
-/// One of them.
+/// What one round uses.
 #[derive(Debug)]
 struct Round {
-    /// What was set aside for it.
-    most: Usage,
+    /// The most that it may use, which was reserved for it.
+    max: Usage,
     known: PartialUsage,
 }
 
+impl Default for UsageAccounting {
+    fn default() -> Self {
+        Self { choices: 1, rounds: Vec::new(), growth: 0 }
+    }
+}
+
 impl UsageAccounting {
-    /// A round has been asked for, which may take `most`.
-    pub fn begins(&mut self, most: Usage) {
-        self.0.push(Round { most, known: PartialUsage::default() });
+    /// The prompt of the next round is so many tokens longer than that of the one before.
+    pub const fn grow(&mut self, tokens: u64) {
+        self.growth = self.growth.saturating_add(tokens);
     }
 
-    /// What is known now of the last round.
-    pub fn knows(&mut self, known: PartialUsage) {
-        if let Some(round) = self.0.last_mut() {
+    /// The most that the next round may use, of a request whose first prompt has these tokens.
+    pub const fn next_round(&self, tokens: &Tokens) -> Usage {
+        Usage {
+            input: tokens.after.saturating_add(self.growth),
+            cached_input: 0,
+            cache_write: 0,
+            output: tokens.output.saturating_mul(self.choices),
+            reasoning: 0,
+        }
+    }
+
+    /// A round leaves for the upstream, which may use `max`.
+    pub fn begin_round(&mut self, max: Usage) {
+        self.rounds.push(Round { max, known: PartialUsage::default() });
+    }
+
+    /// Whether anything has been sent to the upstream.
+    pub const fn has_sent(&self) -> bool {
+        !self.rounds.is_empty()
+    }
+
+    /// Replaces what is known of the last round. However the request ends, this is kept.
+    pub fn update(&mut self, known: PartialUsage) {
+        if let Some(round) = self.rounds.last_mut() {
             round.known = known;
         }
     }
 
-    /// What all rounds took that anything is known of. What nobody reported is estimated by what came; `early`: the reply
+    /// What all rounds used that anything is known of. What nobody reported is estimated by what came; `early`: the reply
     /// did not come to its end, so that even what is reported may not be all.
     pub fn known(&self, early: bool) -> Option<Usage> {
-        sum(self.0.iter().filter_map(|round| round.took(early)))
+        sum(self.rounds.iter().filter_map(|round| round.used(early)))
     }
 
     /// What is known of the same reply had the model had everything before it: its first prompt, and its last words.
     pub fn at_once(&self, early: bool) -> Option<Usage> {
-        let mut rounds = self.0.iter().filter_map(|round| round.took(early));
+        let mut rounds = self.rounds.iter().filter_map(|round| round.used(early));
         let first = rounds.next()?;
         Some(Usage { output: rounds.next_back().unwrap_or(first).output, ..first })
     }
 
     /// Whether any of what is known is estimated.
     pub fn is_estimated(&self, early: bool) -> bool {
-        self.0.iter().any(|round| round.took(early) != round.known.usage)
+        self.rounds.iter().any(|round| round.used(early) != round.known.usage)
     }
 
-    /// What all rounds are charged: what they took, and what was set aside for those that nothing is known of or whose end
+    /// What all rounds are charged: what they used, and what was reserved for those that nothing is known of or whose end
     /// came without a report. `unbilled`: the last of them was refused.
     pub fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
-        let rounds = self.0.iter().enumerate();
-        sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.0.len())))
+        let rounds = self.rounds.iter().enumerate();
+        sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.rounds.len())))
     }
 }
 
 impl Round {
-    fn took(&self, early: bool) -> Option<Usage> {
+    fn used(&self, early: bool) -> Option<Usage> {
         let PartialUsage { usage, said, ended } = self.known;
         let estimate = u64::try_from(said).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
         match usage {
@@ -69,7 +103,7 @@ impl Round {
             Some(usage) => Some(usage),
             // The prompt as it was counted. What the model thought where nobody sees it is not known.
             None if said > 0 || (ended && !early) => {
-                Some(Usage { input: self.most.input, output: estimate, ..Usage::default() })
+                Some(Usage { input: self.max.input, output: estimate, ..Usage::default() })
             }
             None => None,
         }
@@ -77,11 +111,11 @@ impl Round {
 
     fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
         if unbilled {
-            return self.took(early);
+            return self.used(early);
         }
         // What the model thought where nobody sees it is in no estimate: asking for no report must not make it free.
         let is_reported = self.known.usage.is_some() || !self.known.ended;
-        self.took(early).filter(|_| is_reported).or(Some(self.most))
+        self.used(early).filter(|_| is_reported).or(Some(self.max))
     }
 }
 
@@ -100,33 +134,33 @@ mod tests {
         Usage { input, output, ..Usage::default() }
     }
 
-    fn taken(rounds: &[PartialUsage]) -> UsageAccounting {
-        let mut taken = UsageAccounting::default();
+    fn rounds(rounds: &[PartialUsage]) -> UsageAccounting {
+        let mut accounting = UsageAccounting::default();
         for known in rounds {
-            taken.begins(usage(1_000, 500));
-            taken.knows(*known);
+            accounting.begin_round(usage(1_000, 500));
+            accounting.update(*known);
         }
-        taken
+        accounting
     }
 
     #[test]
     fn a_round_that_breaks_off_takes_what_is_reported_and_no_less_than_what_came() {
         let begun = |output, said| PartialUsage { usage: Some(usage(80, output)), said, ended: false };
         let ended = PartialUsage { usage: Some(usage(70, 9)), said: 300, ended: true };
-        assert_eq!(taken(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
-        assert_eq!(taken(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
-        assert_eq!(taken(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
-        assert!(taken(&[begun(1, 31)]).is_estimated(true) && !taken(&[begun(40, 31)]).is_estimated(true));
-        assert_eq!(taken(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
-        assert_eq!(taken(&[ended, begun(1, 30)]).charged(true, false), Some(usage(150, 19)));
+        assert_eq!(rounds(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
+        assert_eq!(rounds(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
+        assert_eq!(rounds(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
+        assert!(rounds(&[begun(1, 31)]).is_estimated(true) && !rounds(&[begun(40, 31)]).is_estimated(true));
+        assert_eq!(rounds(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
+        assert_eq!(rounds(&[ended, begun(1, 30)]).charged(true, false), Some(usage(150, 19)));
     }
 
     #[test]
     fn a_reply_at_once_has_the_first_prompt_and_the_last_words() {
         let round = |input, output| PartialUsage { usage: Some(usage(input, output)), said: 0, ended: true };
-        assert_eq!(taken(&[round(70, 9)]).at_once(false), Some(usage(70, 9)));
-        assert_eq!(taken(&[round(70, 9), round(90, 8), round(120, 30)]).at_once(false), Some(usage(70, 30)));
-        assert_eq!(taken(&[]).at_once(false), None);
+        assert_eq!(rounds(&[round(70, 9)]).at_once(false), Some(usage(70, 9)));
+        assert_eq!(rounds(&[round(70, 9), round(90, 8), round(120, 30)]).at_once(false), Some(usage(70, 30)));
+        assert_eq!(rounds(&[]).at_once(false), None);
     }
 
     #[test]
@@ -136,28 +170,28 @@ mod tests {
         let empty = PartialUsage { said: 0, ..all_said };
         // Whoever leaves once all is said pays what is paid by who stays.
         for early in [true, false] {
-            assert_eq!(taken(&[said]).known(early), Some(usage(1_000, 10)));
-            assert_eq!(taken(&[all_said]).known(early), Some(usage(1_000, 10)));
-            let charged = taken(&[all_said, said]).charged(early, false);
+            assert_eq!(rounds(&[said]).known(early), Some(usage(1_000, 10)));
+            assert_eq!(rounds(&[all_said]).known(early), Some(usage(1_000, 10)));
+            let charged = rounds(&[all_said, said]).charged(early, false);
             assert_eq!(charged, Some(usage(2_000, 510)), "what was thought unseen is not free");
-            assert_eq!(taken(&[all_said]).charged(early, true), Some(usage(1_000, 10)));
-            assert!(taken(&[all_said]).is_estimated(early));
+            assert_eq!(rounds(&[all_said]).charged(early, true), Some(usage(1_000, 10)));
+            assert!(rounds(&[all_said]).is_estimated(early));
         }
-        assert_eq!(taken(&[empty]).known(false), Some(usage(1_000, 0)));
-        assert_eq!(taken(&[empty]).known(true), None, "an error is no reply");
+        assert_eq!(rounds(&[empty]).known(false), Some(usage(1_000, 0)));
+        assert_eq!(rounds(&[empty]).known(true), None, "an error is no reply");
         let (silent, ended) =
             (PartialUsage::default(), PartialUsage { usage: Some(usage(70, 9)), said: 0, ended: true });
-        assert_eq!(taken(&[ended, silent]).known(true), Some(usage(70, 9)));
-        assert!(!taken(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
-        assert_eq!(taken(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));
+        assert_eq!(rounds(&[ended, silent]).known(true), Some(usage(70, 9)));
+        assert!(!rounds(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
+        assert_eq!(rounds(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));
         assert_eq!(
-            taken(&[ended, silent]).charged(true, true),
+            rounds(&[ended, silent]).charged(true, true),
             Some(usage(70, 9)),
             "a refusal is not billed"
         );
-        assert_eq!(taken(&[silent]).charged(true, true), None);
-        let charged = taken(&[silent, ended]).charged(true, true);
+        assert_eq!(rounds(&[silent]).charged(true, true), None);
+        let charged = rounds(&[silent, ended]).charged(true, true);
         assert_eq!(charged, Some(usage(1_070, 509)), "it was not the last");
-        assert_eq!((taken(&[]).known(true), taken(&[]).charged(true, false)), (None, None));
+        assert_eq!((rounds(&[]).known(true), rounds(&[]).charged(true, false)), (None, None));
     }
 }

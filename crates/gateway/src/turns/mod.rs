@@ -5,6 +5,7 @@
 //! stays a draft that `resume` goes on with from its last checkpoint. Only the summary of a committed turn goes on
 //! behind the reply (C5); it is lost without harm when the gateway stops.
 
+mod budget;
 mod open;
 mod run;
 mod running;

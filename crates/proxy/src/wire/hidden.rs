@@ -79,10 +79,10 @@ impl Request<'_> {
             }
             let unit = self.doc.value(id);
             // Clients give messages ids of their own.
-            let is_message = self.format != ApiDialect::Responses && id == self.elements[at];
+            let is_message = self.dialect != ApiDialect::Responses && id == self.elements[at];
             let call = unit.given("call_id").and_then(Value::text);
             let call_elsewhere = self.history_elsewhere && call.is_some_and(|id| !here.contains(&*id));
-            let mut known = if is_message { Vec::new() } else { keys(self.format, unit, call_elsewhere) };
+            let mut known = if is_message { Vec::new() } else { keys(self.dialect, unit, call_elsewhere) };
             known.extend(text);
             let Some(mut hidden) = known.iter().find_map(|key| find(key)) else { return };
             let before = (hidden.round, hidden.before.clone());
@@ -100,7 +100,7 @@ impl Request<'_> {
     fn put_back(&self, hidden: &HiddenSteps, at: usize, unit: Value<'_, '_>) -> Vec<Edit> {
         let (here, message) = (unit.span().start, self.doc.value(self.elements[at]));
         let (calls, results) = (calls(&hidden.beside), results(&hidden.beside));
-        match self.format {
+        match self.dialect {
             ApiDialect::Responses => {
                 let answers_only = unit.given("output").is_some();
                 let steps = hidden.before.iter().filter(|_| !answers_only).flat_map(|step| &step.calls);
@@ -208,7 +208,7 @@ fn halves(message: Value<'_, '_>) -> (&'static str, &'static str) {
 /// The keys of something that a reply holds and a history repeats: ids of the provider's, none for plain text. Calls are
 /// known by name and arguments as well, since some servers count their ids from nought in each conversation.
 /// `answers`: the calls may stand elsewhere, so their results are known by the id alone.
-pub(super) fn keys(format: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
+pub(super) fn keys(dialect: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
     let text = |name: &str| unit.given(name).and_then(Value::text).filter(|text| !text.is_empty());
     let kind = text("type").unwrap_or_default();
     let mut keys = Vec::new();
@@ -216,7 +216,7 @@ pub(super) fn keys(format: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Ve
         let hash = ContentHash::of(format!("{of}\0{}", parts.join("\0")).as_bytes());
         keys.push(hash.to_hex());
     };
-    match format {
+    match dialect {
         ApiDialect::Chat => {
             let inner = unit.given("function").or_else(|| unit.given("custom")).unwrap_or(unit);
             let part = |name: &str| inner.given(name).and_then(Value::text).unwrap_or_default();

@@ -52,7 +52,6 @@ mod tool;
 use serde::{Deserialize, Serialize};
 
 pub use self::api_error::{ApiError, ApiErrorKind};
-pub use self::edit::Change;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::{Called, MessageText};
 pub use self::place::ReplyPlace;

@@ -26,7 +26,7 @@ pub(super) const OWN_FIELD: &str = "summarizable";
 #[derive(Debug)]
 pub struct Request<'b> {
     /// What it is written in.
-    pub format: ApiDialect,
+    pub dialect: ApiDialect,
     /// All of it.
     pub body: &'b str,
     /// The model asked for.
@@ -157,18 +157,18 @@ pub struct Fixed<'b> {
 ///
 /// # Errors
 /// When it is no JSON, has no messages, or names twice in one object what is counted.
-pub fn read(format: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
-    read_up_to(format, body, usize::MAX)
+pub fn read(dialect: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
+    read_up_to(dialect, body, usize::MAX)
 }
 
 /// Reads a request body of at most so many messages; of more, none is read.
 ///
 /// # Errors
 /// As [`read`], and when there are more.
-pub fn read_up_to(format: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+pub fn read_up_to(dialect: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
     let doc = Document::parse_request(body)?;
     let mut request = Request {
-        format,
+        dialect,
         body,
         model: None,
         stream: false,
@@ -188,7 +188,7 @@ pub fn read_up_to(format: ApiDialect, body: &str, most_messages: usize) -> Resul
         unofferable: None,
         most_messages,
     };
-    match format {
+    match dialect {
         ApiDialect::Chat => chat::read(doc.root(), &mut request)?,
         ApiDialect::Responses => responses::read(doc.root(), &mut request)?,
         ApiDialect::Messages => messages::read(doc.root(), &mut request)?,

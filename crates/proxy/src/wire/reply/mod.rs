@@ -37,7 +37,7 @@ pub struct RehydrateCall {
 /// What the provider said so far, round by round.
 #[derive(Debug)]
 pub struct ReplyRounds {
-    pub(super) format: ApiDialect,
+    pub(super) dialect: ApiDialect,
     pub(super) done: Vec<ReplyRound>,
     /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
     limit: Option<&'static str>,
@@ -84,10 +84,10 @@ pub(super) struct ReplyUnit {
 
 impl ReplyUnit {
     /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
-    pub(super) fn of(format: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
+    pub(super) fn of(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
         let kind = text(value, "type");
         let inner = value.given("function").unwrap_or(value);
-        let (asks, id, arguments) = match format {
+        let (asks, id, arguments) = match dialect {
             ApiDialect::Chat => (true, "id", "arguments"),
             ApiDialect::Messages => (kind == "tool_use", "id", "input"),
             ApiDialect::Responses => {
@@ -116,8 +116,8 @@ impl ReplyRound {
     }
 
     /// What is known of it by now.
-    pub(super) fn known(&self, format: ApiDialect) -> PartialUsage {
-        PartialUsage { usage: self.tally.usage(format), said: self.said, ended: self.ended }
+    pub(super) fn known(&self, dialect: ApiDialect) -> PartialUsage {
+        PartialUsage { usage: self.tally.usage(dialect), said: self.said, ended: self.ended }
     }
 
     /// It came to its end, so what it asks for is whole.
@@ -132,19 +132,19 @@ impl ReplyRound {
     }
 
     /// Our calls with their results, if all are answered.
-    fn answered(&self, format: ApiDialect) -> Vec<AnsweredCall> {
+    fn answered(&self, dialect: ApiDialect) -> Vec<AnsweredCall> {
         let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
         let answered = units.zip(&self.answers).map(|((call, raw), answer)| AnsweredCall {
             call: raw.clone(),
-            result: tool::result(format, &call.id, answer),
+            result: tool::result(dialect, &call.id, answer),
         });
         if self.answers.len() == self.ours().count() { answered.collect() } else { Vec::new() }
     }
 }
 
 impl ReplyRounds {
-    pub(super) const fn new(format: ApiDialect) -> Self {
-        Self { format, done: Vec::new(), limit: None }
+    pub(super) const fn new(dialect: ApiDialect) -> Self {
+        Self { dialect, done: Vec::new(), limit: None }
     }
 
     /// Calls of our tool in the last round, to be answered. None if that reply was cut short.
@@ -174,7 +174,7 @@ impl ReplyRounds {
         for (at, round) in self.done.iter().enumerate() {
             let anchors = self.anchors(round, &mut place);
             let steps = if anchors.is_empty() { Vec::new() } else { std::mem::take(&mut before) };
-            let calls = round.answered(self.format);
+            let calls = round.answered(self.dialect);
             let asks = round.units.iter().any(|unit| unit.asks);
             let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
             let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<AnsweredCall>| HiddenSteps {
@@ -192,7 +192,7 @@ impl ReplyRounds {
             }
         }
         // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
-        if self.format == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
+        if self.dialect == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
             let keys = place.key(&self.text_before()).into_iter().collect();
             let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
             found.push(HiddenSteps { keys, before, beside: Vec::new(), round: self.done.len(), last });
@@ -209,8 +209,8 @@ impl ReplyRounds {
         let mut all: Vec<(bool, Vec<String>)> = shown
             .filter_map(|unit| {
                 let doc = Document::parse(&unit.raw).ok()?;
-                let mut own = keys(self.format, doc.root(), false);
-                own.extend(said(self.format, doc.root()).and_then(|text| place.key(&text)));
+                let mut own = keys(self.dialect, doc.root(), false);
+                own.extend(said(self.dialect, doc.root()).and_then(|text| place.key(&text)));
                 (!own.is_empty()).then_some((unit.asks, own))
             })
             .collect();
@@ -222,12 +222,12 @@ impl ReplyRounds {
 
     /// What the provider reported, summed over the rounds; nothing if it reported nothing.
     pub fn usage(&self) -> Option<Usage> {
-        self.spent().usage(self.format)
+        self.spent().usage(self.dialect)
     }
 
     /// What is known of the last round alone.
     pub fn last(&self) -> PartialUsage {
-        self.done.last().map(|round| round.known(self.format)).unwrap_or_default()
+        self.done.last().map(|round| round.known(self.dialect)).unwrap_or_default()
     }
 
     /// ReplyRounds so far.
@@ -276,14 +276,14 @@ impl ReplyRounds {
     pub(super) fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
         let waits = |round: &&ReplyRound| round.answerable() && round.asks_us_alone();
         let Some(round) = self.done.last().filter(waits) else { return Ok(None) };
-        let calls = round.answered(self.format);
+        let calls = round.answered(self.dialect);
         if calls.is_empty() {
             return Ok(None);
         }
         let step = HiddenStep { members: round.members.clone(), text: round.text.clone(), calls };
         let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
         let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
-        let (list, more) = match self.format {
+        let (list, more) = match self.dialect {
             ApiDialect::Chat => ("messages", step.chat(&step.text)),
             ApiDialect::Messages => {
                 ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
@@ -297,7 +297,7 @@ impl ReplyRounds {
             Some(text) if text.kind() == Kind::String => {
                 Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))
             }
-            _ if self.format == ApiDialect::Responses => {
+            _ if self.dialect == ApiDialect::Responses => {
                 json::add_members(root, &format!(r#""input":[{more}]"#))
             }
             other => return Err(ReadError::shape(list, other.unwrap_or(root), "an array")),
@@ -309,7 +309,7 @@ impl ReplyRounds {
     fn may_be_said_again(&self, round: &ReplyRound, unit: &ReplyUnit) -> bool {
         let Ok(doc) = Document::parse(&unit.raw) else { return false };
         let is = |kind: &str| doc.root().given("type").is_some_and(|value| value.is(kind));
-        match self.format {
+        match self.dialect {
             ApiDialect::Chat => true,
             ApiDialect::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
             ApiDialect::Responses => {
@@ -328,7 +328,7 @@ impl ReplyRounds {
     ) -> Vec<Edit> {
         let items: Vec<_> = list.items().collect();
         let ours = |at: usize| {
-            items.get(at).is_some_and(|item| ReplyUnit::of(self.format, *item, hide).ours.is_some())
+            items.get(at).is_some_and(|item| ReplyUnit::of(self.dialect, *item, hide).ours.is_some())
         };
         let mut edits = json::splice(list, &self.shown(), ours);
         edits.extend(usage.into_iter().flat_map(|usage| self.spent().edits(usage)));

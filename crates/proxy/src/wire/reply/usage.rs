@@ -73,12 +73,12 @@ impl Tally {
     }
 
     /// In our own terms; none if nothing was reported.
-    pub fn usage(&self, format: ApiDialect) -> Option<Usage> {
+    pub fn usage(&self, dialect: ApiDialect) -> Option<Usage> {
         let first = |paths: &[&str]| paths.iter().find_map(|path| self.get(path)).unwrap_or_default();
         if self.0.is_empty() {
             return None;
         }
-        Some(match format {
+        Some(match dialect {
             ApiDialect::Chat => Usage {
                 input: first(&["prompt_tokens"]),
                 // OpenAI and vLLM, then Kimi, then DeepSeek.

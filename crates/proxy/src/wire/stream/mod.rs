@@ -7,11 +7,10 @@
 mod chat;
 mod messages;
 mod responses;
-mod sse;
 
 use larder_text::json::{Document, Edit};
+use larder_text::sse::{self, EventPiece, EventSplitter, MAX_EVENT_BYTES};
 
-use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
 use super::reply::{LimitNote, ReplyRound, ReplyRounds};
 use super::{ApiDialect, ApiError, PartialUsage};
@@ -19,7 +18,7 @@ use super::{ApiDialect, ApiError, PartialUsage};
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
 pub struct StreamedReply {
-    splitter: Splitter,
+    splitter: EventSplitter,
     rounds: ReplyRounds,
     round: ReplyRound,
     /// Bytes of the reply that are kept.
@@ -75,15 +74,15 @@ impl RoundContext<'_> {
 
 impl StreamedReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
-    pub fn new(format: ApiDialect, hide: bool) -> Self {
-        let state = match format {
+    pub fn new(dialect: ApiDialect, hide: bool) -> Self {
+        let state = match dialect {
             ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
             ApiDialect::Responses => DialectState::Responses(responses::ResponsesState::default()),
             ApiDialect::Messages => DialectState::Messages(messages::MessagesState::default()),
         };
         Self {
-            splitter: Splitter::new(),
-            rounds: ReplyRounds::new(format),
+            splitter: EventSplitter::new(),
+            rounds: ReplyRounds::new(dialect),
             round: ReplyRound::default(),
             kept: 0,
             hide,
@@ -106,7 +105,7 @@ impl StreamedReply {
     /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(bytes);
-        while let Some(piece) = self.splitter.next() {
+        while let Some(piece) = self.splitter.next_piece() {
             self.take(piece, out);
         }
     }
@@ -115,7 +114,7 @@ impl StreamedReply {
     pub fn end(&mut self, out: &mut Vec<u8>) {
         match self.splitter.rest() {
             // The stream broke off within an event that may be one of ours; clients drop such an event anyway.
-            Some(Piece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
+            Some(EventPiece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
             Some(piece) => self.take(piece, out),
             None => {}
         }
@@ -126,12 +125,12 @@ impl StreamedReply {
             DialectState::Responses(state) => state.finish(),
         }
         self.rounds.done.push(std::mem::take(&mut self.round));
-        (self.splitter, self.kept) = (Splitter::new(), 0);
+        (self.splitter, self.kept) = (EventSplitter::new(), 0);
     }
 
     /// What is known of the round under way.
     pub fn known(&self) -> PartialUsage {
-        self.round.known(self.rounds.format)
+        self.round.known(self.rounds.dialect)
     }
 
     /// Whether the client has all of the reply: its provider said that it ended, and nothing of it is hidden.
@@ -184,7 +183,7 @@ impl StreamedReply {
             DialectState::Responses(state) => state.next_sequence(),
             DialectState::Chat(_) | DialectState::Messages(_) => 0,
         };
-        out.extend(problem.event(self.rounds.format, sequence).into_bytes());
+        out.extend(problem.event(self.rounds.dialect, sequence).into_bytes());
     }
 
     fn forget_end(&mut self) {
@@ -199,10 +198,10 @@ impl StreamedReply {
         !self.rounds.done.is_empty() || self.round.has_ours
     }
 
-    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) {
+    fn take(&mut self, piece: EventPiece, out: &mut Vec<u8>) {
         let event = match piece {
-            Piece::Event(event) => event,
-            Piece::Raw(bytes) => {
+            EventPiece::Event(event) => event,
+            EventPiece::TooLong(bytes) => {
                 // Not looked at, but it keeps its place, and may be the end. What it says counts as text.
                 self.round.ended = true;
                 self.round.said = self.round.said.saturating_add(bytes.len());
@@ -219,7 +218,7 @@ impl StreamedReply {
             if state.is_undecided() {
                 self.waiting_bytes += event.len();
                 self.waiting.push(event);
-                if self.waiting_bytes > MAX_EVENT {
+                if self.waiting_bytes > MAX_EVENT_BYTES {
                     self.settle(out);
                 }
                 return;
@@ -292,7 +291,7 @@ impl StreamedReply {
         }
         self.held_bytes += bytes.len();
         self.held.push(bytes);
-        if self.held_bytes > MAX_EVENT {
+        if self.held_bytes > MAX_EVENT_BYTES {
             // Whatever this is, it is no end. The round is over for us.
             self.round.lost = true;
             for bytes in std::mem::take(&mut self.held) {
