@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use larder_agent::ask::{AskError, Asker, Question};
 use larder_engine::config::Config;
-use larder_engine::executor::{Observer, RunReceipt, Silent};
+use larder_engine::executor::{NoopObserver, ProgressObserver, RunReceipt};
 use larder_engine::project::Project;
-use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
-use larder_engine::{Engine, Policy};
+use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_store::{Selection, Store, StoreOptions};
@@ -22,7 +22,7 @@ fn shop() -> (Engine, TempDir) {
     let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("ann").unwrap();
     let models = Models::new(Config::builtin().models().clone(), dir.path(), &|_| None);
     let project = Project::builtin(&Counter::cl100k());
-    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     for (name, text) in [
         ("a.txt", "one\ntwo\nthree\n"),
         ("b.json", r#"{"items": [{"id": 1}, {"id": [2, 3]}]}"#),
@@ -47,7 +47,7 @@ fn places_come_in_order_with_pointers_that_hold() {
         (Selection::lines("3:3").unwrap(), 9, &[("three\n", 3)]),
         (Selection::grep("four").unwrap(), 9, &[]),
     ] {
-        let (quotes, search) = Asker::new(&engine, &Silent).select(&paths, &selection, most).unwrap();
+        let (quotes, search) = Asker::new(&engine, &NoopObserver).select(&paths, &selection, most).unwrap();
         let found: Vec<_> = quotes.iter().map(|quote| (quote.text.as_str(), quote.lines.0)).collect();
         assert_eq!(found, wanted, "{selection:?}");
         assert!(search.files >= 2, "{search:?}");
@@ -59,7 +59,7 @@ fn places_come_in_order_with_pointers_that_hold() {
 
 struct Gone;
 
-impl Observer for Gone {
+impl ProgressObserver for Gone {
     fn stage(&self, _: &str) {}
     fn packed(&self, _: &RunReceipt) {}
     fn is_wanted(&self) -> bool {
@@ -72,10 +72,10 @@ fn reading_ends_when_nobody_waits_for_it() {
     let (engine, dir) = shop();
     let paths = [dir.path().join("files")];
     let selected = Asker::new(&engine, &Gone).select(&paths, &Selection::grep("two").unwrap(), 9);
-    assert!(matches!(selected, Err(AskError::Unwanted)));
+    assert!(matches!(selected, Err(AskError::Cancelled)));
     let asking = Config::builtin().asking();
     let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
-    assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Unwanted)));
+    assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Cancelled)));
 }
 
 const TABLE: &str = "
@@ -109,7 +109,7 @@ fn a_question_reaches_its_planner_where_a_model_plans() {
     let (mut engine, dir) = shop();
     engine.models = Arc::new(Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None));
     let names = |planner| {
-        let asking = Asking { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
+        let asking = AskSettings { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
         let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", asking };
         question.reach(&engine).names().map(str::to_owned).collect::<Vec<_>>()
     };

@@ -15,7 +15,7 @@ use std::time::Duration;
 use larder_agent::turn::{TurnError, TurnEvent};
 use larder_condense::sections::{SectionId, Sections};
 use larder_core::pack::Rendition;
-use larder_engine::executor::{Listener, RunReport, Shrunk};
+use larder_engine::executor::{ReducedText, RunMetricsSink, RunReport};
 use larder_engine::settings::TurnLimits;
 use larder_models::price::Usd;
 use larder_vault::context::{self, CallStatus, ToolLog};
@@ -37,7 +37,7 @@ fn log(world: &World, folder: &str) -> ToolLog {
 }
 
 fn count(world: &World, folder: &str, id: SectionId) -> usize {
-    Sections::of(&world.text(folder, "context.md")).attempts(id).count()
+    Sections::parse(&world.text(folder, "context.md")).attempts(id).count()
 }
 
 /// A turn that plans, goes round as told, answers and is approved.
@@ -372,12 +372,12 @@ async fn time_never_goes_back_within_a_turn() {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<Shrunk>>);
+struct Heard(Mutex<Vec<ReducedText>>);
 
-impl Listener for Heard {
-    fn ran(&self, _: &RunReport) {}
+impl RunMetricsSink for Heard {
+    fn run_ended(&self, _: &RunReport) {}
 
-    fn condensed(&self, shrunk: Shrunk, _: Duration) {
+    fn text_condensed(&self, shrunk: ReducedText, _: Duration) {
         self.0.lock().unwrap().push(shrunk);
     }
 }
@@ -386,14 +386,17 @@ impl Listener for Heard {
 async fn what_a_turn_condenses_by_rule_is_told_of_once() {
     let mut world = world();
     let heard = Arc::new(Heard::default());
-    world.turns.engine = world.turns.engine.clone().heard_by(heard.clone());
+    world.turns.engine = world.turns.engine.clone().with_metrics(heard.clone());
     let flood: String = (0..30_000).map(|line| format!("line {line} of the flood\n")).collect();
     world.tools.gives([Given::text("test.echo", "A flood", flood)]);
     world.says(with_rounds([answers::call(&[("test.echo", json!({}))]), answers::done()]));
     world.ask("flood me").await;
     let heard = heard.0.lock().unwrap();
-    let floods: Vec<&Shrunk> = heard.iter().filter(|shrunk| shrunk.before > 100_000).collect();
-    assert!(matches!(floods[..], [Shrunk { to: Rendition::Condensed, after: 1..3_000, .. }]), "{heard:?}");
+    let floods: Vec<&ReducedText> = heard.iter().filter(|shrunk| shrunk.before > 100_000).collect();
+    assert!(
+        matches!(floods[..], [ReducedText { to: Rendition::Condensed, after: 1..3_000, .. }]),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]

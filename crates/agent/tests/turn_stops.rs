@@ -12,7 +12,7 @@ mod turn_support;
 use std::time::Duration;
 
 use larder_agent::turn::{TurnError, TurnOutcome};
-use larder_engine::Policy;
+use larder_engine::RunPolicy;
 use larder_vault::context::{self, CallStatus, ToolLog};
 use larder_vault::{Mode, TurnStatus, VaultPath};
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn answers_that_cannot_be_used_are_paid_for_and_the_ceiling_holds_among_th
 #[tokio::test]
 async fn what_condenses_for_a_turn_is_paid_for_by_it() {
     let mut world = world();
-    world.turns.engine.policy = Policy { use_llm_summarizer: true, ..Policy::default() };
+    world.turns.engine.policy = RunPolicy { use_llm_summarizer: true, ..RunPolicy::default() };
     *world.model.retells.lock().unwrap() = Some("Many lines say the same of the flood.".to_owned());
     let flood: String =
         (0..2_000).map(|line| format!("line {line} says of the flood what others say\n")).collect();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use larder_agent::turn::{TurnEvent, TurnOutcome};
 use larder_condense::sections::{SectionId, Sections};
-use larder_engine::executor::Silent;
+use larder_engine::executor::NoopObserver;
 use larder_testkit::layers::with_vectors;
 use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
 use larder_text::tokens::Counter;
@@ -41,7 +41,7 @@ async fn run(story: &Story, replies: &[Reply]) -> Ran {
 
 async fn finish(world: World, outcome: TurnOutcome, replies: &[Reply]) -> Ran {
     if replies.last().is_some_and(|reply| reply.recipe == "phase7_summarizer") {
-        world.turns.summarize(outcome.turn, &Silent).await.unwrap();
+        world.turns.summarize(outcome.turn, &NoopObserver).await.unwrap();
     }
     let files = world.files(&outcome.folder);
     Ran { world, outcome, files }
@@ -70,7 +70,7 @@ impl Ran {
     fn check_documents(&self, after: &After) {
         let text = self.text("context.md");
         let at = VaultPath::new(&format!("{}/context.md", self.outcome.folder)).unwrap();
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         for (name, count) in &after.attempts {
             let id = SectionId::ALL.into_iter().find(|id| id.heading() == format!("## {name}")).unwrap();
             assert_eq!(sections.attempts(id).count(), *count, "{name}");
@@ -331,7 +331,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     let models = with_vectors(world.model.clone(), vectors.clone(), &world.vault(), 32_000, 2_000);
     world.turns.engine.models = Arc::new(models);
     world.turns.embedding = Some("vectors".to_owned());
-    let earlier = world.turns.embed(story.turn - 1, &Silent).await.unwrap();
+    let earlier = world.turns.embed(story.turn - 1, &NoopObserver).await.unwrap();
     assert!(earlier > 0);
     let asked = vectors.texts().len();
     world.says(replies.iter().map(Reply::text));
@@ -340,9 +340,9 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(texts.len(), 1, "the query");
     let words = texts[0].split_whitespace().count() as u64;
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
-    world.turns.conclude(&outcome, &Silent).await.unwrap();
+    world.turns.conclude(&outcome, &NoopObserver).await.unwrap();
     let kept = format!("embedded/vectors/{DIMENSIONS}");
-    assert_eq!(world.turns.documents.without_vector(&kept, 1..=story.turn).unwrap(), []);
+    assert_eq!(world.turns.documents.texts_without_vector(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");
     let ran = finish(world, outcome, &[]).await;
     assert!(ran.text("receipts.json").contains("its meaning is near"));

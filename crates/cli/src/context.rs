@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use larder_engine::config::Config;
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
 use larder_models::table::{Capability, ModelSpec, Provider};
-use larder_models::weights::{self, Source, Weights};
+use larder_models::weights::{self, WeightSource, Weights};
 use larder_store::{Store, StoreOptions, UserStore};
 use larder_text::tokens::{Counter, Registry};
 
@@ -88,7 +88,7 @@ impl Context {
     }
 
     /// The engine under another policy than the settings'.
-    pub fn engine_with(&self, policy: Policy) -> Result<Engine, CliError> {
+    pub fn engine_with(&self, policy: RunPolicy) -> Result<Engine, CliError> {
         self.engine_over(self.project()?, self.store()?, policy)
     }
 
@@ -97,7 +97,7 @@ impl Context {
         &self,
         project: Project,
         store: UserStore,
-        policy: Policy,
+        policy: RunPolicy,
     ) -> Result<Engine, CliError> {
         let (weights, folder) = (self.weights(), self.folder());
         let load = move |name: &str| table_counter(&weights, &folder, name).ok();
@@ -148,11 +148,11 @@ impl Context {
                     .to_owned(),
             ));
         }
-        self.pull(weights::CHAT_MODEL, &Source::Any).await
+        self.pull(weights::CHAT_MODEL, &WeightSource::Any).await
     }
 
     /// Fetches weights with a progress bar.
-    pub async fn pull(&self, name: &str, source: &Source) -> Result<(), CliError> {
+    pub async fn pull(&self, name: &str, source: &WeightSource) -> Result<(), CliError> {
         output::say(&format!("fetching the weights of {name}"));
         let mut bar = progress::transfer(name);
         let folder = self.weights().pull(name, source, &env, &mut bar).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_core::pack::layout;
-use larder_engine::executor::{Observer, RunReceipt};
+use larder_engine::executor::{ProgressObserver, RunReceipt};
 
 use crate::output;
 
@@ -27,7 +27,7 @@ impl Spinner {
     }
 }
 
-impl Observer for Spinner {
+impl ProgressObserver for Spinner {
     fn stage(&self, text: &str) {
         self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(text.to_owned());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_agent::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::Silent;
+use larder_engine::executor::NoopObserver;
 use larder_store::DraftSummary;
 use larder_tools::Confirm;
 use larder_vault::{Mode, TurnStatus};
@@ -34,14 +34,14 @@ pub enum Ended {
 }
 
 /// Everything that turns need, with somebody to ask and to watch.
-pub struct Desk<'a> {
+pub struct TurnSession<'a> {
     context: &'a Context,
     pub turns: Turns,
     pub keyboard: Arc<Keyboard>,
     watch: Watch,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> TurnSession<'a> {
     pub async fn open(context: &'a Context, flags: &TurnFlags) -> Result<Self, CliError> {
         context.ensure_weights(flags.yes).await?;
         let store = context.whole_store()?;
@@ -111,7 +111,7 @@ impl<'a> Desk<'a> {
 
     /// Has an answered turn summarized. What was answered stands whatever becomes of it.
     pub async fn conclude(&self, outcome: &TurnOutcome) {
-        if let Err(error) = self.turns.conclude(outcome, &Silent).await {
+        if let Err(error) = self.turns.conclude(outcome, &NoopObserver).await {
             tracing::warn!("{error}");
         }
     }

@@ -8,7 +8,7 @@
     reason = "a test may stop and say why"
 )]
 
-use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
+use larder_core::pack::{CallBudget, CallFraming, PackRequest, PackStep, Packing, Part, Slot};
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
@@ -33,8 +33,14 @@ fn request(counter: &Counter) -> PackRequest {
     PackRequest {
         slots: vec![Slot::new("items")],
         parts,
-        budget: Budget { total: 3_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
-        framing: Framing::of(counter, &[], None),
+        budget: CallBudget {
+            total: 3_000,
+            window: 100_000,
+            output: 0,
+            response_reserve: 0,
+            emergency_floor: 0,
+        },
+        framing: CallFraming::for_call(counter, &[], None),
         query: None,
         by_model: false,
     }
@@ -43,7 +49,7 @@ fn request(counter: &Counter) -> PackRequest {
 fn pack(request: &PackRequest, counter: &Counter) -> usize {
     let key = PointerKey::new([1; 32]);
     match Packing::new(request, counter, &key).expect("well formed").step() {
-        Step::Done(pack) => pack.receipt.total,
+        PackStep::Done(pack) => pack.receipt.total,
         _ => 0,
     }
 }

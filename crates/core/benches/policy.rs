@@ -13,8 +13,8 @@
 
 use divan::Bencher;
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens, Memo,
-    ModelProfile, Settings, Window,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens,
+    ItemCall, Memo, ModelProfile, PolicySettings,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -52,7 +52,7 @@ impl Known {
         let texts: Vec<_> = texts()
             .into_iter()
             .map(|text| {
-                let (hash, tokens) = (ContentHash::of(text.as_bytes()), counter.count(&text));
+                let (hash, tokens) = (ContentHash::new(text.as_bytes()), counter.count(&text));
                 (text, hash, tokens)
             })
             .collect();
@@ -60,12 +60,12 @@ impl Known {
         Self { texts, ids, counter, key: PointerKey::new([1; 32]) }
     }
 
-    fn decide(&self, until: usize, policy: &ContextBudgetPolicy, memo: &Memo) -> Window {
-        let calls: Vec<[Call<'_>; 1]> = self
+    fn decide(&self, until: usize, policy: &ContextBudgetPolicy, memo: &Memo) -> DecidedWindow {
+        let calls: Vec<[ItemCall<'_>; 1]> = self
             .ids
             .iter()
             .map(|id| {
-                [Call {
+                [ItemCall {
                     id: id.into(),
                     name: "read_file".into(),
                     arguments: "{\"path\": \"src/main.rs\"}".into(),
@@ -104,7 +104,7 @@ impl Known {
 
 fn policy(window: usize) -> ContextBudgetPolicy {
     let profile = ModelProfile { window, max_output: None, cache_price: None };
-    ContextBudgetPolicy::from_settings(&Settings::default(), &profile)
+    ContextBudgetPolicy::from_settings(&PolicySettings::default(), &profile)
 }
 
 #[divan::bench]

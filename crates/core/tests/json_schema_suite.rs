@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use larder_core::output::{Draft, Schemas};
+use larder_core::output::{JsonSchemaDraft, Schemas};
 use serde_json::Value;
 
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/json_schema_suite.baseline");
@@ -22,7 +22,9 @@ fn required_cases_have_the_right_verdict() {
     };
     let suite = PathBuf::from(corpora).join("json-schema-test-suite");
     let mut report = String::new();
-    for (folder, draft) in [("draft7", Draft::Draft7), ("draft2020-12", Draft::Draft202012)] {
+    for (folder, draft) in
+        [("draft7", JsonSchemaDraft::Draft7), ("draft2020-12", JsonSchemaDraft::Draft202012)]
+    {
         let schemas = Schemas::new(draft, remotes(&suite.join("remotes")));
         let (cases, failures) = run(&suite.join(folder), folder, &schemas);
         let share = 100.0 * (cases - failures.len()) as f64 / cases as f64;

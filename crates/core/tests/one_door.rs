@@ -2,7 +2,7 @@
 //! the marks that the packer sets where parts are left out.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
-use larder_core::pack::{Budget, Framing, PackRequest, Packing, Part, Slot, Step};
+use larder_core::pack::{CallBudget, CallFraming, PackRequest, PackStep, Packing, Part, Slot};
 use larder_text::message::Message;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
@@ -15,13 +15,13 @@ fn packed(parts: Vec<Part>, total: usize) -> Vec<Message> {
     let request = PackRequest {
         slots: ["first", "second"].map(Slot::new).to_vec(),
         parts,
-        budget: Budget { total, window: 10_000, output: 100, response_reserve: 0, emergency_floor: 0 },
-        framing: Framing::of(&counter, &[], None),
+        budget: CallBudget { total, window: 10_000, output: 100, response_reserve: 0, emergency_floor: 0 },
+        framing: CallFraming::for_call(&counter, &[], None),
         query: Some(format!("What is a {ELSEWHERE}?")),
         by_model: false,
     };
     match Packing::new(&request, &counter, &PointerKey::new([7; 32])).unwrap().step() {
-        Step::Done(pack) => pack.messages,
+        PackStep::Done(pack) => pack.messages,
         other => panic!("{other:?}"),
     }
 }

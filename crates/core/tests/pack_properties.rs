@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use larder_condense::ContentType;
 use larder_core::pack::{
-    Budget, Cap, Form, Frame, Framing, Overflow, Pack, PackRequest, Packing, Part, Protection, Rendition,
-    Slot, Step,
+    CallBudget, CallFraming, Cap, Frame, Overflow, Pack, PackRequest, PackStep, Packing, Part, Protection,
+    Rendition, Slot, SlotForm,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::{Role, ToolCall};
@@ -33,7 +33,7 @@ fn counter() -> Counter {
     COUNTER.with(Clone::clone)
 }
 
-fn run(request: &PackRequest) -> Step {
+fn run(request: &PackRequest) -> PackStep {
     let counter = counter();
     let key = key();
     Packing::new(request, &counter, &key).expect("the request is well formed").step()
@@ -46,7 +46,7 @@ fn resolve(pack: &Pack, pointer: &Pointer) -> Vec<u8> {
     let stored: BTreeMap<String, &str> = pack
         .originals
         .iter()
-        .map(|original| (key.mint(ContentHash::of(original.text.as_bytes())).to_string(), &*original.text))
+        .map(|original| (key.mint(ContentHash::new(original.text.as_bytes())).to_string(), &*original.text))
         .collect();
     let text = stored.get(pointer.id.as_str()).expect("every pointer leads to a stored original");
     match pointer.fragment {
@@ -173,7 +173,7 @@ prop_compose! {
         ladder in any::<[bool; 4]>(),
         total in 100usize..6000,
         output in 0usize..500,
-        form in prop_oneof![Just(Form::Joined), Just(Form::Messages)],
+        form in prop_oneof![Just(SlotForm::Joined), Just(SlotForm::Messages)],
         shrink in prop::option::of(0.5f64..0.9),
     ) -> PackRequest {
         let mut slot_b = Slot::new("b").cap(cap_b);
@@ -183,8 +183,8 @@ prop_compose! {
         PackRequest {
             slots: vec![Slot::new("a").cap(cap_a), slot_b],
             parts: number(a.into_iter().chain(b).collect()),
-            budget: Budget { total, window: 5000, output, response_reserve: 20, emergency_floor: 0 },
-            framing: Framing::of(&counter(), &[], None),
+            budget: CallBudget { total, window: 5000, output, response_reserve: 20, emergency_floor: 0 },
+            framing: CallFraming::for_call(&counter(), &[], None),
             query: Some("what about the price?".into()),
             by_model: false,
         }
@@ -244,21 +244,21 @@ proptest! {
     #[test]
     fn packs_fit_lose_nothing_and_keep_what_is_critical(request in request()) {
         match run(&request) {
-            Step::Done(pack) => check(&request, &pack)?,
-            Step::Refused(receipt) => {
+            PackStep::Done(pack) => check(&request, &pack)?,
+            PackStep::Refused(receipt) => {
                 let refusal = receipt.refused.expect("a refused receipt says so");
                 prop_assert!(refusal.deficit > 0);
                 // Without a part to blame, the budget does not even hold the framing and the marks.
                 prop_assert!(!refusal.parts.is_empty() || request.budget.available() < 200);
             }
-            Step::Need(_) => prop_assert!(false, "no model was offered"),
+            PackStep::Need(_) => prop_assert!(false, "no model was offered"),
         }
     }
 
     /// Invariant 5.
     #[test]
     fn the_same_request_gives_the_same_bytes(request in request()) {
-        if let (Step::Done(one), Step::Done(two)) = (run(&request), run(&request)) {
+        if let (PackStep::Done(one), PackStep::Done(two)) = (run(&request), run(&request)) {
             prop_assert_eq!(&one.messages, &two.messages);
             prop_assert_eq!(one.receipt, two.receipt);
         }
@@ -273,7 +273,7 @@ proptest! {
         }
         request.budget.total += 700;
         let step = run(&request);
-        prop_assert!(matches!(step, Step::Done(_)), "{step:?}");
+        prop_assert!(matches!(step, PackStep::Done(_)), "{step:?}");
     }
 
     /// Content that exceeds the budget fills at least 98 % of it, from a few hundred tokens up.
@@ -287,14 +287,14 @@ proptest! {
         let request = PackRequest {
             slots: vec![Slot::new("docs")],
             parts: number(parts),
-            budget: Budget { total, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
-            framing: Framing::of(&counter(), &[], None),
+            budget: CallBudget { total, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+            framing: CallFraming::for_call(&counter(), &[], None),
             query: None,
             by_model: false,
         };
         let all: usize = request.parts.iter().map(|part| counter().count(&part.text)).sum();
         prop_assume!(all > total + total / 4);
-        let Step::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
+        let PackStep::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
         let used = pack.receipt.total;
         prop_assert!(used * 100 >= total * 98, "{used} of {total} tokens used");
     }
@@ -307,7 +307,7 @@ proptest! {
         entry in prop::option::of(80usize..300),
     ) {
         let mut slot = Slot::new("history").cap(Cap::Tokens(cap));
-        slot.form = Form::Messages;
+        slot.form = SlotForm::Messages;
         slot.shrink_to = Some(0.6);
         slot.protect_last = 2;
         slot.entry_cap = entry;
@@ -320,12 +320,12 @@ proptest! {
             let request = PackRequest {
                 slots: vec![slot.clone()],
                 parts: messages[..until].to_vec(),
-                budget: Budget { total: 100_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
-                framing: Framing::of(&counter(), &[], None),
+                budget: CallBudget { total: 100_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+                framing: CallFraming::for_call(&counter(), &[], None),
                 query: None,
                 by_model: false,
             };
-            let Step::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
+            let PackStep::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
             let epoch = pack.receipt.epoch.expect("a slot of messages has an epoch").number;
             if let Some((last, last_epoch)) = &before
                 && *last_epoch == epoch

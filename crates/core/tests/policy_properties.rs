@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 
 use larder_core::policy::{
-    BudgetStatus, Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens,
-    Memo, MessageForm, ModelProfile, Settings, Verdict, Window,
+    BudgetStatus, ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext,
+    FixedTokens, ItemCall, Memo, MessageForm, ModelProfile, PolicySettings, Verdict,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -129,7 +129,7 @@ impl Numbers {
 }
 
 /// Decides the first messages of a history.
-fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> Window {
+fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> DecidedWindow {
     with_items(said, |conversation| {
         let (counter, key) = (counter(), key());
         policy.decide(conversation, DecisionContext { counter: &counter, key: &key, memo })
@@ -138,12 +138,12 @@ fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> Window {
 
 fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
     let counter = counter();
-    let calls: Vec<Vec<Call<'_>>> = said
+    let calls: Vec<Vec<ItemCall<'_>>> = said
         .iter()
         .map(|said| {
             said.calls
                 .iter()
-                .map(|(id, name)| Call { id: id.into(), name: (*name).into(), arguments: "{}".into() })
+                .map(|(id, name)| ItemCall { id: id.into(), name: (*name).into(), arguments: "{}".into() })
                 .collect()
         })
         .collect();
@@ -153,7 +153,7 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
         .map(|(said, calls)| ConversationItem {
             role: said.role,
             text: &said.text,
-            hash: ContentHash::of(said.text.as_bytes()),
+            hash: ContentHash::new(said.text.as_bytes()),
             tokens: counter.count(&said.text),
             sampled: false,
             opaque_tokens: FRAMING + 10 * calls.len(),
@@ -170,11 +170,11 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
 }
 
 fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> ContextBudgetPolicy {
-    let settings = Settings {
+    let settings = PolicySettings {
         trace_threshold_tokens: threshold,
         expected_turns: turns,
         emergency_floor: Some(50),
-        ..Settings::default()
+        ..PolicySettings::default()
     };
     ContextBudgetPolicy::from_settings(
         &settings,
@@ -183,7 +183,7 @@ fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> Cont
 }
 
 /// What is sent in the place of each message.
-fn sent<'w>(said: &'w [Said], window: &'w Window) -> Vec<Option<&'w str>> {
+fn sent<'w>(said: &'w [Said], window: &'w DecidedWindow) -> Vec<Option<&'w str>> {
     let text = |(said, decided): (&'w Said, &'w larder_core::policy::DecidedItem)| match &decided.form {
         MessageForm::Whole => Some(said.text.as_str()),
         MessageForm::Replaced(made) | MessageForm::DroppedFor(made) => Some(made.text.as_str()),
@@ -203,7 +203,7 @@ fn resolve(stored: &BTreeMap<String, String>, pointer: &Pointer) -> String {
     }
 }
 
-fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), TestCaseError> {
+fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<(), TestCaseError> {
     prop_assert_eq!(window.verdict == Verdict::Refuse, window.decision.status == BudgetStatus::Reject);
     if window.verdict == Verdict::Refuse {
         prop_assert!(window.decision.deficit > 0 && window.decision.largest.len() == 3);
@@ -227,7 +227,7 @@ fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), Tes
     prop_assert!(window.tokens_after <= budget);
     let stored: BTreeMap<String, String> = with_items(said, |conversation| {
         let kept = window.originals(conversation.items);
-        kept.map(|kept| (key.mint(ContentHash::of(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
+        kept.map(|kept| (key.mint(ContentHash::new(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
             .collect()
     });
     let mut seen: Vec<&str> = Vec::new();
@@ -290,7 +290,7 @@ proptest! {
         let said = Numbers(seed).history(steps);
         let policy = policy(room, Some(threshold), Some(40));
         let memo = Memo::default();
-        let mut before: Option<(usize, Window)> = None;
+        let mut before: Option<(usize, DecidedWindow)> = None;
         // A request ends where the model is to speak: nothing waits for its result.
         let ends = (1..=said.len()).filter(|&until| {
             let waits = |said: &Said| said.role == Role::Assistant;
@@ -316,12 +316,12 @@ proptest! {
         kind in 0usize..4
     ) {
         let said = Numbers(seed).history(steps);
-        let settings = Settings {
+        let settings = PolicySettings {
             enabled: kind != 1,
             dry_run: kind == 2,
             trace_threshold_tokens: (kind == 3).then_some(room / 2),
             emergency_floor: Some(50),
-            ..Settings::default()
+            ..PolicySettings::default()
         };
         let model = ModelProfile { window: room, max_output: None, cache_price: None };
         let policy = ContextBudgetPolicy::from_settings(&settings, &model);

@@ -7,9 +7,9 @@ use serde_json::Value;
 /// An answer that keeps to its schema and cannot be used all the same. The text is written for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unusable(String);
+pub struct UnusableAnswer(String);
 
-impl Unusable {
+impl UnusableAnswer {
     /// With the text that the model reads.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
@@ -25,8 +25,8 @@ impl Unusable {
 ///
 /// # Errors
 /// A value that has not the shape; names the field.
-pub fn read<T: DeserializeOwned>(output: &Value) -> Result<T, Unusable> {
-    T::deserialize(output).map_err(|error| Unusable::new(format!("the answer cannot be read: {error}")))
+pub fn read<T: DeserializeOwned>(output: &Value) -> Result<T, UnusableAnswer> {
+    T::deserialize(output).map_err(|error| UnusableAnswer::new(format!("the answer cannot be read: {error}")))
 }
 
 /// Texts that say something, without what stands around them.

@@ -10,8 +10,8 @@ mod rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
-use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
+use larder_core::pack::{Pack, PackError, PackRequest, PackStep, Packing, Receipt, RenditionRequest};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
 use larder_text::hash::ContentHash;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub(crate) use self::recipes::check;
 pub use self::recipes::{COMPRESSION_RECIPES, MissingRecipe};
 use crate::engine::Engine;
-use crate::executor::{CondensingTally, Observer, RunError, RunOutcome};
+use crate::executor::{CondensingTally, ProgressObserver, RunError, RunOutcome};
 use crate::inputs::RunInput;
 use crate::packer;
 
@@ -33,13 +33,13 @@ const MAX_CALLS: usize = 200;
 const PARALLEL: usize = 4;
 
 /// What one run may spend on condensing, and what it has spent.
-pub(crate) struct Allowance<'a> {
+pub(crate) struct SummarizerBudget<'a> {
     /// None when it lies beyond what a clock can say.
     deadline: Option<Instant>,
     slots: Semaphore,
     calls_left: AtomicUsize,
     tally: Mutex<CondensingTally>,
-    observer: &'a dyn Observer,
+    observer: &'a dyn ProgressObserver,
     session_id: Option<String>,
     turn_id: Option<String>,
     request_id: Option<String>,
@@ -73,13 +73,13 @@ pub(crate) enum Failure {
     #[error("the model did not make it smaller")]
     NotSmaller,
     #[error("what the model wrote was refused: {0}")]
-    Refused(#[from] retell::RetoldError),
+    Refused(#[from] rewrite::RewriteError),
     #[error("the prompt of recipe {0} cannot be packed")]
     Pack(String),
 }
 
-impl<'a> Allowance<'a> {
-    pub(crate) fn new(engine: &Engine, input: &RunInput, observer: &'a dyn Observer) -> Self {
+impl<'a> SummarizerBudget<'a> {
+    pub(crate) fn new(engine: &Engine, input: &RunInput, observer: &'a dyn ProgressObserver) -> Self {
         Self {
             deadline: Instant::now().checked_add(engine.policy.summarizer_timeout),
             slots: Semaphore::new(PARALLEL),
@@ -136,11 +136,11 @@ impl Engine {
         &self,
         request: &CondenseRequest<'_>,
         name: &str,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<(Condensed, CondensingTally), RunError> {
         let began = std::time::Instant::now();
         self.store.put(request.text.as_bytes(), "document", name)?;
-        let allowance = Allowance::new(self, &RunInput::default(), observer);
+        let allowance = SummarizerBudget::new(self, &RunInput::default(), observer);
         // By rule first: it refuses what no rendition can meet, before anything is spent.
         let by_rule = larder_condense::condense(request)?;
         let unneeded = by_rule.text == request.text;
@@ -156,16 +156,16 @@ impl Engine {
         recipe: &Recipe,
         request: &PackRequest,
         counter: &Counter,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Result<Result<Box<Pack>, Box<Receipt>>, PackError> {
         let mut packing = Packing::new(request, counter, self.store.key())?;
         loop {
             match packing.step() {
-                Step::Done(pack) => {
+                PackStep::Done(pack) => {
                     return packer::relieved(pack, request, counter, self.store.key(), &self.policy).map(Ok);
                 }
-                Step::Refused(receipt) => return Ok(Err(receipt)),
-                Step::Need(wanted) => {
+                PackStep::Refused(receipt) => return Ok(Err(receipt)),
+                PackStep::Need(wanted) => {
                     let made = wanted.iter().map(|rendition| {
                         self.rendition(recipe, request.query.as_deref(), rendition, counter, allowance)
                     });
@@ -182,7 +182,7 @@ impl Engine {
         query: Option<&str>,
         wanted: &RenditionRequest,
         counter: &Counter,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Option<Condensed> {
         let request = CondenseRequest {
             text: &wanted.text,
@@ -202,7 +202,7 @@ impl Engine {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         name: &str,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Option<Condensed> {
         match self.written(request, preserve, name, allowance).await {
             Ok(condensed) => {
@@ -222,7 +222,7 @@ impl Engine {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         name: &str,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Result<Condensed, Failure> {
         let recipe = self.compression_recipe(request.content_type)?;
         let candidate = self.candidate(recipe.layer, recipe.mode)?;
@@ -230,10 +230,10 @@ impl Engine {
             Author { model: candidate.name.clone(), recipe: recipe.id(), version: recipe.version.to_hex() };
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
-            content: ContentHash::of(request.text.as_bytes()),
+            content: ContentHash::new(request.text.as_bytes()),
             content_type: content_type_name(request),
             target_tokens: request.target as u64,
-            query: ContentHash::of(request.query.unwrap_or_default().as_bytes()),
+            query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
@@ -246,7 +246,7 @@ impl Engine {
         self.store.put(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
         let words = self.rounds(recipe, request, preserve, room, allowance).await?;
-        let condensed = retell::retold(request, &words, author)?;
+        let condensed = rewrite::accept(request, &words, author)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
             self.store.cache_compaction(&key, &json)?;
         }
@@ -256,7 +256,7 @@ impl Engine {
 
 /// Everything about the condenser that its output depends on.
 fn condenser_id(author: &Author, pins: &[String], preserve: &[String]) -> String {
-    let keeps = ContentHash::of(serde_json::json!([pins, preserve]).to_string().as_bytes());
+    let keeps = ContentHash::new(serde_json::json!([pins, preserve]).to_string().as_bytes());
     let Author { model, recipe, version } = author;
     format!("v{CONDENSER_VERSION} {model} {recipe} {version} {}", keeps.to_hex())
 }

@@ -19,14 +19,14 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
-pub use self::gateway::Gateway;
+pub use self::gateway::GatewaySettings;
 use self::known::{Known, known, nearest};
 use self::places::Places;
 use crate::engine::{
-    DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, Policy,
+    DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, RunPolicy,
 };
 use crate::project::DEFAULT_CONTEXT_BUDGET;
-use crate::settings::{AnswerMode, AskLimits, Asking, Planner};
+use crate::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
@@ -39,7 +39,7 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Nobody set it.
     Default,
     /// The file, at this line.
@@ -58,7 +58,7 @@ pub enum Origin {
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -77,7 +77,7 @@ pub struct Setting {
     /// Its value.
     pub value: String,
     /// Where that comes from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// Environment variables that set it; the first is its name, the others are older ones.
     pub env: &'static [&'static str],
     /// Older names of its key that the file may use.
@@ -91,7 +91,7 @@ const CODE: &str = "L070";
 
 /// One problem of a settings file, in the shape of a recipe's diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct SettingProblem {
     /// Stable across versions.
     pub code: &'static str,
     /// Always `error`.
@@ -108,7 +108,7 @@ pub struct Problem {
     pub help: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SettingProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, file, line, column, message, help, .. } = self;
         write!(f, "error[{code}]: {message}\n  --> {file}:{line}:{column}")?;
@@ -129,7 +129,7 @@ pub enum ConfigError {
     },
     /// The file has problems; all of them.
     #[error("{}", list(.0))]
-    Problems(Vec<Problem>),
+    Problems(Vec<SettingProblem>),
     /// The command line gives a setting what it cannot be.
     #[error("{key} cannot be {value:?}; see `larder config`")]
     Flag {
@@ -152,7 +152,7 @@ pub enum ConfigError {
     },
 }
 
-fn list(problems: &[Problem]) -> String {
+fn list(problems: &[SettingProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -195,7 +195,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
         let models = ModelTable::parse(text).map_err(|found| {
-            problems.extend(found.0.into_iter().map(|problem| Problem {
+            problems.extend(found.0.into_iter().map(|problem| SettingProblem {
                 code: CODE,
                 severity: "error",
                 file: path.to_owned(),
@@ -216,9 +216,9 @@ impl Config {
         }
         settings.extend(tools::settings(&file, path));
         let (value, origin) = match (home, env(HOME_ENV)) {
-            (Some(home), _) => (home.to_string_lossy().into_owned(), Origin::Flag),
-            (None, Some(home)) => (home, Origin::Environment { name: HOME_ENV.into() }),
-            (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), Origin::Default),
+            (Some(home), _) => (home.to_string_lossy().into_owned(), SettingOrigin::Flag),
+            (None, Some(home)) => (home, SettingOrigin::Environment { name: HOME_ENV.into() }),
+            (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), SettingOrigin::Default),
         };
         let home = Setting {
             key: "home".to_owned(),
@@ -244,7 +244,7 @@ impl Config {
         let (Some(known), Some(place)) = (known, place) else {
             return Err(ConfigError::Flag { key, value: value.to_owned() });
         };
-        *place = setting(known, value, Origin::Flag);
+        *place = setting(known, value, SettingOrigin::Flag);
         Ok(self)
     }
 
@@ -259,8 +259,8 @@ impl Config {
     }
 
     /// The policy that holds for every run.
-    pub fn policy(&self) -> Policy {
-        Policy {
+    pub fn policy(&self) -> RunPolicy {
+        RunPolicy {
             compression_enabled: self.is_on("policy.compression_enabled"),
             use_llm_summarizer: self.is_on("policy.use_llm_summarizer"),
             summarizer_timeout: self
@@ -286,7 +286,7 @@ impl Config {
     }
 
     /// How `larder ask` answers.
-    pub fn asking(&self) -> Asking {
+    pub fn asking(&self) -> AskSettings {
         let answer = self.value("ask.answer").and_then(AnswerMode::named).unwrap_or(AnswerMode::Auto);
         let planner = self.value("ask.planner").and_then(Planner::named).unwrap_or(Planner::Auto);
         let AskLimits { depth, calls, tokens } = AskLimits::DEFAULT;
@@ -295,7 +295,7 @@ impl Config {
             calls: self.number("ask.max_calls").unwrap_or(calls),
             tokens: self.number("ask.max_tokens").unwrap_or(tokens),
         };
-        Asking { answer, planner, limits }
+        AskSettings { answer, planner, limits }
     }
 
     fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
@@ -315,7 +315,7 @@ impl Config {
             let key = format!("models.layers.{name}");
             let (value, origin) = match resolved {
                 Some(resolved) => (resolved.name, self.origin_of(&key)),
-                None => (UNBOUND, Origin::Default),
+                None => (UNBOUND, SettingOrigin::Default),
             };
             all.push(Setting {
                 key,
@@ -330,13 +330,14 @@ impl Config {
     }
 
     /// Where a layer's binding comes from: its own line, or that of the shipped table it is taken from.
-    fn origin_of(&self, key: &str) -> Origin {
+    fn origin_of(&self, key: &str) -> SettingOrigin {
         let place = self.places.find(key).or_else(|| self.places.find("models.table"));
-        place.map_or(Origin::Default, |(line, _)| Origin::File { path: self.path.clone(), line })
+        place
+            .map_or(SettingOrigin::Default, |(line, _)| SettingOrigin::File { path: self.path.clone(), line })
     }
 
     /// The layers that these recipes ask for and no model plays, as problems of the settings file.
-    pub fn unbound<'r>(&self, recipes: impl IntoIterator<Item = &'r Recipe>) -> Vec<Problem> {
+    pub fn unbound<'r>(&self, recipes: impl IntoIterator<Item = &'r Recipe>) -> Vec<SettingProblem> {
         let mut wanted: BTreeMap<Layer, Vec<String>> = BTreeMap::new();
         for recipe in
             recipes.into_iter().filter(|recipe| self.models.resolve(recipe.layer, recipe.mode).is_none())
@@ -344,7 +345,7 @@ impl Config {
             wanted.entry(recipe.layer).or_default().push(recipe.id());
         }
         let (line, column) = self.places.find("models.layers").unwrap_or_else(|| self.places.get("models"));
-        let problem = |(layer, recipes): (Layer, Vec<String>)| Problem {
+        let problem = |(layer, recipes): (Layer, Vec<String>)| SettingProblem {
             code: CODE,
             severity: "error",
             file: self.path.clone(),
@@ -374,7 +375,7 @@ const LAYER_HELP: &str = "the model that plays this layer";
 const HOME_ENV: &str = "LARDER_HOME";
 const HOME_HELP: &str = "where originals, runs and interventions are kept";
 
-fn setting(known: &Known, value: &str, origin: Origin) -> Setting {
+fn setting(known: &Known, value: &str, origin: SettingOrigin) -> Setting {
     let Known { env, aliases, help, .. } = *known;
     Setting { key: known.key.to_owned(), value: value.to_owned(), origin, env, aliases, help }
 }
@@ -395,13 +396,15 @@ fn resolve_one(
                     like: known.example(),
                 });
             }
-            return Ok(setting(known, &value, Origin::Environment { name: (*name).to_owned() }));
+            return Ok(setting(known, &value, SettingOrigin::Environment { name: (*name).to_owned() }));
         }
     }
     let stated = file.iter().find(|(key, ..)| key == known.key);
     Ok(match stated {
-        Some((_, value, line)) => setting(known, value, Origin::File { path: path.to_owned(), line: *line }),
-        None => setting(known, known.default, Origin::Default),
+        Some((_, value, line)) => {
+            setting(known, value, SettingOrigin::File { path: path.to_owned(), line: *line })
+        }
+        None => setting(known, known.default, SettingOrigin::Default),
     })
 }
 
@@ -410,7 +413,7 @@ fn read_tables(
     text: &str,
     path: &str,
     places: &Places,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<SettingProblem>,
 ) -> Vec<(String, String, usize)> {
     let mut found = Vec::new();
     // A file that is no TOML at all has been reported with the models.
@@ -418,7 +421,7 @@ fn read_tables(
     let mut report = |key: &str, message: String, help: String| {
         let (line, column) = places.get(key);
         let file = path.to_owned();
-        problems.push(Problem { code: CODE, severity: "error", file, line, column, message, help });
+        problems.push(SettingProblem { code: CODE, severity: "error", file, line, column, message, help });
     };
     let mut stated = Vec::new();
     for (name, value) in table.iter().filter(|(name, _)| *name != "models") {

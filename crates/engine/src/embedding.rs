@@ -8,9 +8,9 @@ use std::time::Duration;
 use larder_models::chat::{EmbeddingModel, ModelError};
 use larder_models::connect::Models;
 use larder_models::price::Prices;
-use larder_store::{Gist, StoreError, TextVector, UserDocuments};
+use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
-use crate::executor::Observer;
+use crate::executor::ProgressObserver;
 
 /// Texts of one call. Few, since what a call took is known only once all of it was answered, and some providers take one
 /// text a request.
@@ -72,7 +72,11 @@ impl Embedder {
     ///
     /// # Errors
     /// The model fails, or takes longer than five seconds or what the table allows.
-    pub async fn query(&self, query: &str, observer: &dyn Observer) -> Result<TextVector, ModelError> {
+    pub async fn query(
+        &self,
+        query: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<TextVector, ModelError> {
         let text = query[..query.floor_char_boundary(LONGEST)].to_owned();
         let limit = self.limit.min(PATIENCE);
         let late = |_| ModelError::Timeout { provider: self.name.clone(), after: limit };
@@ -90,10 +94,10 @@ impl Embedder {
         &self,
         documents: &UserDocuments,
         turns: RangeInclusive<u32>,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<u64, EmbeddingError> {
         let mut made = 0;
-        for gists in documents.without_vector(&self.identity, turns)?.chunks(BATCH) {
+        for gists in documents.texts_without_vector(&self.identity, turns)?.chunks(BATCH) {
             if !observer.may_spend() {
                 break;
             }
@@ -110,13 +114,13 @@ impl Embedder {
     async fn make(
         &self,
         documents: &UserDocuments,
-        gists: &[Gist],
-        observer: &dyn Observer,
+        gists: &[EmbeddingText],
+        observer: &dyn ProgressObserver,
     ) -> Result<u64, EmbeddingError> {
         let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
         let vectors = self.embed(&texts, observer).await?;
         let vectors: Vec<_> = gists.iter().cloned().zip(vectors).collect();
-        documents.put_vectors(&self.identity, &vectors)?;
+        documents.insert_vectors(&self.identity, &vectors)?;
         Ok(vectors.len() as u64)
     }
 
@@ -124,8 +128,8 @@ impl Embedder {
     async fn make_singly(
         &self,
         documents: &UserDocuments,
-        gists: &[Gist],
-        observer: &dyn Observer,
+        gists: &[EmbeddingText],
+        observer: &dyn ProgressObserver,
         refusal: ModelError,
     ) -> Result<u64, EmbeddingError> {
         if gists.len() == 1 {
@@ -155,7 +159,7 @@ impl Embedder {
     pub async fn fill_all(
         &self,
         documents: &UserDocuments,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<u64, EmbeddingError> {
         let (mut before, mut made) = (None, 0);
@@ -168,11 +172,15 @@ impl Embedder {
             before = Some(first);
         }
         // Last, since a model that cannot be asked must not cost the vectors of the one before it.
-        documents.keep_vectors_of(&self.identity)?;
+        documents.retain_vectors_of(&self.identity)?;
         Ok(made)
     }
 
-    async fn embed(&self, texts: &[String], observer: &dyn Observer) -> Result<Vec<Vec<f32>>, ModelError> {
+    async fn embed(
+        &self,
+        texts: &[String],
+        observer: &dyn ProgressObserver,
+    ) -> Result<Vec<Vec<f32>>, ModelError> {
         // Each provider limits the time of its own requests.
         let made = self.model.embed(texts).await?;
         observer.spent(made.usage, self.prices.as_ref().map(|prices| prices.cost(&made.usage).total));

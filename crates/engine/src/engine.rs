@@ -14,7 +14,7 @@ use larder_store::UserStore;
 use larder_text::tokens::{Counter, Label, Registry};
 
 use crate::condensing::{self, MissingRecipe};
-use crate::executor::{Deaf, Listener, Shrunk};
+use crate::executor::{NoopSink, ReducedText, RunMetricsSink};
 use crate::project::Project;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
@@ -30,13 +30,13 @@ pub struct Engine {
     /// What persists.
     pub store: UserStore,
     /// Policy settings.
-    pub policy: Policy,
+    pub policy: RunPolicy,
     pub(crate) schemas: Arc<Schemas>,
     /// The recipes that ship, for what a project does not bring itself.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
     /// Told of every run, whoever starts it.
-    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) metrics: Arc<dyn RunMetricsSink>,
 }
 
 /// Counters by name, found once.
@@ -56,7 +56,7 @@ pub const DEFAULT_COMPRESSION_SAVINGS: usize = 500;
 
 /// Settings that hold for every run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
+pub struct RunPolicy {
     /// Whether a NERVES model may condense; otherwise the deterministic condensers do (R3-4.20).
     pub use_llm_summarizer: bool,
     /// How long a model may condense for one run; what is not done then is condensed by rule (C46).
@@ -69,7 +69,7 @@ pub struct Policy {
     pub min_compression_savings: usize,
 }
 
-impl Default for Policy {
+impl Default for RunPolicy {
     fn default() -> Self {
         Self {
             use_llm_summarizer: false,
@@ -91,7 +91,7 @@ impl Engine {
         project: Project,
         models: Models,
         store: UserStore,
-        policy: Policy,
+        policy: RunPolicy,
         load: Box<LoadCounter>,
     ) -> Result<Self, MissingRecipe> {
         let tokenizers = Tokenizers { registry: Registry::builtin(), load, counters: Mutex::default() };
@@ -103,10 +103,10 @@ impl Engine {
             schemas: Arc::default(),
             cookbook: Arc::default(),
             tokenizers: Arc::new(tokenizers),
-            listener: Arc::new(Deaf),
+            metrics: Arc::new(NoopSink),
         };
         if engine.policy.use_llm_summarizer {
-            condensing::check(|name| engine.own_or_shipped(name))?;
+            condensing::check(|name| engine.recipe_or_builtin(name))?;
         }
         Ok(engine)
     }
@@ -117,17 +117,17 @@ impl Engine {
         Self { store, ..self.clone() }
     }
 
-    /// The same, with all that it does told to `listener`.
+    /// The same, with all that it does told to `metrics`.
     #[must_use]
-    pub fn heard_by(self, listener: Arc<dyn Listener>) -> Self {
-        Self { listener, ..self }
+    pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
+        Self { metrics, ..self }
     }
 
-    /// Tells the listener of a text that was condensed without a run.
+    /// Tells the metrics of a text that was condensed without a run.
     pub fn condensed(&self, condensed: &Condensed, took: Duration) {
         if condensed.tokens < condensed.original_tokens {
             let (before, after) = (condensed.original_tokens, condensed.tokens);
-            self.listener.condensed(Shrunk { to: Rendition::Condensed, before, after }, took);
+            self.metrics.text_condensed(ReducedText { to: Rendition::Condensed, before, after }, took);
         }
     }
 
@@ -135,7 +135,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is none, or it has errors.
-    pub fn own_or_shipped(&self, name: &str) -> Result<&Recipe, RecipeError> {
+    pub fn recipe_or_builtin(&self, name: &str) -> Result<&Recipe, RecipeError> {
         match self.project.recipe(name) {
             Err(RecipeError::NotFound { .. }) => {
                 self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k())).recipe(name)

@@ -9,10 +9,10 @@ mod error;
 mod evidence;
 mod explain;
 mod meter;
+mod model_set;
 mod outcome;
 mod progress;
 mod quoted;
-mod reach;
 mod record;
 mod report;
 
@@ -32,18 +32,20 @@ pub use self::error::RunError;
 use self::error::is_open;
 use self::evidence::{citing_cost, shown};
 pub(crate) use self::meter::Paid;
-pub use self::meter::{Meter, Taken};
-pub use self::outcome::{CondensingTally, Observer, ResolvedCitation, RunOutcome, RunReceipt, Silent};
+pub use self::meter::{Meter, Spending};
+pub use self::model_set::ModelSet;
+pub use self::model_set::call_of;
+pub use self::outcome::{
+    CondensingTally, NoopObserver, ProgressObserver, ResolvedCitation, RunOutcome, RunReceipt,
+};
 use self::progress::Progress;
 pub use self::quoted::QuotedAnswer;
-pub use self::reach::Reach;
-pub use self::reach::call_of;
 use self::record::Originals;
-pub use self::report::{Deaf, Listener, RunReport, Shrunk};
-use crate::condensing::Allowance;
+pub use self::report::{NoopSink, ReducedText, RunMetricsSink, RunReport};
+use crate::condensing::SummarizerBudget;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
-use crate::prepare::{ModelLimits, Prepared, prepare};
+use crate::prepare::{ModelLimits, PreparedPrompt, prepare};
 
 /// Tokens of a note about a refused answer.
 const NOTE_TOKENS: usize = 160;
@@ -51,7 +53,7 @@ const NOTE_TOKENS: usize = 160;
 const SHOWN_ANSWER: usize = 120;
 
 /// One model that may answer.
-pub struct Candidate {
+pub struct ModelCandidate {
     /// Its name in the model table.
     pub name: String,
     layer: Layer,
@@ -62,7 +64,7 @@ pub struct Candidate {
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum RunKind {
     /// Somebody waits for its answer.
     Answer,
     /// Its answer is quoted from its documents; no model is asked.
@@ -77,7 +79,7 @@ pub enum Purpose {
     },
 }
 
-impl Purpose {
+impl RunKind {
     /// Whether rules do the same where the model fails. Such a run is given up at its timeout, asks no other layer, and
     /// troubles no human.
     const fn has_substitute(self) -> bool {
@@ -96,10 +98,10 @@ impl Engine {
         &self,
         name: &str,
         input: &RunInput,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<RunOutcome, RunError> {
         let recipe = self.find(name, input.mode).map_err(|source| self.missing(name, source))?;
-        self.run_recipe(recipe, input, observer, Purpose::Answer).await
+        self.run_recipe(recipe, input, observer, RunKind::Answer).await
     }
 
     /// Runs a recipe that has been found. Boxed with its type, since a run may condense, and condensing runs.
@@ -107,8 +109,8 @@ impl Engine {
         &'a self,
         recipe: &'a Recipe,
         input: &'a RunInput,
-        observer: &'a dyn Observer,
-        purpose: Purpose,
+        observer: &'a dyn ProgressObserver,
+        purpose: RunKind,
     ) -> BoxFuture<'a, Result<RunOutcome, RunError>> {
         self.recorded(recipe, input, observer, purpose).boxed()
     }
@@ -117,8 +119,8 @@ impl Engine {
         &self,
         recipe: &Recipe,
         input: &RunInput,
-        observer: &dyn Observer,
-        purpose: Purpose,
+        observer: &dyn ProgressObserver,
+        purpose: RunKind,
     ) -> Result<RunOutcome, RunError> {
         let mut progress = self.progress(recipe, input, observer, purpose)?;
         let outcome = self.attempts(&mut progress, input, observer).await;
@@ -130,8 +132,8 @@ impl Engine {
         &'a self,
         recipe: &'a Recipe,
         input: &'a RunInput,
-        observer: &'a dyn Observer,
-        purpose: Purpose,
+        observer: &'a dyn ProgressObserver,
+        purpose: RunKind,
     ) -> Result<Progress<'a>, StoreError> {
         Ok(Progress {
             recipe,
@@ -147,7 +149,7 @@ impl Engine {
             answer: None,
             gates: GateResult::default(),
             layer: recipe.layer,
-            allowance: Allowance::new(self, input, observer),
+            allowance: SummarizerBudget::new(self, input, observer),
         })
     }
 
@@ -161,7 +163,7 @@ impl Engine {
             None => Err(error),
         });
         // Commands rely on recipes that ship, whether or not the project has recipes of its own.
-        found.or_else(|error| self.own_or_shipped(name).map_err(|_| error))
+        found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
     }
 
     /// A run that cannot begin for want of its recipe asks for a human (R0-18.2).
@@ -179,10 +181,10 @@ impl Engine {
     ///
     /// # Errors
     /// The table binds the layer to none.
-    pub fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<Candidate, RunError> {
+    pub fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<ModelCandidate, RunError> {
         let found =
             self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;
-        Ok(Candidate {
+        Ok(ModelCandidate {
             name: found.name.to_owned(),
             layer,
             spec: found.spec.clone(),
@@ -195,7 +197,7 @@ impl Engine {
         &self,
         progress: &mut Progress<'_>,
         input: &RunInput,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<Parsed, RunError> {
         let recipe = progress.recipe;
         let mode = input.mode.or(recipe.mode);
@@ -263,7 +265,7 @@ impl Engine {
         })?)
     }
 
-    fn repair_note(&self, progress: &Progress<'_>, candidate: &Candidate, repair: &str) -> String {
+    fn repair_note(&self, progress: &Progress<'_>, candidate: &ModelCandidate, repair: &str) -> String {
         let answer = progress.answer.as_deref().unwrap_or_default();
         let counter = self.counter(&candidate.spec);
         let shown = counter.prefix(answer, SHOWN_ANSWER);
@@ -280,10 +282,10 @@ impl Engine {
     async fn attempt(
         &self,
         progress: &mut Progress<'_>,
-        candidate: &mut Candidate,
+        candidate: &mut ModelCandidate,
         input: &RunInput,
         note: Option<&str>,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
     ) -> Result<Attempt, RunError> {
         let mut tried = BTreeSet::from([candidate.name.clone()]);
         loop {
@@ -316,27 +318,27 @@ impl Engine {
         }
     }
 
-    fn fallback(&self, failed: &Candidate, tried: &BTreeSet<String>) -> Option<Candidate> {
+    fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
         let name = failed.spec.fallback.clone().filter(|name| !tried.contains(name))?;
         let spec = self.models.table().model(&name)?.clone();
-        Some(Candidate { temperature: spec.temperature, layer: failed.layer, name, spec })
+        Some(ModelCandidate { temperature: spec.temperature, layer: failed.layer, name, spec })
     }
 
     /// Packs for a candidate and stores what the prompt does not show whole, before anything leaves.
     async fn pack(
         &self,
         progress: &mut Progress<'_>,
-        candidate: &Candidate,
+        candidate: &ModelCandidate,
         input: &RunInput,
         note: Option<&str>,
-    ) -> Result<(Prepared, Pack), RunError> {
+    ) -> Result<(PreparedPrompt, Pack), RunError> {
         let recipe = progress.recipe;
         let counter = self.counter(&candidate.spec);
         let mut prepared = self.prepare(recipe, input, candidate, &counter, note, progress.purpose)?;
         prepared.request.by_model = self.policy.use_llm_summarizer
             && self.policy.compression_enabled
             && recipe.compression.enabled
-            && progress.purpose == Purpose::Answer;
+            && progress.purpose == RunKind::Answer;
         let began = Instant::now();
         let packed = self.pack_by_model(recipe, &prepared.request, &counter, &progress.allowance).await?;
         progress.packing += began.elapsed();
@@ -359,11 +361,11 @@ impl Engine {
         &self,
         recipe: &Recipe,
         input: &RunInput,
-        candidate: &Candidate,
+        candidate: &ModelCandidate,
         counter: &Counter,
         note: Option<&str>,
-        purpose: Purpose,
-    ) -> Result<Prepared, RunError> {
+        purpose: RunKind,
+    ) -> Result<PreparedPrompt, RunError> {
         let limits = limits(&candidate.spec);
         let mut prepared = prepare(recipe, input, limits, counter, note)?;
         if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
@@ -372,7 +374,7 @@ impl Engine {
         {
             prepared.request.framing.per_call += citing_cost(schema, &prepared.citable, counter);
         }
-        if !self.policy.compression_enabled || matches!(purpose, Purpose::Condensing { .. }) {
+        if !self.policy.compression_enabled || matches!(purpose, RunKind::Condensing { .. }) {
             prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
         }
         Ok(prepared)
@@ -394,7 +396,7 @@ impl Engine {
     fn judge(
         &self,
         progress: &mut Progress<'_>,
-        prepared: &Prepared,
+        prepared: &PreparedPrompt,
         pack: &Pack,
         reply: ChatReply,
     ) -> Result<Attempt, RunError> {
@@ -424,7 +426,7 @@ impl Engine {
     fn receipt(
         &self,
         recipe: &Recipe,
-        candidate: &Candidate,
+        candidate: &ModelCandidate,
         counter: &Counter,
         packed: Result<&Pack, &Receipt>,
     ) -> RunReceipt {

@@ -9,7 +9,7 @@ use larder_text::message::Message;
 
 /// A document handed to a run.
 #[derive(Debug, Clone)]
-pub struct Document {
+pub struct InputDocument {
     /// The input it fills, as the recipe names it: a file name such as `context.md` or a kind such as `passages`.
     pub input: String,
     /// What people call it: its path.
@@ -22,7 +22,7 @@ pub struct Document {
     pub relevance: f64,
 }
 
-impl Document {
+impl InputDocument {
     /// A whole document.
     pub fn whole(input: impl Into<String>, name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
         Self { input: input.into(), name: name.into(), text: text.into(), slice: None, relevance: 1.0 }
@@ -33,7 +33,7 @@ impl Document {
 #[derive(Debug, Clone, Default)]
 pub struct RunInput {
     /// Documents in order.
-    pub documents: Vec<Document>,
+    pub documents: Vec<InputDocument>,
     /// The user's query, verbatim.
     pub query: Option<String>,
     /// Values for the recipe's variables.

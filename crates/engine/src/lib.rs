@@ -16,7 +16,7 @@ mod prepare;
 pub mod project;
 pub mod settings;
 
-pub use self::engine::{Engine, LoadCounter, Policy};
+pub use self::engine::{Engine, LoadCounter, RunPolicy};
 pub use self::prepare::PrepareError;
 
 #[cfg(doctest)]

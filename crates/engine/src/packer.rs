@@ -1,13 +1,13 @@
 //! Drives the packing machine to its end. The machine decides; this only supplies what it asks for.
 
 use larder_core::pack::{
-    Form, Overflow, Pack, PackError, PackRequest, Packing, PartReceipt, Reason, Receipt, Rendition, Slot,
-    Step,
+    Overflow, Pack, PackError, PackRequest, PackStep, Packing, PartReason, PartReceipt, Receipt, Rendition,
+    Slot, SlotForm,
 };
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::engine::Policy;
+use crate::engine::RunPolicy;
 use crate::prepare::NOTE;
 
 /// A pack, or the receipt of a refusal.
@@ -18,9 +18,9 @@ pub(crate) fn pack(request: &PackRequest, counter: &Counter, key: &PointerKey) -
     let mut packing = Packing::new(request, counter, key)?;
     loop {
         match packing.step() {
-            Step::Done(pack) => return Ok(Ok(pack)),
-            Step::Refused(receipt) => return Ok(Err(receipt)),
-            Step::Need(wanted) => {
+            PackStep::Done(pack) => return Ok(Ok(pack)),
+            PackStep::Refused(receipt) => return Ok(Err(receipt)),
+            PackStep::Need(wanted) => {
                 wanted.into_iter().for_each(|rendition| packing.supply(rendition.key, None))
             }
         }
@@ -36,7 +36,7 @@ pub(crate) fn relieved(
     request: &PackRequest,
     counter: &Counter,
     key: &PointerKey,
-    policy: &Policy,
+    policy: &RunPolicy,
 ) -> Result<Box<Pack>, PackError> {
     let available = request.budget.available();
     let is_note = |part: &&PartReceipt| *part.slot == *NOTE && *part.id == *NOTE;
@@ -48,7 +48,7 @@ pub(crate) fn relieved(
     };
     let stands = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
     // What was decided for a message must not change with what stands beside the conversation.
-    let decides_once = |slot: &Slot| slot.form == Form::Messages && slot.shrink_to.is_some();
+    let decides_once = |slot: &Slot| slot.form == SlotForm::Messages && slot.shrink_to.is_some();
     let may = policy.compression_enabled && !request.slots.iter().any(decides_once);
     if !may || !enough(threshold) || !stands(&whole) {
         return Ok(whole);
@@ -71,8 +71,8 @@ pub(crate) fn relieved(
     for (slot, before) in receipt.budget.slots.iter_mut().zip(&whole.receipt.budget.slots) {
         (slot.allowed, slot.soft_trigger) = (before.allowed, before.soft_trigger);
     }
-    let over = receipt.parts.iter_mut().filter(|part| part.reason == Reason::CallOverBudget);
-    over.for_each(|part| part.reason = Reason::OverThreshold);
+    let over = receipt.parts.iter_mut().filter(|part| part.reason == PartReason::CallOverBudget);
+    over.for_each(|part| part.reason = PartReason::OverThreshold);
     Ok(made)
 }
 

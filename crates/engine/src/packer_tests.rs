@@ -1,6 +1,6 @@
 //! What a prompt becomes that stands whole and takes most of its budget.
 
-use larder_core::pack::{Budget, Cap, Framing, Part, Protection};
+use larder_core::pack::{CallBudget, CallFraming, Cap, Part, Protection};
 
 use super::*;
 
@@ -14,20 +14,20 @@ fn request(tokens: usize, available: usize) -> PackRequest {
     PackRequest {
         slots: vec![Slot::new("documents")],
         parts: vec![Part::new("notes", "documents", text)],
-        budget: Budget {
+        budget: CallBudget {
             total: available,
             window: usize::MAX,
             output: 0,
             response_reserve: 0,
             emergency_floor: 0,
         },
-        framing: Framing::default(),
+        framing: CallFraming::default(),
         query: None,
         by_model: false,
     }
 }
 
-fn made(request: &PackRequest, policy: &Policy) -> Pack {
+fn made(request: &PackRequest, policy: &RunPolicy) -> Pack {
     let (counter, key) = (Counter::cl100k(), PointerKey::new([7; 32]));
     let whole = pack(request, &counter, &key).unwrap().unwrap();
     *relieved(whole, request, &counter, &key, policy).unwrap()
@@ -39,38 +39,38 @@ fn is_whole(pack: &Pack) -> bool {
 
 #[test]
 fn a_prompt_over_the_threshold_is_condensed_to_it_where_that_saves_enough() {
-    let usual = Policy::default();
-    let whole = |tokens, available, policy: &Policy| is_whole(&made(&request(tokens, available), policy));
+    let usual = RunPolicy::default();
+    let whole = |tokens, available, policy: &RunPolicy| is_whole(&made(&request(tokens, available), policy));
     assert!(whole(8_900, AVAILABLE, &usual), "below the threshold");
     assert!(whole(9_300, AVAILABLE, &usual), "it would save too little");
     assert!(whole(3_900, 4_000, &usual), "so would all of a small budget");
     let relieved = made(&request(9_800, AVAILABLE), &usual);
     assert!(!is_whole(&relieved) && relieved.receipt.total <= 9_000, "{}", relieved.receipt.total);
-    assert_eq!(relieved.receipt.parts[0].reason, Reason::OverThreshold);
+    assert_eq!(relieved.receipt.parts[0].reason, PartReason::OverThreshold);
     assert_eq!(relieved.receipt.budget.available, AVAILABLE, "the budget is what it was");
     assert!(relieved.receipt.parts[0].pointer.is_some());
     // What does not fit may have all of the budget.
     let over = made(&request(10_800, AVAILABLE), &usual);
-    assert_eq!(over.receipt.parts[0].reason, Reason::CallOverBudget);
+    assert_eq!(over.receipt.parts[0].reason, PartReason::CallOverBudget);
 
     for policy in [
-        Policy { compression_threshold: 1.0, ..usual },
-        Policy { min_compression_savings: 2_000, ..usual },
-        Policy { compression_enabled: false, ..usual },
+        RunPolicy { compression_threshold: 1.0, ..usual },
+        RunPolicy { min_compression_savings: 2_000, ..usual },
+        RunPolicy { compression_enabled: false, ..usual },
     ] {
         assert!(whole(9_800, AVAILABLE, &policy), "{policy:?}");
     }
-    let lower = Policy { compression_threshold: 0.5, min_compression_savings: 0, ..usual };
+    let lower = RunPolicy { compression_threshold: 0.5, min_compression_savings: 0, ..usual };
     assert!(made(&request(6_000, AVAILABLE), &lower).receipt.total <= 5_000);
 }
 
 #[test]
 fn a_conversation_whose_decisions_stay_is_left_alone() {
     let mut request = request(9_800, AVAILABLE);
-    request.slots[0].form = Form::Messages;
+    request.slots[0].form = SlotForm::Messages;
     request.slots[0].cap = Cap::Tokens(20_000);
     request.slots[0].shrink_to = Some(0.8);
-    assert!(is_whole(&made(&request, &Policy::default())));
+    assert!(is_whole(&made(&request, &RunPolicy::default())));
 }
 
 /// So many parts of so many tokens each.
@@ -85,10 +85,10 @@ fn parts(count: usize, tokens: usize) -> PackRequest {
 
 #[test]
 fn no_part_of_a_prompt_that_fits_becomes_a_pointer_or_a_beginning() {
-    let usual = Policy::default();
+    let usual = RunPolicy::default();
     // How many parts there must be for a prompt between the threshold with its savings and the budget.
     let with = |tokens: usize| {
-        let made = |count| made(&parts(count, tokens), &Policy { compression_threshold: 1.0, ..usual });
+        let made = |count| made(&parts(count, tokens), &RunPolicy { compression_threshold: 1.0, ..usual });
         let fits = (1..400).take_while(|count| {
             let pack = made(*count);
             pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole)
@@ -126,7 +126,7 @@ fn noted(tokens: usize) -> (PackRequest, PackRequest) {
 
 #[test]
 fn the_note_of_a_repair_changes_nothing_of_what_stands_beside_it() {
-    let usual = Policy::default();
+    let usual = RunPolicy::default();
     let (first, again) = noted(9_420);
     assert!(is_whole(&made(&first, &usual)) && is_whole(&made(&again, &usual)));
     let (first, again) = noted(9_750);
@@ -141,8 +141,8 @@ fn the_note_of_a_repair_changes_nothing_of_what_stands_beside_it() {
 fn a_relieved_prompt_has_the_slots_of_the_whole_budget() {
     let mut request = request(9_800, AVAILABLE);
     request.slots[0].soft = Some(0.985);
-    let whole = made(&request, &Policy { compression_enabled: false, ..Policy::default() });
-    let relieved = made(&request, &Policy::default());
+    let whole = made(&request, &RunPolicy { compression_enabled: false, ..RunPolicy::default() });
+    let relieved = made(&request, &RunPolicy::default());
     assert!(!is_whole(&relieved));
     let ledgers = |pack: &Pack| {
         let slots = pack.receipt.budget.slots.iter();

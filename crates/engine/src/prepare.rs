@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
-use larder_core::pack::{Budget, Cap, Frame, Framing, Overflow, PackRequest, Part, Protection, Slot};
+use larder_core::pack::{CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, Protection, Slot};
 use larder_core::recipe::{
     InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
 };
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 
-use crate::inputs::{Document, RunInput};
+use crate::inputs::{InputDocument, RunInput};
 
 /// The slot that holds the user's query, always last.
 const QUERY_SLOT: &str = "query";
@@ -78,7 +78,7 @@ pub struct ModelLimits {
 
 /// A prepared call: what to pack, and the query it is about.
 #[derive(Debug, Clone)]
-pub struct Prepared {
+pub struct PreparedPrompt {
     /// For the packer.
     pub request: PackRequest,
     /// Tokens to ask of the model.
@@ -94,7 +94,7 @@ pub fn prepare(
     limits: ModelLimits,
     counter: &Counter,
     note: Option<&str>,
-) -> Result<Prepared, PrepareError> {
+) -> Result<PreparedPrompt, PrepareError> {
     check_inputs(recipe, input)?;
     let query = query_of(recipe, input)?;
     let names: Vec<String> = input.documents.iter().map(|document| document.name.clone()).collect();
@@ -138,18 +138,18 @@ pub fn prepare(
     let request = PackRequest {
         slots: build.slots,
         parts: build.parts,
-        budget: Budget {
+        budget: CallBudget {
             total: recipe.budget.total,
             window: limits.window,
             output: max_output,
             response_reserve: recipe.budget.response_reserve,
             emergency_floor: 0,
         },
-        framing: Framing::of(counter, &[], schema),
+        framing: CallFraming::for_call(counter, &[], schema),
         query,
         by_model: false,
     };
-    Ok(Prepared { request, max_output, citable })
+    Ok(PreparedPrompt { request, max_output, citable })
 }
 
 fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
@@ -264,7 +264,7 @@ impl Build<'_> {
     }
 
     /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7).
-    fn sections(&mut self, document: &Document) {
+    fn sections(&mut self, document: &InputDocument) {
         let selected =
             SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
         let view = larder_vault::select(&document.text, selected);
@@ -308,7 +308,7 @@ impl Build<'_> {
         }
     }
 
-    fn document(&mut self, doc: &InputDoc, document: &Document, slot: &str) -> Part {
+    fn document(&mut self, doc: &InputDoc, document: &InputDocument, slot: &str) -> Part {
         let short = doc.name.strip_suffix(".md").unwrap_or(&doc.name);
         let id = if document.slice.is_some() { self.numbered() } else { self.id(short) };
         let mut part = Part::new(id.as_str(), slot, Arc::clone(&document.text));

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder_engine::executor::{RunError, RunOutcome, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{NoopObserver, RunError, RunOutcome};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatModel, ChatReply, EmbeddingModel, ModelError, StopReason};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::{ModelSpec, ModelTable};
@@ -51,11 +51,11 @@ async fn summarize(replies: Vec<ChatReply>) -> (Result<RunOutcome, RunError>, Ar
     let models = Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None);
     let models = models.with_embedded(Arc::new(Only(Arc::clone(&model))));
     let project = Project::builtin(&Counter::cl100k());
-    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
-    let notes = Document::whole("document", "notes.md", "The barge came at nine. It left at noon.\n");
+    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
+    let notes = InputDocument::whole("document", "notes.md", "The barge came at nine. It left at noon.\n");
     let input =
         RunInput { query: Some("When did it leave?".into()), documents: vec![notes], ..RunInput::default() };
-    (engine.run("summarize/summarize", &input, &Silent).await, model)
+    (engine.run("summarize/summarize", &input, &NoopObserver).await, model)
 }
 
 fn ended(words: &str, stop: StopReason) -> ChatReply {

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use larder_core::recipe::{Code, Layer, MAX_FILE_BYTES, Mode, PromptInputs, RecipeError, Severity};
+use larder_core::recipe::{DiagnosticCode, Layer, MAX_FILE_BYTES, Mode, PromptInputs, RecipeError, Severity};
 use larder_engine::project::{Project, ProjectError};
 use larder_text::tokens::Counter;
 
 /// Codes that no folder in a repository can show; tests below hold them.
-const WITHOUT_GOLDEN: [Code; 2] = [Code::TooLarge, Code::Unreadable];
+const WITHOUT_GOLDEN: [DiagnosticCode; 2] = [DiagnosticCode::TooLarge, DiagnosticCode::Unreadable];
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/broken");
@@ -66,8 +66,9 @@ fn there_are_at_least_forty_cases_and_each_finds_something() {
 #[test]
 fn every_code_has_a_case() {
     let reports = cases().into_iter().flat_map(|case| open(&case).unwrap().check().diagnostics.clone());
-    let shown: BTreeSet<Code> = reports.map(|diagnostic| diagnostic.code).chain(WITHOUT_GOLDEN).collect();
-    let missing: Vec<_> = Code::ALL.iter().filter(|code| !shown.contains(code)).collect();
+    let shown: BTreeSet<DiagnosticCode> =
+        reports.map(|diagnostic| diagnostic.code).chain(WITHOUT_GOLDEN).collect();
+    let missing: Vec<_> = DiagnosticCode::ALL.iter().filter(|code| !shown.contains(code)).collect();
     assert!(missing.is_empty(), "no case shows {missing:?}");
 }
 
@@ -98,7 +99,8 @@ const WITHOUT_SLACK: [&str; 7] = [
 fn the_built_in_project_has_no_errors_and_only_the_known_warnings() {
     let project = Project::builtin(&Counter::o200k());
     let found = &project.check().diagnostics;
-    let unexpected: Vec<_> = found.iter().filter(|found| found.code != Code::SmallReserve).cloned().collect();
+    let unexpected: Vec<_> =
+        found.iter().filter(|found| found.code != DiagnosticCode::SmallReserve).cloned().collect();
     assert!(unexpected.is_empty(), "{}", project.render(&unexpected));
     let fixed = |file: &str| file.starts_with("recipes/compress/") || WITHOUT_SLACK.contains(&file);
     let unexpected: Vec<_> = found.iter().filter(|found| !fixed(&found.file)).cloned().collect();
@@ -214,7 +216,7 @@ fn a_folder_without_mistakes_checks_clean_and_keeps_its_registry_current() {
     let old_version = project.recipe("answer").unwrap().version.to_hex();
     fs::write(dir.path().join("prompts/ask/answer.md"), "Answer briefly.\n").unwrap();
     let project = open(dir.path()).unwrap();
-    assert_eq!(project.check().diagnostics[0].code, Code::RegistryStale);
+    assert_eq!(project.check().diagnostics[0].code, DiagnosticCode::RegistryStale);
     assert!(!project.check().has_errors());
     assert!(project.write_registry().unwrap());
     let second = fs::read_to_string(dir.path().join("registry.yaml")).unwrap();
@@ -254,7 +256,7 @@ fn files_over_the_limit_are_refused_unread() {
     fs::write(dir.path().join("recipes/ask/huge.yaml"), vec![b'#'; MAX_FILE_BYTES + 1000]).unwrap();
     let project = open(dir.path()).unwrap();
     let found = &project.check().diagnostics;
-    assert_eq!((found.len(), found[0].code), (1, Code::TooLarge));
+    assert_eq!((found.len(), found[0].code), (1, DiagnosticCode::TooLarge));
     assert!(project.recipe("answer").is_ok());
 }
 
@@ -269,7 +271,7 @@ fn symbolic_links_do_not_lead_out_of_the_project() {
     let project = open(dir.path()).unwrap();
     let codes: Vec<_> =
         project.check().diagnostics.iter().map(|found| (found.code, found.severity)).collect();
-    assert_eq!(codes, [(Code::Unreadable, Severity::Error); 2]);
+    assert_eq!(codes, [(DiagnosticCode::Unreadable, Severity::Error); 2]);
     assert!(!project.files().values().any(|bytes| bytes == b"secret"));
 }
 

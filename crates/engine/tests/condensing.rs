@@ -5,13 +5,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use larder_condense::retell::HISTORY_HEADINGS;
+use larder_condense::rewrite::HISTORY_HEADINGS;
 use larder_condense::{CondenseRequest, Condensed, ContentType};
 use larder_core::pack::Rendition;
-use larder_engine::executor::{CondensingTally, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{CondensingTally, NoopObserver};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatModel, ModelError};
 use larder_store::{RunFilter, RunRecord, Store, StoreOptions};
 use larder_testkit::events::Events;
@@ -25,7 +25,7 @@ struct Shop {
     _dir: TempDir,
 }
 
-fn shop(model: Arc<dyn ChatModel>, policy: Policy) -> Shop {
+fn shop(model: Arc<dyn ChatModel>, policy: RunPolicy) -> Shop {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
     let models = every_layer(model, dir.path(), 8_000, 1_000);
@@ -34,8 +34,8 @@ fn shop(model: Arc<dyn ChatModel>, policy: Policy) -> Shop {
     Shop { engine, _dir: dir }
 }
 
-fn by_model() -> Policy {
-    Policy { use_llm_summarizer: true, ..Policy::default() }
+fn by_model() -> RunPolicy {
+    RunPolicy { use_llm_summarizer: true, ..RunPolicy::default() }
 }
 
 fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Shop {
@@ -68,7 +68,7 @@ impl Shop {
         let key = self.engine.store.key();
         let request =
             CondenseRequest { text: words, content_type, target, query: None, pins, counter: &counter, key };
-        let (condensed, tally) = self.engine.condense(&request, "notes.txt", &Silent).await.unwrap();
+        let (condensed, tally) = self.engine.condense(&request, "notes.txt", &NoopObserver).await.unwrap();
         assert!(condensed.tokens <= target && condensed.tokens == counter.count(&condensed.text));
         assert!(pins.iter().all(|pin| condensed.text.contains(pin.as_str())));
         let original = self.engine.store.resolve(&condensed.pointer).unwrap();
@@ -199,7 +199,7 @@ async fn a_model_that_hangs_is_left_at_its_timeout() {
 async fn the_time_of_all_calls_together_is_bounded() {
     let slow = Act::After(Duration::from_secs(20), Box::new(Act::Say(Ok(text("They met.")))));
     let model = Arc::new(ScriptedModel::new(vec![slow; 100]));
-    let policy = Policy { summarizer_timeout: Duration::from_secs(30), ..by_model() };
+    let policy = RunPolicy { summarizer_timeout: Duration::from_secs(30), ..by_model() };
     let shop = shop(Arc::clone(&model) as Arc<dyn ChatModel>, policy);
     let (condensed, tally) = shop.condense(&prose(1200), ContentType::Prose, 1000).await;
     assert_eq!(condensed.author, None);
@@ -282,7 +282,7 @@ async fn zones_of_low_confidence_are_left_out_of_a_page() {
 }
 
 /// A run of a recipe whose document is far too long, with a model that summarises chunks and answers the query.
-async fn run_with(policy: Policy) -> (Shop, larder_engine::executor::RunOutcome) {
+async fn run_with(policy: RunPolicy) -> (Shop, larder_engine::executor::RunOutcome) {
     let answer = |prompt: &str| {
         let chunk = prompt.contains("shortened text alone");
         if chunk {
@@ -293,8 +293,8 @@ async fn run_with(policy: Policy) -> (Shop, larder_engine::executor::RunOutcome)
     };
     let shop = shop(Arc::new(Answering::new(answer)), policy);
     let mut input = RunInput { query: Some("What was it about?".to_owned()), ..RunInput::default() };
-    input.documents.push(Document::whole("document", "minutes.txt", prose(900)));
-    let outcome = shop.engine.run("summarize/summarize", &input, &Silent).await.unwrap();
+    input.documents.push(InputDocument::whole("document", "minutes.txt", prose(900)));
+    let outcome = shop.engine.run("summarize/summarize", &input, &NoopObserver).await.unwrap();
     (shop, outcome)
 }
 
@@ -316,7 +316,7 @@ async fn a_run_condenses_by_model_where_the_policy_asks_for_it() {
 
 #[tokio::test]
 async fn a_run_condenses_by_rule_where_the_policy_does_not_ask() {
-    let (shop, outcome) = run_with(Policy::default()).await;
+    let (shop, outcome) = run_with(RunPolicy::default()).await;
     assert!(outcome.receipt.condensing.is_none());
     assert!(outcome.receipt.receipt.parts.iter().all(|part| part.author.is_none()));
     assert_eq!(shop.runs().len(), 1);

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder_engine::executor::{RunError, RunOutcome, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{NoopObserver, RunError, RunOutcome};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::{ModelSpec, ModelTable};
@@ -53,10 +53,10 @@ async fn run(project: Project, replies: &[&str]) -> Result<RunOutcome, RunError>
     let model = Arc::new(ScriptedModel::saying(replies.iter().copied()));
     let models = Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None);
     let models = models.with_embedded(Arc::new(Only(model)));
-    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
-    let context = Document::whole("context.md", "users/u/turns/turn_000001/context.md", CONTEXT);
+    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
+    let context = InputDocument::whole("context.md", "users/u/turns/turn_000001/context.md", CONTEXT);
     let input = RunInput { documents: vec![context], ..RunInput::default() };
-    engine.run("reflection", &input, &Silent).await
+    engine.run("reflection", &input, &NoopObserver).await
 }
 
 #[tokio::test]

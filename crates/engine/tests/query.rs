@@ -4,10 +4,10 @@
 use larder_core::pack::Rendition;
 use larder_core::recipe::Recipe;
 use larder_engine::PrepareError;
-use larder_engine::executor::{RunError, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{NoopObserver, RunError};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_store::{Store, StoreOptions};
@@ -46,7 +46,7 @@ fn engine_over(table: &str) -> (Engine, tempfile::TempDir) {
     let store =
         Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("local").unwrap();
     let project = Project::builtin(&Counter::cl100k());
-    (Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap(), dir)
+    (Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap(), dir)
 }
 
 /// Everything that a recipe can be given, with `lines` lines in each document.
@@ -57,7 +57,7 @@ fn input(recipe: &Recipe, query: Option<&str>, lines: usize) -> RunInput {
     let names = names.chain((!recipe.input_sections.is_empty()).then_some(context));
     let history = [Role::User, Role::Assistant].map(|role| Message::text(role, text.clone()));
     RunInput {
-        documents: names.map(|name| Document::whole(name.clone(), name, text.as_str())).collect(),
+        documents: names.map(|name| InputDocument::whole(name.clone(), name, text.as_str())).collect(),
         query: query.map(str::to_owned),
         values: recipe.inputs.iter().map(|name| (name.clone(), "100".into())).collect(),
         variant: recipe.variants.keys().next().cloned(),
@@ -156,7 +156,7 @@ async fn without_a_query_only_condensing_runs() {
                 Err(error) => panic!("{}: {error}", recipe.id()),
             }
             if recipe.needs_query {
-                let refused = engine.run(&recipe.id(), &input, &Silent).await;
+                let refused = engine.run(&recipe.id(), &input, &NoopObserver).await;
                 let is_no_query = matches!(refused, Err(RunError::Prepare(PrepareError::NoQuery { .. })));
                 assert!(is_no_query, "{} asks a model without a query", recipe.id());
             }

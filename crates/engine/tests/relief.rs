@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use larder_core::pack::Rendition;
-use larder_engine::executor::{RunReceipt, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{NoopObserver, RunReceipt};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatReply, StopReason};
 use larder_store::{Store, StoreOptions};
 use larder_testkit::layers::every_layer;
@@ -24,7 +24,7 @@ fn engine(replies: Vec<ChatReply>) -> (Engine, Arc<ScriptedModel>, TempDir) {
     let model = Arc::new(ScriptedModel::new(replies.into_iter().map(|reply| Act::Say(Ok(reply)))));
     let models = every_layer(model.clone(), dir.path(), 32_000, 2_000);
     let project = Project::builtin(&Counter::cl100k());
-    let policy = Policy { compression_threshold: 0.5, min_compression_savings: 0, ..Policy::default() };
+    let policy = RunPolicy { compression_threshold: 0.5, min_compression_savings: 0, ..RunPolicy::default() };
     let engine = Engine::new(project, models, store, policy, Box::new(|_| None)).unwrap();
     (engine, model, dir)
 }
@@ -34,7 +34,7 @@ fn notes(lines: usize) -> String {
 }
 
 fn input(lines: usize) -> RunInput {
-    let documents = vec![Document::whole("document", "minutes.txt", notes(lines))];
+    let documents = vec![InputDocument::whole("document", "minutes.txt", notes(lines))];
     RunInput { query: Some("What was it about?".to_owned()), documents, ..RunInput::default() }
 }
 
@@ -57,7 +57,7 @@ async fn a_document_that_was_asked_about_whole_is_whole_when_it_is_asked_about_a
     let stands = |lines: &usize| is_whole(&engine.explain(RECIPE, &input(*lines)).unwrap());
     // A line less than what just stands whole: the note, of ten times that, would be too much for the threshold.
     let lines = (100..1_000).take_while(stands).last().unwrap() - 1;
-    engine.run(RECIPE, &input(lines), &Silent).await.unwrap();
+    engine.run(RECIPE, &input(lines), &NoopObserver).await.unwrap();
     let asked = model.requests();
     assert_eq!(asked.len(), 2);
     for request in asked {

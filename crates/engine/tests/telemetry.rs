@@ -12,10 +12,10 @@ use std::time::Duration;
 use larder_condense::{CondenseRequest, ContentType};
 use larder_core::pack::Rendition;
 use larder_core::policy::BudgetStatus;
-use larder_engine::executor::{Listener, RunError, RunOutcome, RunReport, Shrunk, Silent};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{NoopObserver, ReducedText, RunError, RunMetricsSink, RunOutcome, RunReport};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::ModelError;
 use larder_store::{RunFilter, RunRecord, RunStatus, Store, StoreOptions};
 use larder_testkit::events::Events;
@@ -29,15 +29,15 @@ const RECIPE: &str = "summarize/summarize";
 #[derive(Default)]
 struct Heard {
     ran: Mutex<Vec<RunReport>>,
-    condensed: Mutex<Vec<Shrunk>>,
+    condensed: Mutex<Vec<ReducedText>>,
 }
 
-impl Listener for Heard {
-    fn ran(&self, report: &RunReport) {
+impl RunMetricsSink for Heard {
+    fn run_ended(&self, report: &RunReport) {
         self.ran.lock().unwrap().push(report.clone());
     }
 
-    fn condensed(&self, shrunk: Shrunk, _: Duration) {
+    fn text_condensed(&self, shrunk: ReducedText, _: Duration) {
         self.condensed.lock().unwrap().push(shrunk);
     }
 }
@@ -54,9 +54,9 @@ fn shop(acts: impl IntoIterator<Item = Act>) -> Shop {
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
     let models = every_layer(Arc::new(ScriptedModel::new(acts)), dir.path(), 8_000, 1_000);
     let project = Project::builtin(&Counter::cl100k());
-    let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
+    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     let heard = Arc::new(Heard::default());
-    let engine = engine.heard_by(Arc::clone(&heard) as Arc<dyn Listener>);
+    let engine = engine.with_metrics(Arc::clone(&heard) as Arc<dyn RunMetricsSink>);
     Shop { engine, heard, events: Events::default(), _dir: dir }
 }
 
@@ -69,7 +69,7 @@ fn prose(sentences: usize) -> String {
 }
 
 fn input(query: &str, sentences: usize) -> RunInput {
-    let documents = vec![Document::whole("document", "minutes.txt", prose(sentences))];
+    let documents = vec![InputDocument::whole("document", "minutes.txt", prose(sentences))];
     RunInput { query: Some(query.to_owned()), documents, ..RunInput::default() }
 }
 
@@ -85,7 +85,7 @@ fn unnamed(events: &Events, event: &str) -> Vec<String> {
 impl Shop {
     async fn run(&self, input: &RunInput) -> Result<RunOutcome, RunError> {
         let logging = tracing::subscriber::set_default(self.events.clone());
-        let outcome = self.engine.run(RECIPE, input, &Silent).await;
+        let outcome = self.engine.run(RECIPE, input, &NoopObserver).await;
         drop(logging);
         outcome
     }
@@ -209,7 +209,7 @@ async fn a_text_that_is_condensed_on_its_own_is_told_of() {
         counter: &counter,
         key: shop.engine.store.key(),
     };
-    shop.engine.condense(&request, "minutes.txt", &Silent).await.unwrap();
+    shop.engine.condense(&request, "minutes.txt", &NoopObserver).await.unwrap();
     let condensed = shop.heard.condensed.lock().unwrap();
     let [shrunk] = condensed.as_slice() else { panic!("one text: {condensed:?}") };
     assert!(shrunk.before > 1_000 && shrunk.after <= 300, "{shrunk:?}");
@@ -219,7 +219,7 @@ async fn a_text_that_is_condensed_on_its_own_is_told_of() {
 async fn what_a_client_calls_a_recipe_is_not_logged_where_there_is_none() {
     let shop = shop([]);
     let logging = tracing::subscriber::set_default(shop.events.clone());
-    shop.engine.run("my secret words", &RunInput::default(), &Silent).await.unwrap_err();
+    shop.engine.run("my secret words", &RunInput::default(), &NoopObserver).await.unwrap_err();
     drop(logging);
     let missing = shop.events.named("recipe not found or broken");
     assert_eq!(missing.len(), 1);

@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
 use larder_engine::Engine;
-use larder_engine::config::{Config, Gateway, Setting};
+use larder_engine::config::{Config, GatewaySettings, Setting};
 use larder_engine::project::Project;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
-use larder_tools::NoOne;
+use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ pub struct Snapshot {
     /// All settings.
     pub config: Config,
     /// Those of the gateway.
-    pub gateway: Gateway,
+    pub gateway: GatewaySettings,
     /// Where requests go.
     pub routes: Routes,
     engine: Engine,
@@ -70,8 +70,8 @@ impl Snapshot {
     }
 
     /// The same, with every run told to what counts.
-    fn heard_by(self, telemetry: &Telemetry) -> Self {
-        Self { engine: self.engine.heard_by(telemetry.metrics.clone()), ..self }
+    fn with_metrics(self, telemetry: &Telemetry) -> Self {
+        Self { engine: self.engine.with_metrics(telemetry.metrics.clone()), ..self }
     }
 
     /// Recipes and models, whoever asks.
@@ -149,7 +149,7 @@ impl App {
             recorder: Recorder::start(store.clone())?,
             admission: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),
-            current: RwLock::new(Arc::new(snapshot.heard_by(&telemetry))),
+            current: RwLock::new(Arc::new(snapshot.with_metrics(&telemetry))),
             keys: RwLock::new(keys),
             telemetry,
             refused: RwLock::default(),
@@ -173,7 +173,7 @@ impl App {
         let refused = match self.read() {
             Ok(snapshot) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) =
-                    Arc::new(snapshot.heard_by(&self.telemetry));
+                    Arc::new(snapshot.with_metrics(&self.telemetry));
                 tracing::warn!("settings and recipes were read again and hold from now on");
                 None
             }
@@ -275,7 +275,7 @@ impl App {
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.
-            confirm: Arc::new(NoOne),
+            confirm: Arc::new(DenyAll),
         })
     }
 

@@ -8,8 +8,8 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
-use larder_engine::executor::Reach;
-use larder_mcp::{Guest, GuestOf, HttpOptions, Purse, Reserved, Roots};
+use larder_engine::executor::ModelSet;
+use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::wire::ApiDialect;
@@ -19,8 +19,8 @@ use crate::auth::{AuthError, BudgetReservation, Caller};
 use crate::limits::read_body;
 use crate::request::{self, RequestError, total};
 
-/// How callers of the gateway become guests.
-pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
+/// How callers of the gateway are resolved.
+pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
     let (app, roots) = (Arc::clone(app), Arc::new(Roots::none()));
     Arc::new(move |parts| {
         let Some(caller) = parts.extensions.get::<Caller>() else {
@@ -30,11 +30,11 @@ pub fn read(app: &Arc<App>) -> Arc<GuestOf> {
             )));
         };
         let current = app.current();
-        Ok(Guest {
+        Ok(McpCaller {
             engine: Arc::new(current.engine(&caller.store)),
             asking: current.config.asking(),
             roots: Arc::clone(&roots),
-            purse: Some(Arc::new(KeyPurse { app: Arc::clone(&app), caller: caller.clone() })),
+            budget: Some(Arc::new(KeyBudget { app: Arc::clone(&app), caller: caller.clone() })),
         })
     })
 }
@@ -75,15 +75,15 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 /// The budget of a caller's key.
-struct KeyPurse {
+struct KeyBudget {
     app: Arc<App>,
     caller: Caller,
 }
 
-impl Purse for KeyPurse {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
+impl CallBudget for KeyBudget {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
-            Ok(held) => Ok(Box::new(OfKey(held))),
+            Ok(held) => Ok(Box::new(KeyHold(held))),
             Err(error @ AuthError::OverLimit(_)) => {
                 Err(format!("{error}; with a smaller `max_tokens` it may take less"))
             }
@@ -92,9 +92,9 @@ impl Purse for KeyPurse {
     }
 }
 
-struct OfKey(BudgetReservation);
+struct KeyHold(BudgetReservation);
 
-impl Reserved for OfKey {
+impl BudgetHold for KeyHold {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
         self.0.settle_or_log(total(&usage), cost.unwrap_or_default());
     }

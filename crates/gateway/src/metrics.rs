@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use larder_core::pack::Rendition;
-use larder_engine::executor::{Listener, RunReport, Shrunk};
+use larder_engine::executor::{ReducedText, RunMetricsSink, RunReport};
 use larder_models::price::Usd;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -323,8 +323,8 @@ fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, most: usize) -> bool {
 
 /// What the engine does, whoever asked for it: recipes as models, turns, tools over MCP. Requests are not runs, so nothing
 /// is counted twice.
-impl Listener for Metrics {
-    fn ran(&self, report: &RunReport) {
+impl RunMetricsSink for Metrics {
+    fn run_ended(&self, report: &RunReport) {
         if let Some(status) = report.status {
             self.decided(status.as_str(), false);
         }
@@ -332,12 +332,12 @@ impl Listener for Metrics {
         if !report.shrunk.is_empty() {
             self.compression_latency_ms.observe(report.packing.as_secs_f64() * 1e3);
         }
-        for Shrunk { to, before, after } in &report.shrunk {
+        for ReducedText { to, before, after } in &report.shrunk {
             self.shrink(*to, *before as u64, *after as u64);
         }
     }
 
-    fn condensed(&self, Shrunk { to, before, after }: Shrunk, took: Duration) {
+    fn text_condensed(&self, ReducedText { to, before, after }: ReducedText, took: Duration) {
         self.compression_latency_ms.observe(took.as_secs_f64() * 1e3);
         self.shrink(to, before as u64, after as u64);
     }

@@ -150,16 +150,16 @@ fn every_round_that_left_over_its_budget_is_a_violation() {
 #[test]
 fn runs_and_texts_condensed_on_their_own_count() {
     let metrics = Metrics::default();
-    let shrunk = |to, before, after| Shrunk { to, before, after };
-    metrics.ran(&RunReport {
+    let shrunk = |to, before, after| ReducedText { to, before, after };
+    metrics.run_ended(&RunReport {
         status: Some(BudgetStatus::NeedsSummary),
         violates: false,
         shrunk: vec![shrunk(Rendition::Condensed, 900, 300), shrunk(Rendition::Pointer, 500, 20)],
         packing: Duration::from_millis(4),
     });
-    metrics.ran(&RunReport { status: Some(BudgetStatus::Reject), ..RunReport::default() });
-    metrics.ran(&RunReport::default());
-    metrics.condensed(shrunk(Rendition::Condensed, 100, 50), Duration::from_millis(1));
+    metrics.run_ended(&RunReport { status: Some(BudgetStatus::Reject), ..RunReport::default() });
+    metrics.run_ended(&RunReport::default());
+    metrics.text_condensed(shrunk(Rendition::Condensed, 100, 50), Duration::from_millis(1));
     let text = metrics.text().unwrap();
     for (series, expected) in [
         ("context_budget_decision_total{status=\"needs_summary\",dry_run=\"false\"}", 1.0),

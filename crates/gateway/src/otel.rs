@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use larder_models::chat::ModelError;
-use larder_models::plain::Plain;
+use larder_models::plain_client::PlainClient;
 use larder_models::table::Provider;
 use larder_text::hash::ContentHash;
 use opentelemetry::propagation::TextMapPropagator;
@@ -56,7 +56,7 @@ impl fmt::Debug for Otel {
 /// Sends what the exporter has written. The exporter works on a thread of its own, outside the runtime.
 #[derive(Debug)]
 struct Sender {
-    collector: Arc<Plain>,
+    collector: Arc<PlainClient>,
     runtime: Handle,
 }
 
@@ -88,7 +88,7 @@ impl Otel {
     /// # Errors
     /// When the address cannot be used.
     pub fn new(endpoint: &str) -> Result<Self, OtelError> {
-        let collector = Arc::new(Plain::new("the collector of traces", endpoint, None, LIMIT)?);
+        let collector = Arc::new(PlainClient::new("the collector of traces", endpoint, None, LIMIT)?);
         let sender = Sender { collector, runtime: Handle::current() };
         let address = format!("{}/{PATH}", endpoint.trim_end_matches('/'));
         let exporter =
@@ -166,7 +166,7 @@ const fn provider(provider: Provider) -> &'static str {
 
 /// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
 fn hashed(name: &str) -> String {
-    let mut hash = ContentHash::of(name.as_bytes()).to_hex();
+    let mut hash = ContentHash::new(name.as_bytes()).to_hex();
     hash.truncate(HASH_DIGITS);
     hash
 }

@@ -39,7 +39,7 @@ pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestE
         };
         begin.extend_from_slice(identity.as_bytes());
     }
-    let mut name = ContentHash::of(&begin).to_hex();
+    let mut name = ContentHash::new(&begin).to_hex();
     name.truncate(DIGITS);
     Ok(format!("s-{name}"))
 }

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use larder_local::Embedded;
 use larder_models::chat::{ChatModel, ChatReply, ChatRequest};
-use larder_models::weights::{CHAT_MODEL, Source, Weights};
+use larder_models::weights::{CHAT_MODEL, WeightSource, Weights};
 use larder_text::message::{Message, Role};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let env = |name: &str| std::env::var(name).ok();
-    let folder = Weights::shared(None, &env).pull(CHAT_MODEL, &Source::Any, &env, &mut |_, _| {}).await?;
+    let folder =
+        Weights::shared(None, &env).pull(CHAT_MODEL, &WeightSource::Any, &env, &mut |_, _| {}).await?;
     let mut out = std::io::stdout();
     let start = Instant::now();
     let model = Embedded::open(&folder)?;

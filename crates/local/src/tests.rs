@@ -3,7 +3,7 @@
 use larder_text::message::{Message, Role, ToolDef};
 
 use super::*;
-use larder_models::weights::Source;
+use larder_models::weights::WeightSource;
 
 /// Texts and their tokens as llama.cpp gives them for this file.
 const REFERENCE: &[(&str, &[u32])] = &[
@@ -60,7 +60,8 @@ fn metadata() -> std::collections::HashMap<String, candle_core::quantized::gguf_
     let env = |name: &str| std::env::var(name).ok();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let weights = Weights::shared(None, &env);
-    let folder = runtime.block_on(weights.pull(CHAT_MODEL, &Source::Any, &env, &mut |_, _| {})).unwrap();
+    let folder =
+        runtime.block_on(weights.pull(CHAT_MODEL, &WeightSource::Any, &env, &mut |_, _| {})).unwrap();
     let mut file = std::io::BufReader::new(std::fs::File::open(folder.join(CHAT_WEIGHTS)).unwrap());
     candle_core::quantized::gguf_file::Content::read(&mut file).unwrap().metadata
 }

@@ -13,11 +13,11 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::{Guest, Server};
+use super::{McpCaller, Server};
 
-/// From a request's head to its guest: reads who calls from what the gateway put into the extensions. A refusal is sent
+/// From a request's head to its caller: reads who calls from what the gateway put into the extensions. A refusal is sent
 /// as it is.
-pub type GuestOf = dyn Fn(&Parts) -> Result<Guest, Box<Response>> + Send + Sync;
+pub type ResolveCaller = dyn Fn(&Parts) -> Result<McpCaller, Box<Response>> + Send + Sync;
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
@@ -35,14 +35,14 @@ pub struct HttpOptions {
 
 struct Http {
     options: HttpOptions,
-    guest: Arc<GuestOf>,
+    caller: Arc<ResolveCaller>,
     /// One for each user, so that nobody reaches a session of somebody else's, whatever id they send.
     services: Mutex<BTreeMap<String, Service>>,
 }
 
 /// A router with the route `/mcp`.
-pub fn router(options: HttpOptions, guest: Arc<GuestOf>) -> Router {
-    let http = Arc::new(Http { options, guest, services: Mutex::default() });
+pub fn router(options: HttpOptions, caller: Arc<ResolveCaller>) -> Router {
+    let http = Arc::new(Http { options, caller, services: Mutex::default() });
     let answer = move |request: Request| {
         let http = Arc::clone(&http);
         async move { http.answer(request).await }
@@ -53,13 +53,13 @@ pub fn router(options: HttpOptions, guest: Arc<GuestOf>) -> Router {
 impl Http {
     async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let guest = match (self.guest)(&parts) {
-            Ok(guest) => guest,
+        let caller = match (self.caller)(&parts) {
+            Ok(caller) => caller,
             Err(refusal) => return *refusal,
         };
-        let service = self.service(guest.engine.store.user());
+        let service = self.service(caller.engine.store.user());
         // The handler finds it with the head of the request; a session outlives neither reload nor revocation.
-        parts.extensions.insert(guest);
+        parts.extensions.insert(caller);
         service.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 
@@ -74,6 +74,6 @@ impl Http {
         config.allowed_hosts = hosts;
         config.max_request_body_bytes = max_body;
         config.cancellation_token = stop;
-        StreamableHttpService::new(|| Ok(Server { guest: None }), Arc::default(), config)
+        StreamableHttpService::new(|| Ok(Server { caller: None }), Arc::default(), config)
     }
 }

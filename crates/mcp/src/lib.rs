@@ -7,21 +7,21 @@
 //! Tools read files only within [`Roots`], and pointers only of the caller's own store. What they show in part is
 //! stored first, so every pointer they give holds; beyond that store they change nothing.
 
-mod given;
 mod http;
 mod progress;
 mod prompts;
 mod resources;
 mod roots;
 mod schema;
+mod sources;
 mod tools;
 
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use larder_engine::Engine;
-use larder_engine::executor::Reach;
-use larder_engine::settings::Asking;
+use larder_engine::executor::ModelSet;
+use larder_engine::settings::AskSettings;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use rmcp::model::{
@@ -33,8 +33,8 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError, ServiceEx
 use rmcp::{ServerHandler, transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub use self::http::{GuestOf, HttpOptions, router};
-use self::progress::Course;
+pub use self::http::{HttpOptions, ResolveCaller, router};
+use self::progress::CallProgress;
 pub use self::roots::{RootError, Roots};
 
 /// What a client's model is told about the server as a whole.
@@ -50,29 +50,29 @@ const BRIEF_CHARS: usize = 200;
 
 /// On whose behalf a request is answered, and with what. Cheap to clone.
 #[derive(Clone)]
-pub struct Guest {
+pub struct McpCaller {
     /// The project and its models over the caller's own store.
     pub engine: Arc<Engine>,
     /// How `ask` answers, and how far one question may go.
-    pub asking: Asking,
+    pub asking: AskSettings,
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
     /// Who pays for the calls of `ask`; without one nobody counts.
-    pub purse: Option<Arc<dyn Purse>>,
+    pub budget: Option<Arc<dyn CallBudget>>,
 }
 
 /// A budget that `ask` draws on.
-pub trait Purse: Send + Sync {
+pub trait CallBudget: Send + Sync {
     /// Sets `tokens`, and what they may cost at one of the models of `reach`, aside before a model is asked. Dropped
     /// without being settled, all of it counts as used: the outcome is unknown then. May block.
     ///
     /// # Errors
     /// When the budget does not hold so many, or is in money and a model has no price, in words that say how to go on.
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String>;
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String>;
 }
 
 /// Tokens and money set aside.
-pub trait Reserved: Send {
+pub trait BudgetHold: Send {
     /// Counts what was used instead. May block.
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>);
 }
@@ -92,9 +92,9 @@ pub enum ServeError {
 ///
 /// # Errors
 /// When the client does not speak the protocol.
-pub async fn stdio(guest: Guest) -> Result<(), ServeError> {
+pub async fn stdio(caller: McpCaller) -> Result<(), ServeError> {
     let (input, output) = transport::stdio_pipes();
-    serve(guest, input, output).await
+    serve(caller, input, output).await
 }
 
 /// Serves one client on any pair of streams, one JSON message a line, until `input` ends.
@@ -102,11 +102,11 @@ pub async fn stdio(guest: Guest) -> Result<(), ServeError> {
 /// # Errors
 /// As [`stdio`].
 pub async fn serve(
-    guest: Guest,
+    caller: McpCaller,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
-    match (Server { guest: Some(guest) }).serve((input, output)).await {
+    match (Server { caller: Some(caller) }).serve((input, output)).await {
         Ok(running) => Ok(running.waiting().await.map(drop)?),
         // Gone before it said anything: nothing was asked for.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -122,14 +122,14 @@ fn brief(text: &str) -> String {
 /// Answers requests of one connection.
 struct Server {
     /// Whose they all are; none where each request brings its own.
-    guest: Option<Guest>,
+    caller: Option<McpCaller>,
 }
 
 impl Server {
-    fn guest(&self, context: &RequestContext<RoleServer>) -> Result<Guest, ErrorData> {
-        let brought = || context.extensions.get::<Parts>()?.extensions.get::<Guest>();
-        let guest = self.guest.as_ref().or_else(brought);
-        guest.cloned().ok_or_else(|| ErrorData::internal_error("a bug in larder: a request of nobody", None))
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
+        let brought = || context.extensions.get::<Parts>()?.extensions.get::<McpCaller>();
+        let caller = self.caller.as_ref().or_else(brought);
+        caller.cloned().ok_or_else(|| ErrorData::internal_error("a bug in larder: a request of nobody", None))
     }
 }
 
@@ -154,10 +154,11 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let guest = self.guest(&context)?;
+        let caller = self.caller(&context)?;
         let call = tools::find(&request.name)?;
         let arguments = request.arguments.unwrap_or_default();
-        progress::run(&context, move |course: &Course| call(arguments, &guest, course).into()).await
+        progress::run(&context, move |progress: &CallProgress| call(arguments, &caller, progress).into())
+            .await
     }
 
     async fn list_prompts(
@@ -165,7 +166,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.guest(&context)?)))
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.caller(&context)?)))
     }
 
     async fn get_prompt(
@@ -173,9 +174,10 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let guest = self.guest(&context)?;
-        let get =
-            move |_: &Course| prompts::get(&guest, &request.name, request.arguments.unwrap_or_default());
+        let caller = self.caller(&context)?;
+        let get = move |_: &CallProgress| {
+            prompts::get(&caller, &request.name, request.arguments.unwrap_or_default())
+        };
         Ok(progress::run(&context, get).await??.into())
     }
 
@@ -192,7 +194,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let guest = self.guest(&context)?;
-        Ok(progress::run(&context, move |_: &Course| resources::read(&guest, &request.uri)).await??.into())
+        let caller = self.caller(&context)?;
+        Ok(progress::run(&context, move |_: &CallProgress| resources::read(&caller, &request.uri))
+            .await??
+            .into())
     }
 }

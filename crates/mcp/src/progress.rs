@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use larder_engine::executor::{Observer, RunReceipt};
+use larder_engine::executor::{ProgressObserver, RunReceipt};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::runtime::Handle;
@@ -11,20 +11,20 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 /// How one call is going.
-pub(super) struct Course {
+pub(super) struct CallProgress {
     cancelled: CancellationToken,
     stages: UnboundedSender<String>,
     runtime: Handle,
 }
 
-impl Course {
+impl CallProgress {
     /// Waits for `work`; `None` when the client no longer wants it.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(self.cancelled.run_until_cancelled(work))
     }
 }
 
-impl Observer for Course {
+impl ProgressObserver for CallProgress {
     fn stage(&self, text: &str) {
         // Nobody listens any more: nothing to tell.
         let _ = self.stages.send(text.to_owned());
@@ -47,14 +47,14 @@ impl Observer for Course {
 /// Runs `work` on a thread that may block. Each stage becomes a progress notification, if the client asked for them.
 pub(super) async fn run<T: Send + 'static>(
     context: &RequestContext<RoleServer>,
-    work: impl FnOnce(&Course) -> T + Send + 'static,
+    work: impl FnOnce(&CallProgress) -> T + Send + 'static,
 ) -> Result<T, ErrorData> {
     let (stages, mut told) = unbounded_channel();
-    let course = Course { cancelled: context.ct.clone(), stages, runtime: Handle::current() };
-    let working = tokio::task::spawn_blocking(move || work(&course));
+    let progress = CallProgress { cancelled: context.ct.clone(), stages, runtime: Handle::current() };
+    let working = tokio::task::spawn_blocking(move || work(&progress));
     let token = context.meta.get_progress_token();
     let mut step = 0.0;
-    // The channel ends when the work is done and its course is dropped.
+    // The channel ends when the work is done and its progress is dropped.
     while let Some(stage) = told.recv().await {
         let Some(token) = &token else { continue };
         step += 1.0;

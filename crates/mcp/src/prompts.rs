@@ -6,8 +6,8 @@ use larder_text::message::Role as Speaker;
 use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
-use super::given::{Failure, Inputs};
-use super::{Guest, brief};
+use super::sources::{CallError, Inputs};
+use super::{McpCaller, brief};
 
 const QUERY: &str = "query";
 const VARIANT: &str = "variant";
@@ -17,8 +17,8 @@ const CONTEXT: &str = "context.md";
 const SOURCE: &str = "a pointer or a path; or the text itself, with a line break in it";
 
 /// Every recipe of the project.
-pub(super) fn list(guest: &Guest) -> Vec<Prompt> {
-    guest.engine.project.check().recipes.iter().map(prompt).collect()
+pub(super) fn list(caller: &McpCaller) -> Vec<Prompt> {
+    caller.engine.project.check().recipes.iter().map(prompt).collect()
 }
 
 fn prompt(recipe: &Recipe) -> Prompt {
@@ -53,14 +53,18 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
 }
 
 /// The messages of a recipe's pack: within its budget, with every pointer in them stored.
-pub(super) fn get(guest: &Guest, name: &str, arguments: JsonObject) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn get(
+    caller: &McpCaller,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<GetPromptResult, ErrorData> {
     let unfit = |words: String| ErrorData::invalid_params(words, None);
-    let recipe = guest.engine.own_or_shipped(name).map_err(|error| {
+    let recipe = caller.engine.recipe_or_builtin(name).map_err(|error| {
         unfit(format!("{}; prompts/list names those there are. {}", brief(&error.to_string()), error.help()))
     })?;
-    let inputs = inputs(recipe, arguments).map_err(|Failure(words)| unfit(words))?;
-    let input = inputs.read(guest).map_err(|Failure(words)| unfit(words))?;
-    let receipt = match guest.engine.lay_out(&recipe.id(), &input) {
+    let inputs = inputs(recipe, arguments).map_err(|CallError(words)| unfit(words))?;
+    let input = inputs.read(caller).map_err(|CallError(words)| unfit(words))?;
+    let receipt = match caller.engine.lay_out(&recipe.id(), &input) {
         Ok(receipt) => receipt,
         Err(error @ RunError::Store(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
         Err(error) => return Err(unfit(error.to_string())),
@@ -76,16 +80,16 @@ pub(super) fn get(guest: &Guest, name: &str, arguments: JsonObject) -> Result<Ge
     Ok(GetPromptResult::new(messages.collect()).with_description(recipe.description.clone()))
 }
 
-fn inputs(recipe: &Recipe, arguments: JsonObject) -> Result<Inputs, Failure> {
+fn inputs(recipe: &Recipe, arguments: JsonObject) -> Result<Inputs, CallError> {
     let known = self::arguments(recipe);
     let mut inputs = Inputs::default();
     for (name, value) in arguments {
         let Value::String(value) = value else {
-            return Err(Failure(format!("argument {:?} is not a text", brief(&name))));
+            return Err(CallError(format!("argument {:?} is not a text", brief(&name))));
         };
         if !known.iter().any(|argument| argument.name == name) {
             let names: Vec<&str> = known.iter().map(|argument| argument.name.as_str()).collect();
-            return Err(Failure(format!(
+            return Err(CallError(format!(
                 "{} takes no {:?}; it takes {}",
                 recipe.id(),
                 brief(&name),

@@ -6,7 +6,7 @@ use larder_text::pointer::Pointer;
 use rmcp::model::{ErrorData, ReadResourceResult, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::{Guest, brief};
+use super::{McpCaller, brief};
 
 const SCHEME: &str = "larder://pointer/";
 
@@ -17,7 +17,7 @@ pub(super) fn template() -> ResourceTemplate {
 }
 
 /// The bytes behind a resource's address, as text where they are text.
-pub(super) fn read(guest: &Guest, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) fn read(caller: &McpCaller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| {
         ErrorData::resource_not_found(format!("{}: {why}", brief(uri)), Some(json!({"uri": brief(uri)})))
     };
@@ -25,7 +25,7 @@ pub(super) fn read(guest: &Guest, uri: &str) -> Result<ReadResourceResult, Error
     let id = uri.strip_prefix(SCHEME).map(|id| id.replace("%23", "#"));
     let id = id.ok_or_else(|| missing(format!("expected {SCHEME} and a pointer")))?;
     let pointer: Pointer = id.parse().map_err(|error| missing(format!("{error}")))?;
-    let bytes = guest.engine.store.resolve(&pointer).map_err(|error| missing(error.to_string()))?;
+    let bytes = caller.engine.store.resolve(&pointer).map_err(|error| missing(error.to_string()))?;
     let contents = match String::from_utf8(bytes) {
         Ok(text) => ResourceContents::text(text, uri),
         Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)

@@ -6,8 +6,8 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use larder_engine::executor::Reach;
-use larder_mcp::{Guest, Purse, Reserved};
+use larder_engine::executor::ModelSet;
+use larder_mcp::{BudgetHold, CallBudget, McpCaller};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_testkit::scripted::{Act, text};
@@ -283,18 +283,18 @@ struct Counting {
 
 struct Held(Arc<Mutex<Vec<String>>>);
 
-impl Purse for Counting {
-    fn reserve(&self, tokens: u64, reach: &Reach) -> Result<Box<dyn Reserved>, String> {
+impl CallBudget for Counting {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         let left = *self.left.lock().unwrap();
         if tokens > left {
             return Err(format!("{left} tokens are left today"));
         }
-        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.most(tokens)));
+        self.said.lock().unwrap().push(format!("reserved {tokens} at {}", reach.max_cost(tokens)));
         Ok(Box::new(Held(Arc::clone(&self.said))))
     }
 }
 
-impl Reserved for Held {
+impl BudgetHold for Held {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
         let cost = cost.map(|cost| cost.to_string());
         self.0.lock().unwrap().push(format!("used {} + {} at {cost:?}", usage.input, usage.output));
@@ -305,14 +305,14 @@ impl Reserved for Held {
 async fn asking_is_paid_for_from_the_callers_budget() {
     let shop = Shop::new([answer("By the packer.")]);
     shop.write("guide.md", "The budget is enforced by the packer.\n");
-    let purse = Arc::new(Counting { left: Mutex::new(50_000), said: Arc::default() });
-    let guest = Guest { purse: Some(Arc::clone(&purse) as Arc<dyn Purse>), ..shop.guest("ann") };
-    let mut client = Client::start(guest).await;
+    let budget = Arc::new(Counting { left: Mutex::new(50_000), said: Arc::default() });
+    let caller = McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn CallBudget>), ..shop.caller("ann") };
+    let mut client = Client::start(caller).await;
     let said = client.fails("ask", json!({"question": "Who?"})).await;
     assert_eq!(said, "50000 tokens are left today");
     client.call("ask", json!({"question": "Who?", "max_tokens": 40_000})).await;
     client.fails("ask", json!({"question": "Who?", "max_tokens": 10})).await;
-    let said = purse.said.lock().unwrap().clone();
+    let said = budget.said.lock().unwrap().clone();
     assert_eq!(said[0], "reserved 40000 at 0.08", "as if all of them were of the dearest kind");
     assert!(said[1].starts_with("used 10 + ") && said[1].contains("Some("), "{said:?}");
     assert_eq!(said[2..], ["reserved 10 at 0.00002", "used 0 + 0 at None"]);
@@ -326,12 +326,13 @@ async fn a_step_of_planning_of_which_nothing_came_is_paid_for_in_tokens_and_mone
     for (error, used) in [(late, "used 5710 + 303"), (broken, "used 6010 + 3")] {
         let shop = Shop::new([Act::Say(Err(error)), answer("By the packer.")]);
         shop.write("guide.md", "The budget is enforced by the packer.\n");
-        let purse = Arc::new(Counting { left: Mutex::new(60_000), said: Arc::default() });
-        let guest = Guest { purse: Some(Arc::clone(&purse) as Arc<dyn Purse>), ..shop.planning("ann") };
-        let mut client = Client::start(guest).await;
+        let budget = Arc::new(Counting { left: Mutex::new(60_000), said: Arc::default() });
+        let caller =
+            McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn CallBudget>), ..shop.planning("ann") };
+        let mut client = Client::start(caller).await;
         let (data, _) = client.call("ask", json!({"question": "Who enforces it?"})).await;
         assert!(data["steps"].to_string().contains("planning stopped"), "{data}");
-        let said = purse.said.lock().unwrap().clone();
+        let said = budget.said.lock().unwrap().clone();
         assert_eq!(said[1..], [format!("{used} at Some(\"0.006316\")")], "{said:?}");
     }
 }

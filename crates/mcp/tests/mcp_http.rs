@@ -11,22 +11,22 @@ use axum::body::{Body, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use larder_mcp::{Guest, HttpOptions, router};
+use larder_mcp::{HttpOptions, McpCaller, router};
 use serde_json::{Value, json};
 use support::Shop;
 use tower::ServiceExt;
 
 /// Callers say who they are in a header, in place of a key.
 fn served(shop: &Shop) -> Router {
-    let guests: BTreeMap<String, Guest> =
-        ["ann", "bob"].map(|user| (user.to_owned(), shop.guest(user))).into_iter().collect();
-    let guest = move |parts: &Parts| {
+    let guests: BTreeMap<String, McpCaller> =
+        ["ann", "bob"].map(|user| (user.to_owned(), shop.caller(user))).into_iter().collect();
+    let caller = move |parts: &Parts| {
         let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
-        let guest = user.and_then(|user| guests.get(user)).cloned();
-        guest.ok_or_else(|| Box::new(StatusCode::UNAUTHORIZED.into_response()))
+        let caller = user.and_then(|user| guests.get(user)).cloned();
+        caller.ok_or_else(|| Box::new(StatusCode::UNAUTHORIZED.into_response()))
     };
     let hosts = vec!["localhost".to_owned()];
-    router(HttpOptions { hosts, max_body: 10_000, stop: Default::default() }, Arc::new(guest))
+    router(HttpOptions { hosts, max_body: 10_000, stop: Default::default() }, Arc::new(caller))
 }
 
 fn post(user: &str, headers: &[(&str, &str)], message: &Value) -> Request<Body> {

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
 use crate::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
-use crate::http::{Endpoint, within};
+use crate::http::{HttpEndpoint, within};
 use crate::openai::vector;
 
 /// Where requests go when the model table names no address (R4-1.3).
@@ -20,7 +20,7 @@ pub const DEFAULT_KEY_HEADER: &str = "authorization";
 /// A Titan Text Embeddings V2 model.
 #[derive(Debug)]
 pub struct TitanEmbeddings {
-    endpoint: Endpoint,
+    endpoint: HttpEndpoint,
     path: String,
     dimensions: usize,
     timeout: Duration,
@@ -28,7 +28,7 @@ pub struct TitanEmbeddings {
 
 impl TitanEmbeddings {
     /// The model `id` at `endpoint`, asked for vectors of `dimensions` numbers; `timeout` is for one request.
-    pub fn new(endpoint: Endpoint, id: &str, dimensions: usize, timeout: Duration) -> Self {
+    pub fn new(endpoint: HttpEndpoint, id: &str, dimensions: usize, timeout: Duration) -> Self {
         Self { endpoint, path: format!("model/{}/invoke", percent_encoded(id)), dimensions, timeout }
     }
 

@@ -43,15 +43,17 @@ impl Breaker {
     }
 
     /// Lets a call through, or refuses it with the failures in a row and the time until the next probe.
-    pub fn admit(&self) -> Result<Ticket<'_>, (u32, Duration)> {
+    pub fn admit(&self) -> Result<BreakerPermit<'_>, (u32, Duration)> {
         let mut state = self.lock();
-        let Some(open_until) = state.open_until else { return Ok(Ticket { breaker: self, is_probe: false }) };
+        let Some(open_until) = state.open_until else {
+            return Ok(BreakerPermit { breaker: self, is_probe: false });
+        };
         let wait = open_until.saturating_duration_since(Instant::now());
         if !wait.is_zero() || state.probing {
             return Err((state.failures, wait));
         }
         state.probing = true;
-        Ok(Ticket { breaker: self, is_probe: true })
+        Ok(BreakerPermit { breaker: self, is_probe: true })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -61,12 +63,12 @@ impl Breaker {
 
 /// A call that was let through. Dropped without a report, as when its caller gives up, it counts as no outcome.
 #[derive(Debug)]
-pub struct Ticket<'b> {
+pub struct BreakerPermit<'b> {
     breaker: &'b Breaker,
     is_probe: bool,
 }
 
-impl Ticket<'_> {
+impl BreakerPermit<'_> {
     /// Tells how the call went.
     pub fn report<T>(self, outcome: Result<T, &ModelError>) {
         // Released before `self` drops, which locks again.
@@ -84,7 +86,7 @@ impl Ticket<'_> {
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for BreakerPermit<'_> {
     fn drop(&mut self) {
         if self.is_probe {
             self.breaker.lock().probing = false;

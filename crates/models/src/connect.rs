@@ -1,6 +1,6 @@
 //! From a name in the model table to a model that answers. The only place that reads keys and knows all providers.
 
-mod doubts;
+mod server_check;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::anthropic::{self, Anthropic};
 use crate::bedrock::{self, TitanEmbeddings};
 use crate::chat::{ChatModel, EmbeddingModel, ModelError};
-use crate::http::{Endpoint, Http};
+use crate::http::{HttpClient, HttpEndpoint};
 use crate::openai::{self, OpenAi, OpenAiEmbeddings};
 use crate::replay::Replay;
-use crate::resilient::{Jitter, Policy, Resilient, random_jitter};
+use crate::resilient::{Jitter, Resilient, RetryPolicy, random_jitter};
 use crate::secret::Secret;
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider};
-use crate::upstream::{KeySource, Target, Upstream};
+use crate::upstream::{KeySource, Upstream, UpstreamTarget};
 
-pub use doubts::{Doubt, Field};
+pub use server_check::{ServerField, ServerProblem};
 
 /// How models inside this process are opened.
 pub trait EmbeddedModels: Send + Sync {
@@ -41,9 +41,9 @@ pub struct Models {
     folder: PathBuf,
     variables: BTreeMap<String, Option<String>>,
     embedded: Option<Arc<dyn EmbeddedModels>>,
-    policy: Policy,
+    policy: RetryPolicy,
     jitter: Jitter,
-    http: Arc<Http>,
+    http: Arc<HttpClient>,
     chat: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
     embedding: Mutex<BTreeMap<String, Arc<dyn EmbeddingModel>>>,
 }
@@ -69,7 +69,7 @@ impl Models {
             folder: folder.into(),
             variables,
             embedded: None,
-            policy: Policy::default(),
+            policy: RetryPolicy::default(),
             jitter: random_jitter(),
             http: Arc::default(),
             chat: Mutex::default(),
@@ -122,7 +122,7 @@ impl Models {
     /// The same models, asked again by `policy` with pauses from `jitter`. The number of retries is each model's own,
     /// from the table.
     #[must_use]
-    pub fn with_policy(mut self, policy: Policy, jitter: Jitter) -> Self {
+    pub fn with_policy(mut self, policy: RetryPolicy, jitter: Jitter) -> Self {
         (self.policy, self.jitter) = (policy, jitter);
         self
     }
@@ -164,7 +164,7 @@ impl Models {
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when there is no such model, it has no server, or its key file gives no key.
-    pub fn target(&self, name: &str) -> Result<Target, ModelError> {
+    pub fn target(&self, name: &str) -> Result<UpstreamTarget, ModelError> {
         let spec = self.spec(name)?;
         if !spec.provider.is_remote() {
             return Err(unset(name, "the model has no server that a request could pass to"));
@@ -177,7 +177,10 @@ impl Models {
         };
         let base_url = self.expand(name, base_url(spec))?;
         let key = key.map(|key| (header, key));
-        Ok(Target::new(Endpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?, spec.provider))
+        Ok(UpstreamTarget::new(
+            HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?,
+            spec.provider,
+        ))
     }
 
     /// The server for models that the table does not have; `upstream` is one of those given to
@@ -185,7 +188,7 @@ impl Models {
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when its address or its key cannot be used.
-    pub fn upstream(&self, upstream: &Upstream) -> Result<Target, ModelError> {
+    pub fn upstream(&self, upstream: &Upstream) -> Result<UpstreamTarget, ModelError> {
         let Upstream { provider, base_url, key } = upstream;
         let name = provider.as_str();
         let key = match key {
@@ -197,7 +200,10 @@ impl Models {
             Some(KeySource::Environment(variable)) => Some(self.required(name, variable)?),
         };
         let key = key.map(|key| (key_header(*provider), key));
-        Ok(Target::new(Endpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?, *provider))
+        Ok(UpstreamTarget::new(
+            HttpEndpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?,
+            *provider,
+        ))
     }
 
     fn open_chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
@@ -218,7 +224,7 @@ impl Models {
     }
 
     fn resilient<M: ?Sized>(&self, name: &str, spec: &ModelSpec, model: Arc<M>) -> Resilient<M> {
-        let policy = Policy { retries: spec.retries, ..self.policy };
+        let policy = RetryPolicy { retries: spec.retries, ..self.policy };
         Resilient::new(name, model, policy, Arc::clone(&self.jitter))
     }
 
@@ -257,7 +263,7 @@ impl Models {
         })
     }
 
-    fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<Endpoint, ModelError> {
+    fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<HttpEndpoint, ModelError> {
         let extra = match spec.provider {
             Provider::Anthropic => std::slice::from_ref(&anthropic::VERSION_HEADER),
             _ => &[],
@@ -265,7 +271,7 @@ impl Models {
         let base_url = self.expand(name, base_url(spec))?;
         let header = spec.key_header.as_deref().unwrap_or(key_header(spec.provider));
         let key = self.key(name, spec)?.map(|key| (header, key));
-        Endpoint::new(Arc::clone(&self.http), name, &base_url, key, extra)
+        HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, extra)
     }
 
     /// The key of a model; `None` where the table asks for none.
@@ -347,8 +353,8 @@ fn default_key(spec: &ModelSpec) -> Option<&'static str> {
     }
 }
 
-fn settings(spec: &ModelSpec) -> Settings {
-    Settings { capabilities: spec.capabilities.clone(), extra_body: spec.extra_body.clone() }
+fn settings(spec: &ModelSpec) -> ProviderSettings {
+    ProviderSettings { capabilities: spec.capabilities.clone(), extra_body: spec.extra_body.clone() }
 }
 
 fn unset(model: &str, detail: &str) -> ModelError {

@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::time::Instant;
 
 use crate::chat::{ChatEvent, ChatReply, ModelError};
-use crate::http::{Endpoint, Reply};
+use crate::http::{HttpEndpoint, HttpReply};
 use crate::sse::{SseEvent, SseParser};
 
 /// The furthest deadline; a longer timeout means none.
@@ -17,7 +17,7 @@ pub const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What an event brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum DecodeStep {
     /// Text to show.
     Text(String),
     /// Nothing to show yet.
@@ -32,9 +32,9 @@ pub trait Decoder: Send {
     ///
     /// # Errors
     /// When the event is malformed, or is the provider's own report of an error.
-    fn event(&mut self, event: SseEvent, from: &Endpoint) -> Result<Step, ModelError>;
+    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError>;
 
-    /// The whole reply, after the last event. `said_end` tells whether an event was [`Step::End`].
+    /// The whole reply, after the last event. `said_end` tells whether an event was [`DecodeStep::End`].
     ///
     /// # Errors
     /// What is missing, when the stream broke off.
@@ -50,7 +50,7 @@ pub fn run<'a, D, F>(
 ) -> BoxStream<'a, Result<ChatEvent, ModelError>>
 where
     D: Decoder + 'a,
-    F: Future<Output = Result<Reply<'a>, ModelError>> + Send + 'a,
+    F: Future<Output = Result<HttpReply<'a>, ModelError>> + Send + 'a,
 {
     let opened = stream::once(async move {
         let reply = open.await?;
@@ -85,7 +85,7 @@ pub fn until<'a>(
 
 /// A stream under way.
 struct Live<'a, D> {
-    reply: Reply<'a>,
+    reply: HttpReply<'a>,
     /// `None` when no more bytes are wanted.
     parser: Option<SseParser>,
     decoder: D,
@@ -94,7 +94,7 @@ struct Live<'a, D> {
 }
 
 impl<'a, D: Decoder> Live<'a, D> {
-    fn new(reply: Reply<'a>, decoder: D) -> Self {
+    fn new(reply: HttpReply<'a>, decoder: D) -> Self {
         Self { reply, parser: Some(SseParser::default()), decoder, ready: VecDeque::new() }
     }
 
@@ -120,10 +120,10 @@ impl<'a, D: Decoder> Live<'a, D> {
         };
         for event in events {
             match self.decoder.event(event, self.reply.endpoint())? {
-                Step::Text(text) if text.is_empty() => {}
-                Step::Text(text) => self.ready.push_back(Ok(ChatEvent::Text(text))),
-                Step::More => {}
-                Step::End => return self.end(true),
+                DecodeStep::Text(text) if text.is_empty() => {}
+                DecodeStep::Text(text) => self.ready.push_back(Ok(ChatEvent::Text(text))),
+                DecodeStep::More => {}
+                DecodeStep::End => return self.end(true),
             }
         }
         parsed.map_err(|error| self.reply.endpoint().protocol(error.to_string()))?;

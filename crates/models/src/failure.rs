@@ -36,7 +36,7 @@ const WINDOW_WORDS: [&str; 15] = [
 
 /// A refusal as the provider sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ProviderFailure {
     /// HTTP status, or the one that an error inside a stream stands for.
     pub status: u16,
     /// The provider's `type` and `code`, joined by a space.
@@ -47,7 +47,7 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
-impl Failure {
+impl ProviderFailure {
     /// Reads an error body. Bodies that are not JSON become the detail as they stand.
     pub fn from_body(
         status: u16,

@@ -3,7 +3,7 @@
 use super::*;
 
 fn error(status: u16, body: &str) -> ModelError {
-    Failure::from_body(status, body.as_bytes(), None, None).into_error("p")
+    ProviderFailure::from_body(status, body.as_bytes(), None, None).into_error("p")
 }
 
 #[test]
@@ -70,7 +70,8 @@ fn statuses_become_classes() {
 
 #[test]
 fn errors_inside_a_stream_have_a_status_of_their_own() {
-    let event = |text: &str| Failure::from_event(&serde_json::from_str(text).unwrap(), None).into_error("p");
+    let event =
+        |text: &str| ProviderFailure::from_event(&serde_json::from_str(text).unwrap(), None).into_error("p");
     let overloaded = event(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#);
     assert!(matches!(overloaded, ModelError::Server { status: 529, .. }));
     assert!(matches!(
@@ -87,11 +88,11 @@ fn errors_inside_a_stream_have_a_status_of_their_own() {
 fn details_hold_no_key_no_control_characters_and_have_an_end() {
     let secret = Secret::new("my-own-key").unwrap();
     let body = r#"{"error":{"message":"Incorrect API key provided: sk-abc***xyz (my-own-key).\u001b[2J\n"}}"#;
-    let failure = Failure::from_body(401, body.as_bytes(), None, Some(&secret));
+    let failure = ProviderFailure::from_body(401, body.as_bytes(), None, Some(&secret));
     assert_eq!(failure.detail, "Incorrect API key provided: *** (***). [2J");
-    let long = Failure::from_body(500, "é".repeat(1 << 20).as_bytes(), None, None);
+    let long = ProviderFailure::from_body(500, "é".repeat(1 << 20).as_bytes(), None, None);
     assert_eq!(long.detail.chars().count(), MAX_DETAIL_CHARS + 1);
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(Failure::from_body(500, deep.as_bytes(), None, None).detail.starts_with("[[["));
-    assert!(Failure::from_body(500, b"\xff\0\xfe", None, None).detail.contains('\u{fffd}'));
+    assert!(ProviderFailure::from_body(500, deep.as_bytes(), None, None).detail.starts_with("[[["));
+    assert!(ProviderFailure::from_body(500, b"\xff\0\xfe", None, None).detail.contains('\u{fffd}'));
 }

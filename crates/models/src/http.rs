@@ -10,7 +10,7 @@ use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 
 use crate::chat::ModelError;
-use crate::failure::{Failure, printable};
+use crate::failure::{ProviderFailure, printable};
 use crate::secret::Secret;
 
 /// Time to reach a host.
@@ -24,12 +24,12 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// replace the system's certificates on Unix), follows no redirect, and goes through the proxy that the environment
 /// names, except to this machine itself.
 #[derive(Debug, Default)]
-pub struct Http {
+pub struct HttpClient {
     proxied: OnceLock<Result<Client, String>>,
     direct: OnceLock<Result<Client, String>>,
 }
 
-impl Http {
+impl HttpClient {
     fn client(&self, url: &Url) -> Result<&Client, String> {
         let (cell, builder) = if is_loopback(url) {
             (&self.direct, Client::builder().no_proxy())
@@ -68,22 +68,22 @@ pub fn address(text: &str) -> Option<Url> {
 
 /// Where and how one model is asked.
 #[derive(Debug)]
-pub struct Endpoint {
-    http: Arc<Http>,
+pub struct HttpEndpoint {
+    http: Arc<HttpClient>,
     name: String,
     base: Url,
     headers: HeaderMap,
     secret: Option<Secret>,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// An endpoint called `name` in errors. The key goes into the header `key_header`, after `Bearer` if that is
     /// `authorization`.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the address or a header cannot be used.
     pub fn new(
-        http: Arc<Http>,
+        http: Arc<HttpClient>,
         name: &str,
         base_url: &str,
         key: Option<(&str, Secret)>,
@@ -123,15 +123,15 @@ impl Endpoint {
     /// Posts `body` to `path` under the base address and waits for the head of a successful reply.
     ///
     /// # Errors
-    /// [`ModelError::Unreachable`] when nothing was sent; the class of [`Failure`] when the provider refused;
+    /// [`ModelError::Unreachable`] when nothing was sent; the class of [`ProviderFailure`] when the provider refused;
     /// [`ModelError::Protocol`] when the connection broke.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Reply<'_>, ModelError> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<HttpReply<'_>, ModelError> {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
         let url = self.base.join(path).map_err(|error| unset(error.to_string()))?;
         let client = self.http.client(&url).map_err(unset)?;
         let sent = client.post(url).headers(self.headers.clone()).json(body).send().await;
         let response = sent.map_err(|error| self.broken(&error))?;
-        let mut reply = Reply { endpoint: self, response, read: 0 };
+        let mut reply = HttpReply { endpoint: self, response, read: 0 };
         if reply.response.status().is_success() {
             return Ok(reply);
         }
@@ -139,7 +139,8 @@ impl Endpoint {
         let retry_after = retry_after(reply.response.headers());
         // A refusal whose reason cannot be read whole is still that refusal.
         let body = reply.read_at_most(MAX_ERROR_BYTES).await;
-        Err(Failure::from_body(status, &body, retry_after, self.secret.as_ref()).into_error(&self.name))
+        Err(ProviderFailure::from_body(status, &body, retry_after, self.secret.as_ref())
+            .into_error(&self.name))
     }
 
     /// Whether requests carry a key of the endpoint's own.
@@ -184,7 +185,7 @@ impl Endpoint {
 
     /// The provider reported an error after it had said 200.
     pub fn late_failure(&self, error: &Value) -> ModelError {
-        Failure::from_event(error, self.secret.as_ref()).into_error(&self.name)
+        ProviderFailure::from_event(error, self.secret.as_ref()).into_error(&self.name)
     }
 
     /// What a failure to send or to read means.
@@ -203,15 +204,15 @@ impl Endpoint {
 
 /// A successful reply whose body is still to come.
 #[derive(Debug)]
-pub struct Reply<'a> {
-    endpoint: &'a Endpoint,
+pub struct HttpReply<'a> {
+    endpoint: &'a HttpEndpoint,
     response: Response,
     read: usize,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> HttpReply<'a> {
     /// The endpoint that was asked.
-    pub fn endpoint(&self) -> &'a Endpoint {
+    pub fn endpoint(&self) -> &'a HttpEndpoint {
         self.endpoint
     }
 
@@ -231,7 +232,7 @@ impl<'a> Reply<'a> {
     /// The whole body, which must be a JSON object.
     ///
     /// # Errors
-    /// [`ModelError::Protocol`] as [`Reply::chunk`], and when the body is anything else.
+    /// [`ModelError::Protocol`] as [`HttpReply::chunk`], and when the body is anything else.
     pub async fn json(mut self) -> Result<Value, ModelError> {
         let mut body = Vec::new();
         while let Some(bytes) = self.chunk().await? {
@@ -333,7 +334,7 @@ mod tests {
     fn unusable_addresses_and_keys_say_what_is_wrong_and_print_no_key() {
         let endpoint = |url: &str, header: &str, key: &str| {
             let key = Some((header, Secret::new(key).unwrap()));
-            Endpoint::new(Arc::default(), "mind", url, key, &[])
+            HttpEndpoint::new(Arc::default(), "mind", url, key, &[])
         };
         for (url, header, key, words) in [
             ("ftp://x/", "authorization", "k", "no http or https address"),

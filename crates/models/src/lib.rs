@@ -10,7 +10,7 @@ mod decode;
 mod failure;
 mod http;
 mod openai;
-pub mod plain;
+pub mod plain_client;
 pub mod replay;
 pub mod resilient;
 pub mod secret;

@@ -91,13 +91,13 @@ impl ChatModel for Replay {
 }
 
 /// A model whose whole replies are written down as they come. Errors are not recorded.
-pub struct Recorder {
+pub struct ReplayRecorder {
     inner: Arc<dyn ChatModel>,
     folder: PathBuf,
     secrets: Vec<Secret>,
 }
 
-impl Recorder {
+impl ReplayRecorder {
     /// Records the replies of `inner` into `folder`; `secrets` never reach a file.
     pub fn new(inner: Arc<dyn ChatModel>, folder: impl Into<PathBuf>, secrets: Vec<Secret>) -> Self {
         Self { inner, folder: folder.into(), secrets }
@@ -130,7 +130,7 @@ impl Recorder {
     }
 }
 
-impl ChatModel for Recorder {
+impl ChatModel for ReplayRecorder {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         async move {
             let reply = self.inner.chat(request).await?;
@@ -153,7 +153,7 @@ impl ChatModel for Recorder {
 
 /// The hash that a request is matched by.
 pub fn hash(request: &ChatRequest) -> ContentHash {
-    ContentHash::of(canonical(request).to_string().as_bytes())
+    ContentHash::new(canonical(request).to_string().as_bytes())
 }
 
 /// The parts of a request that make its identity, with the keys of every object in order.

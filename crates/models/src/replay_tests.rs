@@ -32,7 +32,7 @@ fn request(text: &str) -> ChatRequest {
 async fn what_was_recorded_is_replayed_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = vec![Secret::new("sk-hidden").unwrap()];
-    let recorder = Recorder::new(Arc::new(Fixed(reply("yes sk-hidden"))), folder.path(), secrets);
+    let recorder = ReplayRecorder::new(Arc::new(Fixed(reply("yes sk-hidden"))), folder.path(), secrets);
     let asked = request("is sk-hidden in here?");
     recorder.chat(&asked).await.unwrap();
 
@@ -55,7 +55,7 @@ async fn what_was_recorded_is_replayed_and_nothing_else() {
 #[tokio::test]
 async fn a_stream_is_recorded_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    let recorder = Recorder::new(Arc::new(Fixed(reply("ok"))), folder.path().join("new"), Vec::new());
+    let recorder = ReplayRecorder::new(Arc::new(Fixed(reply("ok"))), folder.path().join("new"), Vec::new());
     let asked = request("q");
     let events: Vec<_> = recorder.stream(&asked).try_collect().await.unwrap();
     assert_eq!(events.len(), 2);
@@ -71,7 +71,7 @@ async fn broken_recordings_say_which_file_is_broken() {
         let error = Replay::new(folder.path()).chat(&request("q")).await.unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()), "{error}");
     }
-    let recorder = Recorder::new(Arc::new(Fixed(reply("ok"))), folder.path(), Vec::new());
+    let recorder = ReplayRecorder::new(Arc::new(Fixed(reply("ok"))), folder.path(), Vec::new());
     recorder.chat(&request("other")).await.unwrap();
     std::fs::rename(recording_path(folder.path(), &request("other")), &path).unwrap();
     let error = Replay::new(folder.path()).chat(&request("q")).await.unwrap_err().to_string();
@@ -92,7 +92,7 @@ fn the_hash_ignores_key_order_and_what_does_not_change_the_question() {
 
 #[test]
 fn file_names_are_safe() {
-    let name = file_name("../..//etc/\0passwd\u{202e}", ContentHash::of(b""));
+    let name = file_name("../..//etc/\0passwd\u{202e}", ContentHash::new(b""));
     assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte)), "{name}");
     assert!(!name.starts_with('.'), "{name}");
 }

@@ -13,7 +13,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
 pub use crate::breaker::BreakerPolicy;
-use crate::breaker::{Breaker, Ticket};
+use crate::breaker::{Breaker, BreakerPermit};
 use crate::chat::{
     ChatEvent, ChatModel, ChatReply, ChatRequest, EmbeddingModel, Embeddings, ModelError, Usage,
 };
@@ -25,7 +25,7 @@ const EMBED_BATCH: usize = 256;
 
 /// How often, and after what pause, a call is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// Times a call is sent again at most.
     pub retries: u32,
     /// The longest pause before the first retry; it doubles with each.
@@ -38,7 +38,7 @@ pub struct Policy {
     pub breaker: BreakerPolicy,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             retries: DEFAULT_RETRIES,
@@ -61,7 +61,7 @@ pub fn random_jitter() -> Jitter {
 /// The wrapper. `M` is the model's trait object.
 pub struct Resilient<M: ?Sized> {
     name: String,
-    policy: Policy,
+    policy: RetryPolicy,
     jitter: Jitter,
     breaker: Breaker,
     model: Arc<M>,
@@ -69,7 +69,7 @@ pub struct Resilient<M: ?Sized> {
 
 impl<M: ?Sized> Resilient<M> {
     /// Wraps `model`, which errors call `name`.
-    pub fn new(name: &str, model: Arc<M>, policy: Policy, jitter: Jitter) -> Self {
+    pub fn new(name: &str, model: Arc<M>, policy: RetryPolicy, jitter: Jitter) -> Self {
         let breaker = Breaker::new(policy.breaker);
         Self { name: name.to_owned(), policy, jitter, breaker, model }
     }
@@ -79,7 +79,7 @@ impl<M: ?Sized> Resilient<M> {
         &'a self,
         time: Time,
         mut attempt: impl FnMut() -> F,
-    ) -> Result<(T, Ticket<'a>), ModelError>
+    ) -> Result<(T, BreakerPermit<'a>), ModelError>
     where
         F: Future<Output = Result<T, ModelError>>,
     {
@@ -187,7 +187,7 @@ struct Watched<'a> {
     name: &'a str,
     time: Time,
     events: BoxStream<'a, Result<ChatEvent, ModelError>>,
-    ticket: Option<Ticket<'a>>,
+    ticket: Option<BreakerPermit<'a>>,
 }
 
 impl Watched<'_> {

@@ -10,14 +10,14 @@ use crate::table::Capability;
 
 /// A model's part of the model table, as its provider needs it.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct ProviderSettings {
     /// What the model can do.
     pub capabilities: BTreeSet<Capability>,
     /// Fields that are added to every request body (`extra_body`).
     pub extra_body: Map<String, Value>,
 }
 
-impl Settings {
+impl ProviderSettings {
     /// Whether the model has a capability.
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)

@@ -10,7 +10,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 
 use crate::chat::ModelError;
-use crate::http::{Endpoint, retry_after};
+use crate::http::{HttpEndpoint, retry_after};
 use crate::table::Provider;
 
 /// Headers that belong to one connection (RFC 9110 §7.6.1), not to the message.
@@ -70,8 +70,8 @@ impl Upstream {
 
 /// A server that requests pass to.
 #[derive(Debug)]
-pub struct Target {
-    endpoint: Endpoint,
+pub struct UpstreamTarget {
+    endpoint: HttpEndpoint,
     provider: Provider,
 }
 
@@ -91,7 +91,7 @@ pub struct Outgoing {
 /// How long to wait, and what is sent again. Only what the server has surely not worked on is: a connection that was
 /// never made, and a refusal that names the time to come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryLimits {
     /// Times a request is sent again.
     pub retries: u32,
     /// The longest `retry-after` that is waited for; zero hands every refusal to the client.
@@ -107,14 +107,14 @@ pub struct Incoming {
     pub status: StatusCode,
     /// Its headers, without those of the connection.
     pub headers: HeaderMap,
-    target: Arc<Target>,
+    target: Arc<UpstreamTarget>,
     response: Response,
     silence: Duration,
     waited: Duration,
 }
 
-impl Target {
-    pub(crate) const fn new(endpoint: Endpoint, provider: Provider) -> Self {
+impl UpstreamTarget {
+    pub(crate) const fn new(endpoint: HttpEndpoint, provider: Provider) -> Self {
         Self { endpoint, provider }
     }
 
@@ -152,7 +152,7 @@ impl Target {
     pub async fn send(
         self: &Arc<Self>,
         outgoing: &Outgoing,
-        patience: Patience,
+        patience: RetryLimits,
     ) -> Result<Incoming, ModelError> {
         let started = Instant::now();
         let mut left = patience.retries;

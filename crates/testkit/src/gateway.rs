@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use axum::{Extension, Router};
 use larder_engine::config::Config;
 use larder_engine::project::Project;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_gateway::app::{App, Loaded};
 use larder_gateway::auth::Caller;
 use larder_gateway::request::recorder::row;
@@ -103,7 +103,7 @@ max_output = 26000
                 let project = Project::builtin(&Counter::cl100k());
                 let user = store.user("local").unwrap();
                 let engine =
-                    Engine::new(project, models, user, Policy::default(), Box::new(|_| None)).unwrap();
+                    Engine::new(project, models, user, RunPolicy::default(), Box::new(|_| None)).unwrap();
                 Ok(Loaded { config, engine })
             }
         };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use larder_local::Embedded;
-use larder_models::weights::{CHAT_MODEL, Source, Weights};
+use larder_models::weights::{CHAT_MODEL, WeightSource, Weights};
 
 /// The folder of the weights called `name`, fetched if need be.
 pub fn folder(name: &str) -> PathBuf {
@@ -13,7 +13,7 @@ pub fn folder(name: &str) -> PathBuf {
     // A runtime may neither be entered nor dropped on the thread of another.
     let pull = || {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(Weights::shared(None, &env).pull(name, &Source::Any, &env, &mut |_, _| {}))
+        runtime.block_on(Weights::shared(None, &env).pull(name, &WeightSource::Any, &env, &mut |_, _| {}))
     };
     std::thread::scope(|scope| scope.spawn(pull).join().unwrap()).unwrap()
 }

@@ -12,7 +12,7 @@ use larder_vault::{Mode, Timestamp};
 use tokio::time::Instant;
 
 use larder_engine::Engine;
-use larder_engine::executor::Observer;
+use larder_engine::executor::ProgressObserver;
 
 /// What one call is given.
 #[derive(Clone, Copy)]
@@ -36,17 +36,17 @@ pub struct ToolContext<'a> {
     /// Whom to ask.
     pub confirm: &'a dyn Confirm,
     /// Told what sub-runs do, and what they take as they take it: a call that is given up was paid for all the same.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn ProgressObserver,
     /// Told that a call which may change something was let through and is now made; if it fails, the call is not made.
     /// After a crash, whoever goes on with the turn knows by that which calls not to make again.
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),
     /// What may still be spent.
-    pub allowance: Allowance,
+    pub budget: RemainingBudget,
 }
 
 /// What the turn may still spend; nothing stated is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allowance {
+pub struct RemainingBudget {
     /// Tokens of prompts and replies.
     pub tokens: Option<u64>,
     /// Money, in US dollars.
@@ -55,7 +55,7 @@ pub struct Allowance {
     pub deadline: Option<Instant>,
 }
 
-impl Allowance {
+impl RemainingBudget {
     /// Time that is left, at most `most`.
     pub fn time(&self, most: Duration) -> Duration {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -71,9 +71,9 @@ pub trait Confirm: Send + Sync {
 
 /// There is nobody to ask, so nothing that must be asked for is done.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoOne;
+pub struct DenyAll;
 
-impl Confirm for NoOne {
+impl Confirm for DenyAll {
     fn confirm<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, bool> {
         async { false }.boxed()
     }

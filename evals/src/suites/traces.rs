@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use larder_core::policy::{
-    Call, ContextBudgetPolicy, Conversation, ConversationItem, DecisionContext, FixedTokens, Memo,
-    MessageForm, ModelProfile, Settings, ToolOffer, Verdict, Window, rehydrate_tool,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens,
+    ItemCall, Memo, MessageForm, ModelProfile, PolicySettings, ToolOffer, Verdict, rehydrate_tool,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -59,9 +59,9 @@ pub fn measure() -> Result<Report, Failure> {
         .map(|file| Run::read(&corpora::name(file), corpora::json(file)?, &counter))
         .collect::<Result<Vec<_>, Failure>>()?;
     let ours = |window: usize, entry_cap: Option<usize>, offer_tool: ToolOffer| {
-        let defaults = Settings::default();
+        let defaults = PolicySettings::default();
         let entry_cap = entry_cap.unwrap_or(defaults.entry_cap);
-        let settings = Settings { entry_cap, offer_tool, ..defaults };
+        let settings = PolicySettings { entry_cap, offer_tool, ..defaults };
         let profile = ModelProfile { window, max_output: None, cache_price: None };
         Way::Larder(Box::new(ContextBudgetPolicy::from_settings(&settings, &profile)))
     };
@@ -213,7 +213,7 @@ impl Known {
         let tokens = counter.count(&text);
         Some(Self {
             role,
-            hash: ContentHash::of(text.as_bytes()),
+            hash: ContentHash::new(text.as_bytes()),
             tokens,
             beside: counter.count(&line(message)).saturating_sub(tokens),
             calls: calls.iter().map(call).collect::<Option<_>>()?,
@@ -293,7 +293,7 @@ impl Bench<'_> {
     }
 
     fn larder(&self, run: &Run, until: usize, policy: &ContextBudgetPolicy) -> Sent {
-        let calls: Vec<Vec<Call<'_>>> = run.known[..until].iter().map(calls).collect();
+        let calls: Vec<Vec<ItemCall<'_>>> = run.known[..until].iter().map(calls).collect();
         let items: Vec<ConversationItem<'_>> =
             run.known[..until].iter().zip(&calls).map(|(known, calls)| item(known, calls)).collect();
         // The runs do not say what tools they had; that they had some is enough here.
@@ -305,7 +305,7 @@ impl Bench<'_> {
         let faults = self.faults(&items, &window, messages.as_deref());
         let stored: HashMap<String, &str> = window
             .originals(&items)
-            .map(|kept| (self.key.mint(ContentHash::of(kept.text.as_bytes())).to_string(), kept.text))
+            .map(|kept| (self.key.mint(ContentHash::new(kept.text.as_bytes())).to_string(), kept.text))
             .collect();
         let text: String = messages.iter().flatten().map(content).collect();
         let found = self.key.find_in(&text).into_iter();
@@ -322,14 +322,14 @@ impl Bench<'_> {
     fn faults(
         &self,
         items: &[ConversationItem<'_>],
-        window: &Window,
+        window: &DecidedWindow,
         messages: Option<&[Value]>,
     ) -> Vec<String> {
         let mut faults = Vec::new();
         let stored: Vec<&str> = window.originals(items).map(|kept| kept.text).collect();
         for (at, (item, decided)) in items.iter().zip(&window.items).enumerate() {
             let MessageForm::Replaced(made) = &decided.form else { continue };
-            let exact = made.pointer == Pointer::whole(self.key.mint(ContentHash::of(item.text.as_bytes())))
+            let exact = made.pointer == Pointer::whole(self.key.mint(ContentHash::new(item.text.as_bytes())))
                 && stored.contains(&item.text)
                 && made
                     .gaps
@@ -360,15 +360,19 @@ impl Bench<'_> {
     }
 }
 
-fn calls(known: &Known) -> Vec<Call<'_>> {
+fn calls(known: &Known) -> Vec<ItemCall<'_>> {
     known
         .calls
         .iter()
-        .map(|[id, name, arguments]| Call { id: id.into(), name: name.into(), arguments: arguments.into() })
+        .map(|[id, name, arguments]| ItemCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        })
         .collect()
 }
 
-fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> ConversationItem<'a> {
+fn item<'a>(known: &'a Known, calls: &'a [ItemCall<'a>]) -> ConversationItem<'a> {
     ConversationItem {
         role: known.role,
         text: &known.text,
@@ -386,7 +390,7 @@ fn item<'a>(known: &'a Known, calls: &'a [Call<'a>]) -> ConversationItem<'a> {
 }
 
 /// The messages with every decision carried out.
-fn edited(messages: &[Value], window: &Window) -> Vec<Value> {
+fn edited(messages: &[Value], window: &DecidedWindow) -> Vec<Value> {
     let edit = |(message, stands): (&Value, &MessageForm)| match stands {
         MessageForm::Whole => Some(message.clone()),
         MessageForm::Replaced(made) => {

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::passages::{Finding, Passages, Place};
-use super::{AskError, Asker, Question, Search, run_input};
+use super::{AskError, Asker, Question, SearchReport, run_input};
 use larder_engine::Engine;
-use larder_engine::executor::{Purpose, Reach};
+use larder_engine::executor::{ModelSet, RunKind};
 use larder_engine::settings::Planner;
 
 /// The recipe that plans.
@@ -66,15 +66,15 @@ struct State<'a> {
 
 impl Question<'_> {
     /// Every model that answering may ask. It asks none where its recipe is not there.
-    pub fn reach(&self, engine: &Engine) -> Reach {
-        let recipe = engine.own_or_shipped(self.recipe);
+    pub fn reach(&self, engine: &Engine) -> ModelSet {
+        let recipe = engine.recipe_or_builtin(self.recipe);
         let is_quoted = recipe.is_ok_and(|recipe| self.is_quoted(engine, recipe));
         let planning = self.is_planned_by_model(engine, is_quoted).then_some(PLAN_RECIPE);
         let answering = (!is_quoted).then_some(self.recipe);
-        let mut reach = Reach::default();
+        let mut reach = ModelSet::default();
         for name in planning.into_iter().chain(answering) {
-            if let Ok(recipe) = engine.own_or_shipped(name) {
-                reach.join(engine.reach(recipe, None));
+            if let Ok(recipe) = engine.recipe_or_builtin(name) {
+                reach.join(engine.reachable_models(recipe, None));
             }
         }
         reach
@@ -85,7 +85,7 @@ impl Question<'_> {
     /// # Errors
     /// When its recipe is not there.
     pub fn asks_model(&self, engine: &Engine) -> Result<bool, AskError> {
-        let is_quoted = self.is_quoted(engine, engine.own_or_shipped(self.recipe)?);
+        let is_quoted = self.is_quoted(engine, engine.recipe_or_builtin(self.recipe)?);
         Ok(!is_quoted || self.is_planned_by_model(engine, is_quoted))
     }
 
@@ -108,12 +108,12 @@ impl Asker<'_> {
         recipe: &Recipe,
         passages: &mut Passages,
         found: Vec<Finding>,
-        search: &mut Search,
+        search: &mut SearchReport,
     ) -> Vec<Finding> {
         if !question.is_planned_by_model(self.engine, question.is_quoted(self.engine, recipe)) {
             return found;
         }
-        let plan = match self.engine.own_or_shipped(PLAN_RECIPE) {
+        let plan = match self.engine.recipe_or_builtin(PLAN_RECIPE) {
             Ok(plan) => plan,
             Err(error) => {
                 search.steps.push(format!("no planning: {error}"));
@@ -142,7 +142,7 @@ struct Exploration<'a> {
     plan: &'a Recipe,
     recipe: &'a Recipe,
     passages: &'a mut Passages,
-    search: &'a mut Search,
+    search: &'a mut SearchReport,
     state: State<'a>,
 }
 
@@ -178,10 +178,10 @@ impl Exploration<'_> {
         self.asker.observer.stage(&format!("planning, {} calls left", self.state.calls));
         let before = self.search.tokens();
         let outcome =
-            self.asker.engine.run_recipe(self.plan, &input, self.asker.observer, Purpose::Planning).await;
+            self.asker.engine.run_recipe(self.plan, &input, self.asker.observer, RunKind::Planning).await;
         match &outcome {
             Ok(outcome) => self.search.count(outcome),
-            Err(_) => self.search.failed(self.plan, &self.asker.engine.reach(self.plan, None)),
+            Err(_) => self.search.failed(self.plan, &self.asker.engine.reachable_models(self.plan, None)),
         }
         self.state.spend(1, self.search.tokens() - before);
         let wish = outcome.map_err(|error| error.to_string());
@@ -238,7 +238,7 @@ impl Exploration<'_> {
                     answer.unwrap_or(&outcome.reply).to_owned()
                 }
                 Err(error) => {
-                    self.search.failed(self.recipe, &self.asker.engine.reach(self.recipe, None));
+                    self.search.failed(self.recipe, &self.asker.engine.reachable_models(self.recipe, None));
                     error.to_string()
                 }
             };

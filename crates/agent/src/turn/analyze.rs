@@ -9,7 +9,7 @@ use super::error::Stop;
 use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::Step;
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 use larder_retrieval::{FoundCapture, Grant, RECENT_TURNS, Retrieval};
 
 impl Machine<'_> {
@@ -34,7 +34,7 @@ impl Machine<'_> {
     }
 
     /// What phase 0 may see of earlier turns (C90): their summaries, and the pages that they captured.
-    async fn known_before(&self, retrieval: &Retrieval<'_>) -> Result<Vec<Document>, Stop> {
+    async fn known_before(&self, retrieval: &Retrieval<'_>) -> Result<Vec<InputDocument>, Stop> {
         let rows = retrieval.recent(RECENT_TURNS, self.draft.number).await?;
         let mut documents = Vec::new();
         let mut captures: Vec<FoundCapture> = Vec::new();
@@ -60,7 +60,7 @@ impl Machine<'_> {
             .collect();
         for (name, texts) in [("recent_turns", recent), ("captures", captures)] {
             if !texts.is_empty() {
-                documents.push(Document::whole(name, name, texts.join("\n")));
+                documents.push(InputDocument::whole(name, name, texts.join("\n")));
             }
         }
         Ok(documents)

@@ -1,6 +1,6 @@
 //! What the answers of the recipes become, and which are refused.
 
-use larder_engine::answer::{Unusable, read};
+use larder_engine::answer::{UnusableAnswer, read};
 use larder_vault::context::{CheckResult, GoalStatus, ReflectionDecision, TaskPlan, Verdict};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{ReferenceType, VaultPath};
@@ -15,7 +15,7 @@ fn with(mut base: Value, changes: Value) -> Value {
     base
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T, Unusable>) -> String {
+fn message<T: std::fmt::Debug>(result: Result<T, UnusableAnswer>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -83,7 +83,7 @@ fn only_what_was_shown_is_referred_to() {
     let path = "users/u/turns/turn_000759/research.md";
     let link = DualLink::new(VaultPath::new(path).unwrap(), "research_759_abc123");
     let reference = Reference { link, note: "Full research".into() };
-    let known = Known {
+    let known = ShownItems {
         documents: [(path.to_owned(), reference.clone())].into(),
         turns: [758, 759].into(),
         research: Vec::new(),
@@ -115,7 +115,7 @@ fn only_what_was_shown_is_referred_to() {
     }
 }
 
-fn plan(changes: Value, attempt: u32) -> Result<TaskPlan, Unusable> {
+fn plan(changes: Value, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
     let base = json!({"goal": "A laptop and a keyboard", "intent": "commerce_search", "confidence": 0.9,
         "next_step": "coordinator", "question": null,
         "goals": [{"id": 1, "description": "Gaming laptop under $1500", "dependencies": []},
@@ -170,7 +170,7 @@ fn plans_that_cannot_be_followed_are_refused_with_the_reason() {
     assert_eq!(clarify.question.as_deref(), Some("Which?"));
 }
 
-fn iterate(changes: Value) -> Result<(Vec<String>, usize), Unusable> {
+fn iterate(changes: Value) -> Result<(Vec<String>, usize), UnusableAnswer> {
     let base = json!({"action": "TOOL_CALL", "goal": 2, "reasoning": "r",
         "calls": [{"tool": "internet.research", "arguments": {"query": "a \"b\"", "pages": 3}}],
         "goal_confidence": null, "progress": null,
@@ -201,7 +201,7 @@ fn a_round_names_its_calls_and_its_claims_their_sources() {
     assert!(iterate(json!({"action": "DONE", "calls": [], "progress": "Found"})).unwrap().0.is_empty());
 }
 
-fn validate(changes: Value, plan: &TaskPlan) -> Result<larder_vault::context::Validation, Unusable> {
+fn validate(changes: Value, plan: &TaskPlan) -> Result<larder_vault::context::Validation, UnusableAnswer> {
     let checks = json!({"claims_supported": true, "no_hallucinations": true, "query_addressed": true,
         "coherent_format": true});
     let base = json!({"decision": "APPROVE", "confidence": 0.92, "checks": checks, "goals": [], "issues": [],

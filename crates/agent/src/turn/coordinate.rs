@@ -4,7 +4,7 @@
 
 use larder_condense::sections::SectionId;
 use larder_vault::context::{
-    self, Action, CallResult, CallStatus, Claim, Count, GoalId, Iteration, TaskPlan, Termination, ToolLog,
+    self, Action, CallResult, CallStatus, Claim, GoalId, Iteration, Quota, TaskPlan, Termination, ToolLog,
 };
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::goals;
 use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::{Round, Rounds, Step};
-use larder_engine::answer::{self, Unusable};
+use larder_engine::answer::{self, UnusableAnswer};
 
 /// Tokens that §4 may hold (R0-26.2).
 const BUDGET: usize = SectionId::ToolExecution.token_budget();
@@ -203,7 +203,7 @@ impl Machine<'_> {
     }
 
     /// A round whose answer keeps to its schema and cannot be used: it counts, and the next one reads why.
-    fn note_unusable(&mut self, number: u32, unusable: &Unusable) -> Result<(), Stop> {
+    fn note_unusable(&mut self, number: u32, unusable: &UnusableAnswer) -> Result<(), Stop> {
         self.warn(format!("the answer of iteration {number} cannot be used: {unusable}"));
         self.write_round(&Iteration {
             number,
@@ -239,7 +239,7 @@ impl Machine<'_> {
 
     /// Whether the last section is §4.
     fn log_is_open(&self) -> bool {
-        let sections = larder_condense::sections::Sections::of(&self.context);
+        let sections = larder_condense::sections::Sections::parse(&self.context);
         sections.sections.last().is_some_and(|section| section.id == SectionId::ToolExecution)
     }
 
@@ -260,8 +260,8 @@ impl Machine<'_> {
         let limits = self.turns.limits;
         let termination = Termination {
             reason: reason.to_owned(),
-            iterations: Count { done: rounds.iterations, limit: limits.iterations },
-            tool_calls: Count { done: rounds.calls, limit: limits.tool_calls },
+            iterations: Quota { done: rounds.iterations, limit: limits.iterations },
+            tool_calls: Quota { done: rounds.calls, limit: limits.tool_calls },
         };
         // In one piece: room for the end is not made by putting the claims out of sight.
         let claims = (!rounds.claims.is_empty()).then(|| Claim::write_all(&rounds.claims, &at));

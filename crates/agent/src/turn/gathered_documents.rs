@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use larder_core::pack::Slice;
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 use larder_retrieval::render::{block, line};
 use larder_retrieval::{
-    FactLine, Followed, FollowedDocument, Found, Passage, PreferenceLine, ResearchCandidate, TurnCandidate,
+    Candidates, FactLine, LinkExpansion, LinkedDocument, Passage, PreferenceLine, ResearchCandidate,
+    TurnCandidate,
 };
 use larder_text::hash::ContentHash;
 
 /// The inputs of the RETRIEVAL recipe by their names (R1-10.6): `page`, `turn_index`, `cached_intel`,
 /// `research_hits`, `strategy_patterns`, `preferences` (with facts), `passages`. What was not found is left out.
-pub fn candidates(found: &Found) -> Vec<Document> {
+pub fn candidates(found: &Candidates) -> Vec<InputDocument> {
     let mut documents = Vec::new();
     documents.extend(page(found));
     let turns = found.turn_index.iter().map(TurnCandidate::line);
@@ -27,12 +28,12 @@ pub fn candidates(found: &Found) -> Vec<Document> {
 }
 
 /// The captured page that the query refers to, if one was found.
-pub fn page(found: &Found) -> Option<Document> {
-    found.page.as_ref().map(|page| Document::whole("page", page.document.as_str(), page.to_text()))
+pub fn page(found: &Candidates) -> Option<InputDocument> {
+    found.page.as_ref().map(|page| InputDocument::whole("page", page.document.as_str(), page.to_text()))
 }
 
 /// The input `preferences` of the SYNTHESIS recipe (R1-10.9); none if nothing is known.
-pub fn preferences(found: &Found) -> Option<Document> {
+pub fn preferences(found: &Candidates) -> Option<InputDocument> {
     let preferences = found.preferences.iter().map(PreferenceLine::line);
     let facts = found.facts.iter().map(FactLine::line);
     let heading = (!found.facts.is_empty()).then(|| "Notable facts:".to_owned());
@@ -41,40 +42,40 @@ pub fn preferences(found: &Found) -> Option<Document> {
 
 /// The documents that links led to, as the input `linked_content`; those that were named count for more than those
 /// that they link to.
-pub fn linked(followed: &Followed) -> Vec<Document> {
-    let document = |followed: &FollowedDocument| {
-        let whole = Document::whole("linked_content", followed.path.as_str(), block(&followed.text));
-        Document { relevance: 1.0 / f64::from(followed.depth.max(1)), ..whole }
+pub fn linked(followed: &LinkExpansion) -> Vec<InputDocument> {
+    let document = |followed: &LinkedDocument| {
+        let whole = InputDocument::whole("linked_content", followed.path.as_str(), block(&followed.text));
+        InputDocument { relevance: 1.0 / f64::from(followed.depth.max(1)), ..whole }
     };
     followed.documents.iter().map(document).collect()
 }
 
 /// One document of lines, unless there are none.
-fn list(input: &str, lines: Vec<String>) -> Option<Document> {
-    (!lines.is_empty()).then(|| Document::whole(input, input, block(&(lines.join("\n") + "\n"))))
+fn list(input: &str, lines: Vec<String>) -> Option<InputDocument> {
+    (!lines.is_empty()).then(|| InputDocument::whole(input, input, block(&(lines.join("\n") + "\n"))))
 }
 
 /// A document for each, so that the packer can let the weakest go.
-fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item = Document> {
+fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item = InputDocument> {
     let best = candidates.first().map_or(1.0, |best| best.score.max(f64::MIN_POSITIVE));
     candidates.iter().map(move |candidate| {
-        let document = Document::whole(input, candidate.document.as_str(), block(&candidate.text()));
-        Document { relevance: candidate.score / best, ..document }
+        let document = InputDocument::whole(input, candidate.document.as_str(), block(&candidate.text()));
+        InputDocument { relevance: candidate.score / best, ..document }
     })
 }
 
 /// The passage as a stretch of its document, so that what is left of it can be had again. Its text is escaped as data
 /// only where it has to be: else it is the document's own bytes.
-fn passage(passage: &Passage) -> Document {
+fn passage(passage: &Passage) -> InputDocument {
     let text = block(&passage.text);
     let own = text == passage.text;
     let slice = own.then(|| Slice {
-        document: ContentHash::of(passage.whole.as_bytes()),
+        document: ContentHash::new(passage.whole.as_bytes()),
         text: Arc::clone(&passage.whole),
         bytes: passage.bytes.clone(),
         lines: passage.lines,
     });
-    Document {
+    InputDocument {
         input: "passages".to_owned(),
         name: passage.document.to_string(),
         text: text.into(),

@@ -11,7 +11,7 @@ use larder_vault::TurnStatus;
 use super::{TurnError, TurnOutcome, Turns, summarize};
 use larder_engine::Engine;
 use larder_engine::config::Config;
-use larder_engine::executor::{Meter, Observer, Reach};
+use larder_engine::executor::{Meter, ModelSet, ProgressObserver};
 use larder_engine::settings::TurnLimits;
 use larder_tools::{Confirm, ToolBox, ToolError};
 
@@ -76,7 +76,7 @@ impl TurnHost {
 
 impl Turns {
     /// Every model that a turn may ask: those of all layers, and the one that makes vectors.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> ModelSet {
         let table = self.engine.models.table();
         let mut reach = self.reach_of_vectors();
         for (layer, _) in table.layers() {
@@ -88,18 +88,18 @@ impl Turns {
     }
 
     /// Every model that [`conclude`](Self::conclude) may ask.
-    pub fn reach_of_conclusion(&self) -> Reach {
+    pub fn reach_of_conclusion(&self) -> ModelSet {
         let mut reach = self.reach_of_vectors();
         for mode in [Mode::Chat, Mode::Code] {
             if let Ok(recipe) = self.engine.find(summarize::RECIPE, Some(mode)) {
-                reach.join(self.engine.reach(recipe, Some(mode)));
+                reach.join(self.engine.reachable_models(recipe, Some(mode)));
             }
         }
         reach
     }
 
-    fn reach_of_vectors(&self) -> Reach {
-        let mut reach = Reach::default();
+    fn reach_of_vectors(&self) -> ModelSet {
+        let mut reach = ModelSet::default();
         if let Some(name) = &self.embedding {
             reach.add(self.engine.models.table(), name);
         }
@@ -112,7 +112,11 @@ impl Turns {
     ///
     /// # Errors
     /// As [`summarize`](Self::summarize).
-    pub async fn conclude(&self, outcome: &TurnOutcome, observer: &dyn Observer) -> Result<(), TurnError> {
+    pub async fn conclude(
+        &self,
+        outcome: &TurnOutcome,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), TurnError> {
         if are_reached(&self.limits, outcome) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use larder_condense::sections::SectionId;
 use larder_core::recipe::Layer;
 use larder_models::price::Usd;
-use larder_store::{TurnDraft, TurnHold};
+use larder_store::{TurnDraft, TurnLease};
 use larder_text::tokens::Counter;
 use larder_vault::{ContentKind, Meta, Tag, VaultPath};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::error::{Stop, TurnError};
 use super::event::{TurnEvent, TurnObserver};
 use super::state::{Ending, State, Step, VERSION};
 use super::{TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::{Meter, Silent, Taken};
+use larder_engine::executor::{Meter, NoopObserver, Spending};
 
 /// The file in the turn's folder that grows.
 pub(super) const CONTEXT: &str = "context.md";
@@ -40,13 +40,13 @@ pub(super) struct Machine<'a> {
     /// Counts what models take from here on.
     pub(super) meter: Arc<Meter<'static>>,
     /// What of that the state holds.
-    charged: Taken,
+    charged: Spending,
     /// A call that may change something was let through, and what came of it is not saved yet.
     pub(super) call_begun: AtomicBool,
     /// The turn is committed: nothing is left to save.
     pub(super) committed: bool,
     /// Nobody else goes on with this turn meanwhile.
-    _hold: Option<TurnHold>,
+    _hold: Option<TurnLease>,
 }
 
 impl Drop for Machine<'_> {
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
                 state = Some(new);
             },
         )?;
-        let hold = turns.documents.hold(draft.number)?;
+        let hold = turns.documents.lease(draft.number)?;
         if hold.is_none() {
             return Err(TurnError::Running(draft.number));
         }
@@ -119,7 +119,7 @@ impl<'a> Machine<'a> {
         number: u32,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        let hold = turns.documents.hold(number)?;
+        let hold = turns.documents.lease(number)?;
         let draft = turns.documents.draft(number)?.ok_or(TurnError::NoDraft(number))?;
         if hold.is_none() {
             return Err(TurnError::Running(number));
@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
         turns: &'a Turns,
         draft: TurnDraft,
         state: State,
-        hold: Option<TurnHold>,
+        hold: Option<TurnLease>,
         observer: &'a dyn TurnObserver,
     ) -> Self {
         let context = draft.files.get(CONTEXT).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -153,8 +153,8 @@ impl<'a> Machine<'a> {
         let spent = state.cost.unwrap_or_default().picos();
         let cost = turns.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent)));
         Self {
-            meter: Arc::new(Meter::new(&Silent, tokens, cost)),
-            charged: Taken::default(),
+            meter: Arc::new(Meter::new(&NoopObserver, tokens, cost)),
+            charged: Spending::default(),
             call_begun: AtomicBool::new(false),
             committed: false,
             context: context.unwrap_or_default(),
@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Adds what the meter has counted since the last time to what the turn has taken; gives that.
-    pub(super) fn settle_meter(&mut self) -> Taken {
+    pub(super) fn settle_meter(&mut self) -> Spending {
         let now = self.meter.taken();
         let taken = now.since(&self.charged);
         self.charged = now;
@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
 
 /// `context.md` with its §0 (R1-3.72).
 fn opening(draft: &TurnDraft, user: &str) -> String {
-    let meta = Meta::of_turn(draft.number, "context", user, draft.created_at)
+    let meta = Meta::for_turn(draft.number, "context", user, draft.created_at)
         .holding(&[ContentKind::Context], &[Tag::Context]);
     let mut context = meta.write().as_str().to_owned();
     let body = larder_vault::query_body(&draft.query);

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::error::Stop;
 use super::machine::{CONTEXT, Machine};
 use super::state::Step;
-use larder_engine::answer::{self, Unusable};
-use larder_engine::executor::{Purpose, RunOutcome, Taken};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::answer::{self, UnusableAnswer};
+use larder_engine::executor::{RunKind, RunOutcome, Spending};
+use larder_engine::inputs::{InputDocument, RunInput};
 
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;
@@ -21,7 +21,7 @@ const PICOS_PER_MICRO: u64 = 1_000_000;
 /// What a phase offers to a recipe. Each recipe takes of it what it reads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offer {
-    pub(super) documents: Vec<Document>,
+    pub(super) documents: Vec<InputDocument>,
     pub(super) values: Vec<(&'static str, Value)>,
     /// What is to be done otherwise, one a line.
     pub(super) hints: Vec<String>,
@@ -36,12 +36,12 @@ impl Machine<'_> {
         &mut self,
         name: &str,
         mut offer: Offer,
-        make: impl Fn(&A) -> Result<T, Unusable>,
+        make: impl Fn(&A) -> Result<T, UnusableAnswer>,
     ) -> Result<(A, T), Stop> {
         let used = |output: &Value| {
             let answer: A = answer::read(output)?;
             let made = make(&answer)?;
-            Ok::<_, Unusable>((answer, made))
+            Ok::<_, UnusableAnswer>((answer, made))
         };
         let outcome = self.ask(name, offer.clone()).await?;
         match used(&outcome.output) {
@@ -67,7 +67,7 @@ impl Machine<'_> {
         let input = self.input(&recipe, offer);
         let began = self.clock.now();
         let meter = Arc::clone(&self.meter);
-        let run = turns.engine.run_recipe(&recipe, &input, &*meter, Purpose::Answer);
+        let run = turns.engine.run_recipe(&recipe, &input, &*meter, RunKind::Answer);
         let ended = match self.until {
             None => Ok(run.await),
             Some(until) => tokio::time::timeout_at(until, run).await,
@@ -95,7 +95,7 @@ impl Machine<'_> {
             recipe.input_docs.iter().any(|doc| doc.name == name)
                 || name == CONTEXT && !recipe.input_sections.is_empty()
         };
-        let context = Document::whole(CONTEXT, self.at().as_str(), Arc::from(self.context.as_str()));
+        let context = InputDocument::whole(CONTEXT, self.at().as_str(), Arc::from(self.context.as_str()));
         let documents = offer.documents.into_iter().chain([context]);
         let now = ("now", json!(self.clock.now()));
         let hints = ("hints", json!(offer.hints.join("\n")));
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    fn note(&mut self, outcome: &RunOutcome, taken: Taken, began: larder_vault::Timestamp) {
+    fn note(&mut self, outcome: &RunOutcome, taken: Spending, began: larder_vault::Timestamp) {
         let metrics = metrics(self.state.step, outcome, taken, self.clock.millis_since(began));
         self.state.receipts.push(receipt(&metrics, outcome));
         self.state.runs.push(metrics);
@@ -122,7 +122,7 @@ impl Machine<'_> {
 }
 
 /// What a run took, with what condensed for it.
-fn metrics(step: Step, outcome: &RunOutcome, taken: Taken, duration_ms: u64) -> RunMetrics {
+fn metrics(step: Step, outcome: &RunOutcome, taken: Spending, duration_ms: u64) -> RunMetrics {
     RunMetrics {
         phase: step.phase(),
         recipe: outcome.receipt.recipe.clone(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use larder_core::output::{self, GateFailure, Schemas};
-use larder_engine::answer::{Unusable, read};
+use larder_engine::answer::{UnusableAnswer, read};
 use larder_engine::project::Project;
 use larder_text::tokens::Counter;
 use larder_vault::context::TaskPlan;
@@ -32,7 +32,12 @@ fn citable() -> BTreeSet<String> {
 }
 
 /// Runs a reply through the conversion of its recipe's role.
-fn convert(role: &str, output: &Value, plan: &mut Option<TaskPlan>, plans: &mut u32) -> Result<(), Unusable> {
+fn convert(
+    role: &str,
+    output: &Value,
+    plan: &mut Option<TaskPlan>,
+    plans: &mut u32,
+) -> Result<(), UnusableAnswer> {
     match role {
         "query_analyzer" => read::<QueryAnswer>(output).map(|answer| drop(answer.analysis("query"))),
         "reflection" => read::<ReflectionAnswer>(output)?.reflection().map(drop),
@@ -51,7 +56,7 @@ fn convert(role: &str, output: &Value, plan: &mut Option<TaskPlan>, plans: &mut 
             .validation(plan.as_ref().expect("a plan before verdicts"))
             .map(drop),
         "summarizer" => read::<SummaryAnswer>(output).map(drop),
-        other => Err(Unusable::new(format!("{other} is no role of a turn"))),
+        other => Err(UnusableAnswer::new(format!("{other} is no role of a turn"))),
     }
 }
 

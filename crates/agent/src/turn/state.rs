@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::IterationAnswer;
 use super::calls::Called;
-use larder_engine::executor::Taken;
+use larder_engine::executor::Spending;
 
 /// The version of the state; a draft of another one cannot go on.
 pub(super) const VERSION: u32 = 1;
@@ -209,7 +209,7 @@ impl State {
     }
 
     /// Adds what a run or a tool took.
-    pub(super) fn charge(&mut self, taken: Taken) {
+    pub(super) fn charge(&mut self, taken: Spending) {
         self.usage += taken.usage;
         if let Some(cost) = taken.cost {
             self.cost = Some(self.cost.map_or(cost, |sum| sum + cost));

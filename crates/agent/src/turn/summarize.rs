@@ -11,8 +11,8 @@ use super::answers::SummaryAnswer;
 use super::machine::CONTEXT;
 use super::{TurnError, Turns};
 use larder_engine::answer;
-use larder_engine::executor::Observer;
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::ProgressObserver;
+use larder_engine::inputs::{InputDocument, RunInput};
 
 /// The recipe that summarizes.
 pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
@@ -23,7 +23,7 @@ impl Turns {
     ///
     /// # Errors
     /// There is no such turn, or the model, its answer, or the store fails. The turn is as it was then.
-    pub async fn summarize(&self, number: u32, observer: &dyn Observer) -> Result<String, TurnError> {
+    pub async fn summarize(&self, number: u32, observer: &dyn ProgressObserver) -> Result<String, TurnError> {
         let failed = |reason: String| TurnError::Summary { turn: number, reason };
         let row = self.documents.turn(number)?.ok_or_else(|| failed("there is no such turn".to_owned()))?;
         let text = self.documents.read_text(&row.context).await?.unwrap_or_default();
@@ -33,7 +33,7 @@ impl Turns {
         let read = larder_vault::read_json::<TurnMetadata>(&before).value;
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
         let input = RunInput {
-            documents: vec![Document::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
+            documents: vec![InputDocument::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
             mode: Some(metadata.mode),
             session_id: metadata.session_id.clone(),
             turn_id: Some(turn_name(number)),
@@ -50,7 +50,7 @@ impl Turns {
         metadata.topic.get_or_insert(answer.topic());
         let after =
             larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
-        self.documents.write(&at, after.as_bytes(), Some(ContentHash::of(before.as_bytes()))).await?;
+        self.documents.write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes()))).await?;
         self.show_metadata(&at, &row.context, [&before, &after]).await?;
         Ok(summary)
     }
@@ -65,14 +65,14 @@ impl Turns {
         let note = wrapper(at);
         let Some(text) = self.documents.read_text(&note).await? else { return Ok(()) };
         let shown = |text: &str| {
-            Wrapper::of(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
+            Wrapper::new(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
         };
         let Some(mut read) = larder_vault::Document::<Wrapper>::read(&text, &note).value else {
             return Ok(());
         };
         if read.value == shown(before) {
             read.value = shown(after);
-            let seen = ContentHash::of(text.as_bytes());
+            let seen = ContentHash::new(text.as_bytes());
             self.documents.write(&note, read.write(&note).as_bytes(), Some(seen)).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use larder_condense::ContentType;
-use larder_condense::retell;
+use larder_condense::rewrite;
 use larder_condense::sections::SectionId;
 use larder_core::pack::Slice;
 use larder_store::RunId;
@@ -18,19 +18,19 @@ use super::error::Stop;
 use super::machine::{CONTEXT, Done, Machine};
 use super::recipes::Offer;
 use super::state::{Attempt, Step};
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 
 /// A document that an answer cites by its number.
-fn cited(name: &str, text: &str) -> Document {
+fn cited(name: &str, text: &str) -> InputDocument {
     let whole: Arc<str> = Arc::from(text);
     let slice = Slice {
-        document: ContentHash::of(text.as_bytes()),
+        document: ContentHash::new(text.as_bytes()),
         text: Arc::clone(&whole),
         bytes: 0..text.len(),
         lines: (1, text.lines().count().max(1)),
     };
-    Document { slice: Some(slice), ..Document::whole("evidence", name, whole) }
+    InputDocument { slice: Some(slice), ..InputDocument::whole("evidence", name, whole) }
 }
 
 /// Why an answer goes to no validator.
@@ -105,7 +105,7 @@ impl Machine<'_> {
     /// What an answer may cite by number, in this order: each reference of §2, each result of a tool; and the results as
     /// they stand in their document. The same for phases 5 and 6 (R0-14.8). Of each reference one document is read, and
     /// nothing that it links to (R1-14.4, C90).
-    pub(super) async fn evidence(&mut self) -> Result<Vec<Document>, Stop> {
+    pub(super) async fn evidence(&mut self) -> Result<Vec<InputDocument>, Stop> {
         let (now, counter) = (self.clock.now(), self.counter.clone());
         let retrieval = Retrieval::new(&self.turns.documents, &counter, now, Grant::Synthesis);
         let mut documents = Vec::new();
@@ -145,7 +145,7 @@ impl Machine<'_> {
     fn checklist(&self, answer: &str, known: &str, cites: bool) -> Checklist {
         // Sections are cited by the name of the document.
         let known = format!("{CONTEXT}\n{}\n{known}", self.context);
-        let invented = retell::invented(&known, answer);
+        let invented = rewrite::invented(&known, answer);
         if let Some(value) = &invented {
             self.warn(format!("the answer states {value:?}, which stands in none of its documents"));
         }

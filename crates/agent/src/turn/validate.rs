@@ -10,7 +10,7 @@ use super::error::Stop;
 use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::{Attempt, Ending, Judged, Step};
-use larder_engine::inputs::Document;
+use larder_engine::inputs::InputDocument;
 
 impl Machine<'_> {
     /// Judges the newest answer.
@@ -19,7 +19,7 @@ impl Machine<'_> {
         let mut documents = self.evidence().await?;
         let response = self.draft.place.response();
         if let Some(attempt) = self.state.attempts.last() {
-            documents.push(Document::whole(response.name(), response.as_str(), attempt.answer.as_str()));
+            documents.push(InputDocument::whole(response.name(), response.as_str(), attempt.answer.as_str()));
         }
         let values = vec![("attempt", json!(self.state.attempt(Step::Validate)))];
         let offer = Offer { documents, values, ..Offer::default() };

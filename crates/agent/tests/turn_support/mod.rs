@@ -24,7 +24,7 @@ use larder_agent::turn::{TurnEvent, TurnObserver, TurnRequest, Turns};
 use larder_engine::project::Project;
 use larder_engine::settings::ToolSettings;
 use larder_engine::settings::TurnLimits;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_store::{Clock, DocumentPlace, Documents, Entropy, Store, StoreOptions};
 use larder_testkit::layers::every_layer;
@@ -180,7 +180,8 @@ impl World {
         let models = every_layer(model.clone(), dir.path(), 32_000, 2_000);
         let project = Project::builtin(&Counter::cl100k());
         let user_store = store.user(user).unwrap();
-        let engine = Engine::new(project, models, user_store, Policy::default(), Box::new(|_| None)).unwrap();
+        let engine =
+            Engine::new(project, models, user_store, RunPolicy::default(), Box::new(|_| None)).unwrap();
         let mut toolbox = ToolBox::new(&ToolSettings::default()).unwrap();
         let script = tools::Script::install(&mut toolbox, mode);
         let turns = Turns {

@@ -6,13 +6,13 @@ use crate::args::{ChatArgs, Format};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use crate::turns::{Desk, Ended, request};
+use crate::turns::{Ended, TurnSession, request};
 
 pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError> {
     let mut request = request(String::new(), &args.place)?;
-    let desk = Desk::open(context, &args.flags).await?;
-    let session = request.session.get_or_insert_with(|| new_session(&desk)).clone();
-    desk.tell_interrupted()?;
+    let turns = TurnSession::open(context, &args.flags).await?;
+    let session = request.session.get_or_insert_with(|| new_session(&turns)).clone();
+    turns.tell_interrupted()?;
     let interactive = output::is_interactive();
     if interactive {
         output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
@@ -25,11 +25,11 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
         // The last turn is summarized while the user thinks of the next question, which finds it summarized.
         let summary = async {
             if let Some(outcome) = outcome.take() {
-                desk.conclude(&outcome).await;
+                turns.conclude(&outcome).await;
             }
         };
         let line = tokio::select! {
-            (line, ()) = async { tokio::join!(desk.keyboard.line(), summary) } => line?,
+            (line, ()) = async { tokio::join!(turns.keyboard.line(), summary) } => line?,
             _ = tokio::signal::ctrl_c() => None,
         };
         let Some(line) = line else { break };
@@ -37,9 +37,9 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
             continue;
         }
         request.query = line;
-        match desk.run(&request).await {
+        match turns.run(&request).await {
             Ok(Ended::Outcome(ended)) => {
-                desk.print(&ended)?;
+                turns.print(&ended)?;
                 outcome = Some(*ended);
             }
             Ok(Ended::Stopped) => {}
@@ -55,6 +55,6 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
 }
 
 /// A name that no other conversation of this user has.
-fn new_session(desk: &Desk<'_>) -> String {
-    format!("chat-{}", desk.turns.engine.store.store().now().as_millis())
+fn new_session(turns: &TurnSession<'_>) -> String {
+    format!("chat-{}", turns.turns.engine.store.store().now().as_millis())
 }

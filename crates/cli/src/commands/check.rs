@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder_engine::config::{Config, ConfigError, FILE, Problem};
+use larder_engine::config::{Config, ConfigError, FILE, SettingProblem};
 use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_text::tokens::Counter;
@@ -75,7 +75,7 @@ fn budgeted(global: &Global) -> Result<Config, CliError> {
 
 /// Every problem of the settings file, the layers that the project's own recipes ask for and no model plays, and the
 /// servers that nobody could ask.
-fn settings(global: &Global, project: &Project) -> Result<Vec<Problem>, CliError> {
+fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, CliError> {
     let dir = project_dir(global);
     match Config::load(dir.as_deref(), None, &|_| None) {
         Ok(config) => {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_mcp::{Guest, Roots};
+use larder_mcp::{McpCaller, Roots};
 
 use crate::args::McpArgs;
 use crate::context::{Context, project_dir};
@@ -12,13 +12,13 @@ use crate::error::CliError;
 pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
     let folders = if args.roots.is_empty() { vec![default_root(context)?] } else { args.roots };
     let roots = Roots::open(&folders).map_err(|error| CliError::Fixable(error.to_string()))?;
-    let guest = Guest {
+    let caller = McpCaller {
         engine: Arc::new(context.engine()?),
         asking: context.config.asking(),
         roots: Arc::new(roots),
-        purse: None,
+        budget: None,
     };
-    larder_mcp::stdio(guest).await.map_err(|error| CliError::Fixable(error.to_string()))
+    larder_mcp::stdio(caller).await.map_err(|error| CliError::Fixable(error.to_string()))
 }
 
 /// The project folder or this one; not a whole file system, which some clients start their servers in.

@@ -1,7 +1,7 @@
 //! `larder models`: the model table, and weights of embedded models.
 
 use larder_models::table::ModelSpec;
-use larder_models::weights::Source;
+use larder_models::weights::WeightSource;
 use serde_json::json;
 
 use crate::args::{Format, ModelsCommand};
@@ -12,10 +12,10 @@ use crate::output;
 pub async fn run(context: &Context, command: Option<ModelsCommand>) -> Result<(), CliError> {
     if let Some(ModelsCommand::Pull { name, from }) = command {
         let source = match from.as_deref() {
-            None => Source::Any,
-            Some("package") => Source::Package,
-            Some(address) if address.starts_with("http") => Source::Hub(address.to_owned()),
-            Some(path) => Source::Path(path.into()),
+            None => WeightSource::Any,
+            Some("package") => WeightSource::Package,
+            Some(address) if address.starts_with("http") => WeightSource::Hub(address.to_owned()),
+            Some(path) => WeightSource::Path(path.into()),
         };
         return context.pull(&name, &source).await;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use larder_core::policy::Settings;
+use larder_core::policy::PolicySettings;
 use larder_gateway::model_budget::ModelBudget;
 use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
@@ -78,7 +78,7 @@ fn budgets(context: &Context, only: Option<&str>) -> Result<ExitCode, CliError> 
 
 /// Each figure with the setting that it comes from, or the rule that stands in for one.
 fn explained(context: &Context, model: &ModelBudget) -> Budget {
-    let settings: Settings = context.config.context_policy();
+    let settings: PolicySettings = context.config.context_policy();
     let all = context.config.settings();
     let from = |key: &str| {
         let origin = all.iter().find(|setting| setting.key == key).map(|setting| setting.origin.to_string());

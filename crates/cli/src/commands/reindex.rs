@@ -2,7 +2,7 @@
 
 use larder_agent::turn::TurnHost;
 use larder_engine::embedding::{Embedder, EmbeddingError};
-use larder_engine::executor::{Meter, Observer, Silent};
+use larder_engine::executor::{Meter, NoopObserver, ProgressObserver};
 use larder_store::Documents;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
     let bar = progress::spinner();
     let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns"))).await;
     let embedding = context.config.embedding().filter(|_| report.is_ok());
-    let meter = Meter::new(&Silent, None, None);
+    let meter = Meter::new(&NoopObserver, None, None);
     let told = |made| bar.set_message(format!("{made} vectors"));
     let vectors = match embedding {
         Some(name) => Some(embed(context, &documents, name, &meter, &told).await),
@@ -54,7 +54,7 @@ async fn embed(
     context: &Context,
     documents: &Documents,
     name: &str,
-    observer: &dyn Observer,
+    observer: &dyn ProgressObserver,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<u64, EmbeddingError> {
     let embedder = Embedder::open(&context.models(), name)?;

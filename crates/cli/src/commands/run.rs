@@ -5,7 +5,7 @@ use std::path::Path;
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
 use larder_engine::executor::RunOutcome;
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::message::Message;
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
     Ok(input)
 }
 
-fn read_document(doc: &str) -> Result<Document, CliError> {
+fn read_document(doc: &str) -> Result<InputDocument, CliError> {
     let (name, path) = match doc.split_once('=') {
         Some((name, path)) if !name.contains(['/', '\\']) => (name.to_owned(), Path::new(path)),
         _ => {
@@ -91,7 +91,7 @@ fn read_document(doc: &str) -> Result<Document, CliError> {
             (name, path)
         }
     };
-    Ok(Document::whole(name, path.to_string_lossy(), files::read_text(path)?))
+    Ok(InputDocument::whole(name, path.to_string_lossy(), files::read_text(path)?))
 }
 
 /// A message as people write it: content is a string or a list of pieces.

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use larder_gateway::live_stats::LiveUpdate;
-use larder_models::plain::Plain;
+use larder_models::plain_client::PlainClient;
 use larder_models::secret::Secret;
 use larder_proxy::record::RequestSummary;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -29,7 +29,7 @@ const PRINTED: usize = 20;
 
 pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliError> {
     let key = std::env::var("LARDER_KEY").ok().and_then(|key| Secret::new(&key));
-    let server = Plain::new("the gateway", gateway, key, LIMIT)?;
+    let server = PlainClient::new("the gateway", gateway, key, LIMIT)?;
     if global.format == Format::Json {
         return output::json(&ask(&server, gateway).await?);
     }
@@ -44,7 +44,7 @@ pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliEr
     watched
 }
 
-async fn ask(server: &Plain, gateway: &str) -> Result<LiveUpdate, CliError> {
+async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError> {
     let (status, body) = server.get(PATH).await?;
     match status.as_u16() {
         200 => serde_json::from_slice(&body).map_err(|error| {
@@ -64,7 +64,7 @@ async fn ask(server: &Plain, gateway: &str) -> Result<LiveUpdate, CliError> {
 /// Draws and asks in turn until somebody leaves. What cannot be had for a moment is said below, and tried again.
 async fn watch(
     mut terminal: DefaultTerminal,
-    server: &Plain,
+    server: &PlainClient,
     gateway: &str,
     mut news: LiveUpdate,
 ) -> Result<(), CliError> {

@@ -1,7 +1,7 @@
 //! `larder transcript`: what was said in a conversation through the gateway, each message as it came and as it was
 //! sent. Reads the store; no gateway need run.
 
-use larder_console::api::{Message, Session, TranscriptLines};
+use larder_console::api::{SessionCosts, TranscriptLines, TranscriptMessage};
 use larder_store::{LineKind, UserStore};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     if let Some(words) = unlisted(found.len()) {
         output::say(&words);
     }
-    let sessions: Vec<Session> = found.into_iter().take(LISTED).map(Session::from).collect();
+    let sessions: Vec<SessionCosts> = found.into_iter().take(LISTED).map(SessionCosts::from).collect();
     if as_json {
         return output::json(&sessions);
     }
@@ -86,7 +86,7 @@ fn unlisted(found: usize) -> Option<String> {
 }
 
 /// A message with its bytes as they came, so that an export needs nothing else.
-fn export(store: &UserStore, message: &Message) -> Result<Value, CliError> {
+fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
     exported["original"] = json!(String::from_utf8_lossy(&store.blob(message.raw.hash)?));
@@ -94,7 +94,7 @@ fn export(store: &UserStore, message: &Message) -> Result<Value, CliError> {
 }
 
 /// A message for people; with its branch where messages of several stand together.
-fn told(message: &Message, of_all: bool) -> String {
+fn told(message: &TranscriptMessage, of_all: bool) -> String {
     let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let kind = match message.kind {
         LineKind::Message => "",

@@ -12,7 +12,7 @@ use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use crate::turns::{Desk, request, shortened, told};
+use crate::turns::{TurnSession, request, shortened, told};
 
 /// Characters of `archived` and the longest status in a list.
 const STATUS: usize = 8;
@@ -28,10 +28,10 @@ pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError
                 return Err(CliError::Usage(hint));
             }
             let request = request(query, &args.place)?;
-            let desk = Desk::open(context, &args.flags).await?;
-            desk.tell_interrupted()?;
-            let ended = desk.run(&request).await?;
-            desk.finish(ended).await
+            let turns = TurnSession::open(context, &args.flags).await?;
+            turns.tell_interrupted()?;
+            let ended = turns.run(&request).await?;
+            turns.finish(ended).await
         }
         (None, None) => Err(CliError::Usage("expected a question".to_owned())),
     }
@@ -56,9 +56,9 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
             }
         },
     };
-    let desk = Desk::open(context, flags).await?;
-    let ended = desk.resume(number).await?;
-    desk.finish(ended).await
+    let turns = TurnSession::open(context, flags).await?;
+    let ended = turns.resume(number).await?;
+    turns.finish(ended).await
 }
 
 async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError> {
@@ -67,7 +67,7 @@ async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError
         return Err(TurnError::NoDraft(number).into());
     }
     // Held, so that nobody goes on with it meanwhile.
-    let Some(_hold) = documents.hold(number)? else { return Err(TurnError::Running(number).into()) };
+    let Some(_hold) = documents.lease(number)? else { return Err(TurnError::Running(number).into()) };
     documents.discard(number)?;
     output::say(&format!("turn {number} is dropped"));
     if context.global.format == Format::Json {
@@ -84,7 +84,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         let draft = |draft: &larder_store::DraftSummary| {
             json!({
                 "number": draft.number, "query": draft.query, "phase": draft.phase, "created_at": draft.created_at,
-                "running": documents.is_held(draft.number),
+                "running": documents.is_leased(draft.number),
             })
         };
         let drafts: Vec<Value> = drafts.iter().map(draft).collect();
@@ -92,7 +92,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     for draft in drafts {
-        if documents.is_held(draft.number) {
+        if documents.is_leased(draft.number) {
             output::say(&format!("turn {} is under way: {}", draft.number, draft.query));
         } else {
             output::say(&format!("{}; `larder turn resume {}` goes on", told(&draft), draft.number));

@@ -70,7 +70,7 @@ pub fn vault_path(text: &str) -> Result<VaultPath, Problem> {
 /// What to look for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Sought {
+pub struct SearchParams {
     /// Words.
     pub q: String,
     /// Only documents of this kind: `context`, `research`, `page`, `memory` or `other`.
@@ -93,7 +93,7 @@ impl Hits {
     ///
     /// # Errors
     /// The store fails.
-    pub fn read(documents: &UserDocuments, sought: &Sought) -> Result<Self, StoreError> {
+    pub fn read(documents: &UserDocuments, sought: &SearchParams) -> Result<Self, StoreError> {
         let kinds: Vec<DocumentKind> = sought.kind.into_iter().collect();
         Ok(Self { hits: documents.search(&sought.q, &kinds, limit(sought.limit))? })
     }
@@ -130,13 +130,13 @@ pub async fn one(
 
 /// Search documents
 #[utoipa::path(
-    get, path = "/api/v1/search", tag = "documents", params(Sought),
+    get, path = "/api/v1/search", tag = "documents", params(SearchParams),
     responses((status = 200, description = "Documents that hold words of the query", body = Hits))
 )]
 pub async fn search(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(sought): Query<Sought>,
+    Query(sought): Query<SearchParams>,
 ) -> Result<Json<Hits>, Problem> {
     Ok(Json(blocking(move || Hits::read(&app.documents_of(&caller.store)?, &sought)).await?))
 }

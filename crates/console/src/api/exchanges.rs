@@ -29,10 +29,10 @@ const RECORD_WAIT: Duration = Duration::from_secs(2);
 /// Days of costs unless said.
 pub const DAYS: u64 = 30;
 
-/// Which requests.
+/// The requests to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct RequestListParams {
     /// Only of this session.
     pub session: Option<String>,
     /// Only those that this model answered: its name in the table, or its id where the table does not have it.
@@ -45,19 +45,19 @@ pub struct Which {
 
 /// A page of requests.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Exchanges {
+pub struct RequestPage {
     /// Newest first, without their lists.
     pub exchanges: Vec<RequestSummary>,
     /// What to give as `before` for the next page; `null` on the last.
     pub next: Option<String>,
 }
 
-impl Exchanges {
+impl RequestPage {
     /// Reads a page. Blocks.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn read(store: &UserStore, which: &Which) -> Result<Self, StoreError> {
+    pub fn read(store: &UserStore, which: &RequestListParams) -> Result<Self, StoreError> {
         let limit = limit(which.limit);
         let exchanges: Vec<RequestSummary> = read_all(store, which, limit.saturating_add(1))?;
         let more = exchanges.len() as u64 > limit;
@@ -71,7 +71,11 @@ impl Exchanges {
 }
 
 /// Records, newest first. One that cannot be read is left out and logged: it must not hide the others.
-fn read_all<T: DeserializeOwned>(store: &UserStore, which: &Which, limit: u64) -> Result<Vec<T>, StoreError> {
+fn read_all<T: DeserializeOwned>(
+    store: &UserStore,
+    which: &RequestListParams,
+    limit: u64,
+) -> Result<Vec<T>, StoreError> {
     let filter = ExchangeFilter {
         session: which.session.clone(),
         model: which.model.clone(),
@@ -90,14 +94,14 @@ fn read_all<T: DeserializeOwned>(store: &UserStore, which: &Which, limit: u64) -
 
 /// List requests
 #[utoipa::path(
-    get, path = "/api/v1/exchanges", tag = "exchanges", params(Which),
-    responses((status = 200, description = "A page of requests", body = Exchanges))
+    get, path = "/api/v1/exchanges", tag = "exchanges", params(RequestListParams),
+    responses((status = 200, description = "A page of requests", body = RequestPage))
 )]
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(which): Query<Which>,
-) -> Result<Json<Exchanges>, Problem> {
-    Ok(Json(blocking(move || Exchanges::read(&caller.store, &which)).await?))
+    Query(which): Query<RequestListParams>,
+) -> Result<Json<RequestPage>, Problem> {
+    Ok(Json(blocking(move || RequestPage::read(&caller.store, &which)).await?))
 }
 
 /// Show one request whole: its window part by part, and why
@@ -149,12 +153,12 @@ pub fn unknown() -> Problem {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Sessions {
     /// The one used last first.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionCosts>,
 }
 
 /// Sums over the requests of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Session {
+pub struct SessionCosts {
     /// Its id.
     pub session: String,
     /// Its first request.
@@ -182,7 +186,7 @@ pub struct Session {
     pub saved: String,
 }
 
-impl From<SessionSummary> for Session {
+impl From<SessionSummary> for SessionCosts {
     fn from(of: SessionSummary) -> Self {
         let (cost, cost_without) = (Usd::from_picos(of.cost_picos), Usd::from_picos(of.without_picos));
         Self {
@@ -207,7 +211,7 @@ impl From<SessionSummary> for Session {
 )]
 pub async fn sessions(Extension(caller): Extension<Caller>) -> Result<Json<Sessions>, Problem> {
     let found = blocking(move || caller.store.sessions(super::MAX_LIMIT)).await?;
-    Ok(Json(Sessions { sessions: found.into_iter().map(Session::from).collect() }))
+    Ok(Json(Sessions { sessions: found.into_iter().map(SessionCosts::from).collect() }))
 }
 
 /// What became of the parts of a session's window over its life (R3-4.33).
@@ -236,7 +240,7 @@ impl CompactionMap {
     /// # Errors
     /// When the store fails.
     pub fn read(store: &UserStore, session: &str) -> Result<Option<Self>, StoreError> {
-        let which = Which { session: Some(session.to_owned()), ..Which::default() };
+        let which = RequestListParams { session: Some(session.to_owned()), ..RequestListParams::default() };
         let mut records: Vec<RequestRecord> = read_all(store, &which, MAP_REQUESTS)?;
         records.reverse();
         let mut map = Self { session: session.to_owned(), requests: Vec::new(), compactions: Vec::new() };
@@ -271,7 +275,7 @@ pub async fn session(
 /// For how long.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Period {
+pub struct CostParams {
     /// Days up to now; 30 unless said.
     pub days: Option<u64>,
 }
@@ -280,13 +284,13 @@ pub struct Period {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Costs {
     /// Newest day first.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<DailyCost>,
 }
 
 /// What the requests of one day to one model cost, or the runs of one recipe: of those that a request asked for, the
 /// request counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Cost {
+pub struct DailyCost {
     /// The day (UTC).
     #[schema(example = "2026-11-22")]
     pub day: String,
@@ -314,7 +318,7 @@ pub struct Cost {
     pub saved: String,
 }
 
-impl From<CostRow> for Cost {
+impl From<CostRow> for DailyCost {
     fn from(row: CostRow) -> Self {
         let (cost, cost_without) = (Usd::from_picos(row.cost_picos), Usd::from_picos(row.without_picos));
         Self {
@@ -341,18 +345,18 @@ impl Costs {
         let now = store.store().now().as_millis();
         let since = now.saturating_sub(days.saturating_mul(DAY_MS));
         let rows = store.costs(Timestamp::from_millis(since))?;
-        Ok(Self { costs: rows.into_iter().map(Cost::from).collect() })
+        Ok(Self { costs: rows.into_iter().map(DailyCost::from).collect() })
     }
 }
 
 /// Show costs by day, model and recipe
 #[utoipa::path(
-    get, path = "/api/v1/costs", tag = "exchanges", params(Period),
+    get, path = "/api/v1/costs", tag = "exchanges", params(CostParams),
     responses((status = 200, description = "Newest day first", body = Costs))
 )]
 pub async fn costs(
     Extension(caller): Extension<Caller>,
-    Query(Period { days }): Query<Period>,
+    Query(CostParams { days }): Query<CostParams>,
 ) -> Result<Json<Costs>, Problem> {
     Ok(Json(blocking(move || Costs::read(&caller.store, days.unwrap_or(DAYS))).await?))
 }

@@ -11,10 +11,10 @@ use super::Problem;
 use super::extract::{Json, Path, Query, blocking};
 use super::schemas;
 
-/// Which interventions.
+/// The interventions to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct InterventionListParams {
     /// Settled ones too.
     #[serde(default)]
     all: bool,
@@ -37,12 +37,12 @@ pub struct Resolution {
 
 /// List requests for a human
 #[utoipa::path(
-    get, path = "/api/v1/interventions", tag = "interventions", params(Which),
+    get, path = "/api/v1/interventions", tag = "interventions", params(InterventionListParams),
     responses((status = 200, description = "Open ones, or all", body = Interventions))
 )]
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(Which { all }): Query<Which>,
+    Query(InterventionListParams { all }): Query<InterventionListParams>,
 ) -> Result<Answer<Interventions>, Problem> {
     let interventions = blocking(move || caller.store.interventions(!all)).await?;
     Ok(Answer(Interventions { interventions }))

@@ -23,7 +23,7 @@ use super::extract::{Operator, Query};
 /// From where on.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct After {
+pub struct LiveParams {
     /// The last sequence number that is known; requests that ended before are left out.
     #[serde(default)]
     after: u64,
@@ -31,13 +31,13 @@ pub struct After {
 
 /// Show totals and the last requests
 #[utoipa::path(
-    get, path = "/api/v1/live", tag = "live", params(After),
+    get, path = "/api/v1/live", tag = "live", params(LiveParams),
     responses((status = 200, description = "As of now", body = LiveUpdate))
 )]
 pub async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(After { after }): Query<After>,
+    Query(LiveParams { after }): Query<LiveParams>,
 ) -> Json<LiveUpdate> {
     Json(app.telemetry.live.user(caller.store.user()).news(after))
 }

@@ -22,18 +22,21 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
-pub use documents::{Hits, Sought, document, files_of_turn, place_in_turn, vault_path, wait};
-pub use exchanges::{CompactionMap, Cost, Costs, DAYS, Exchanges, Session, Which, unknown, when_recorded};
+pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path, wait};
+pub use exchanges::{
+    CompactionMap, Costs, DAYS, DailyCost, RequestListParams, RequestPage, SessionCosts, unknown,
+    when_recorded,
+};
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use larder_gateway::problem::Problem;
 pub use live::stream;
-pub use pointers::{Part, parse, read};
+pub use pointers::{ContentParams, parse, read};
 pub use policy::look;
-pub use runs::Run;
+pub use runs::RunDetail;
 pub use transcripts::{
-    Lines as TranscriptLines, Message, SentAs, Transcript, Which as WhichMessages, no_transcript,
+    SentAs, Transcript, TranscriptLines, TranscriptMessage, TranscriptParams, no_transcript,
 };
-pub use turns::{Listed, Turn, Unfinished, Which as WhichTurns};
+pub use turns::{TurnDetail, TurnList, TurnListParams, UnfinishedTurn};
 
 use larder_gateway::app::App;
 

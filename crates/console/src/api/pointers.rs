@@ -17,7 +17,7 @@ use super::schemas;
 /// Which part of an original; one of these, or none for all of it.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Part {
+pub struct ContentParams {
     /// Lines `first:last`, from 1, both included.
     pub lines: Option<String>,
     /// Bytes `start:end`, from 0, the end excluded.
@@ -29,7 +29,7 @@ pub struct Part {
     pub path: Option<String>,
 }
 
-impl Part {
+impl ContentParams {
     /// The part as the store takes it.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ pub async fn one(
 /// Read the original behind a pointer
 #[utoipa::path(
     get, path = "/api/v1/pointers/{id}/content", tag = "pointers",
-    params(("id" = String, Path, description = "The pointer"), Part),
+    params(("id" = String, Path, description = "The pointer"), ContentParams),
     responses(
         (status = 200, description = "The bytes; text where they are UTF-8", content(
             (String = "text/plain"),
@@ -102,7 +102,7 @@ pub async fn one(
 pub async fn content(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    Query(part): Query<Part>,
+    Query(part): Query<ContentParams>,
 ) -> Result<Response, Problem> {
     let (pointer, part) = (parse(&text)?, part.selection()?);
     let bytes = blocking(move || read(&caller.store, &pointer, part.as_ref())).await?;

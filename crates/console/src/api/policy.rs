@@ -30,7 +30,7 @@ pub struct Policy {
 /// What the body to inspect speaks.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Speaks {
+pub struct InspectParams {
     /// `chat` unless said.
     wire: Option<Endpoint>,
 }
@@ -51,7 +51,7 @@ pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
 ///
 /// The body is the body of the request in question. It is decided, but neither sent, stored nor recorded.
 #[utoipa::path(
-    post, path = "/api/v1/policy/inspect", tag = "policy", params(Speaks),
+    post, path = "/api/v1/policy/inspect", tag = "policy", params(InspectParams),
     request_body(content = Object, description = "The request, as it would be sent to the gateway"),
     responses(
         (status = 200, description = "The record it would leave", body = RequestRecord),
@@ -61,7 +61,7 @@ pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(Speaks { wire }): Query<Speaks>,
+    Query(InspectParams { wire }): Query<InspectParams>,
     body: Result<String, axum::extract::rejection::StringRejection>,
 ) -> Result<Json<RequestRecord>, Problem> {
     Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Chat), body?).await?))

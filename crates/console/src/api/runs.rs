@@ -13,10 +13,10 @@ use super::Problem;
 use super::extract::{Path, Query, blocking};
 use super::{limit, schemas};
 
-/// Which runs.
+/// The runs to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct RunListParams {
     /// Only of this recipe (its name without category).
     recipe: Option<String>,
     /// Only since this day or moment (UTC).
@@ -36,7 +36,7 @@ pub struct Runs {
 
 /// One run.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Run {
+pub struct RunDetail {
     /// Its record.
     #[schema(value_type = schemas::RunRecord)]
     pub record: RunRecord,
@@ -47,7 +47,7 @@ pub struct Run {
     pub pointers: Vec<Pointer>,
 }
 
-impl Run {
+impl RunDetail {
     /// Reads one run of a user. Blocks.
     ///
     /// # Errors
@@ -66,12 +66,12 @@ fn id(text: &str) -> Result<RunId, Problem> {
 
 /// List runs
 #[utoipa::path(
-    get, path = "/api/v1/runs", tag = "runs", params(Which),
+    get, path = "/api/v1/runs", tag = "runs", params(RunListParams),
     responses((status = 200, description = "Records of runs", body = Runs))
 )]
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(which): Query<Which>,
+    Query(which): Query<RunListParams>,
 ) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter { recipe: which.recipe, since: which.since, limit: Some(limit(which.limit)) };
     let runs = blocking(move || caller.store.runs(&filter)).await?;
@@ -82,16 +82,16 @@ pub async fn list(
 #[utoipa::path(
     get, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "The run")),
     responses(
-        (status = 200, description = "Record, answer and pointers", body = Run),
+        (status = 200, description = "Record, answer and pointers", body = RunDetail),
         (status = 404, description = "No such run", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-) -> Result<Json<Run>, Problem> {
+) -> Result<Json<RunDetail>, Problem> {
     let id = id(&text)?;
-    Ok(Json(blocking(move || Run::read(&caller.store, &id)).await?))
+    Ok(Json(blocking(move || RunDetail::read(&caller.store, &id)).await?))
 }
 
 /// Show the receipt of a run: what stood in its prompt, why, and the proof that it fits

@@ -95,8 +95,12 @@ async fn types_of_other_crates_are_described_as_they_are() {
     let run = run_of(&store);
     let pointer = store.put(b"x", "part", "x").unwrap();
     let intervention = store.raise(&NewIntervention::missing_recipe("x")).unwrap();
-    let diagnostic =
-        larder_core::recipe::Diagnostic::whole_file(larder_core::recipe::Code::ALL[0], "f", "m", "h");
+    let diagnostic = larder_core::recipe::Diagnostic::whole_file(
+        larder_core::recipe::DiagnosticCode::ALL[0],
+        "f",
+        "m",
+        "h",
+    );
     for (schema, value) in [
         ("RunRecord", json!(run)),
         ("RunTokens", json!(run.facts.tokens)),
@@ -351,7 +355,7 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 
 #[test]
 fn addresses_of_contents_are_not_confused_with_pointers() {
-    let hash = ContentHash::of(b"x").to_hex();
+    let hash = ContentHash::new(b"x").to_hex();
     assert_eq!(parse(&hash).unwrap_err().status, 404);
     assert_eq!(fake::NOW.to_string(), "2026-11-22T08:00:00.000Z");
 }

@@ -29,10 +29,10 @@ const LOOK_BACK: usize = 32;
 /// Bytes of a message that is looked through for them.
 const LOOK_BYTES: u64 = 1 << 20;
 
-/// Which messages of a transcript.
+/// The messages of a transcript to list.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct TranscriptParams {
     /// The history of this branch; that of the newest unless said.
     pub branch: Option<u32>,
     /// Every line in the order written instead: earlier forms, all branches and all replies too.
@@ -56,15 +56,14 @@ pub struct Transcript {
     /// How many messages there are in all.
     pub total: u64,
     /// Oldest first; the reply to the last one at the end.
-    pub messages: Vec<Message>,
+    pub messages: Vec<TranscriptMessage>,
     /// What to give as `after` for the next page; `null` on the last.
     pub next: Option<u64>,
 }
 
 /// One message of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = TranscriptMessage)]
-pub struct Message {
+pub struct TranscriptMessage {
     /// Its number in the session, in the order written; names it in addresses.
     pub line: u64,
     /// When it was written.
@@ -90,15 +89,15 @@ pub struct Message {
     pub cut: bool,
     /// The tools that it calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Call>,
+    pub calls: Vec<TranscriptCall>,
     /// The pointers that stood in it, each to an original.
     #[schema(value_type = Vec<String>)]
     pub pointers: Vec<Pointer>,
     /// The message as it came.
-    pub raw: Payload,
+    pub raw: TranscriptPayload,
     /// As it was sent, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Payload>,
+    pub sent: Option<TranscriptPayload>,
 }
 
 /// How a message went to the model.
@@ -115,8 +114,7 @@ pub enum SentAs {
 
 /// A call of a tool.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = TranscriptCall)]
-pub struct Call {
+pub struct TranscriptCall {
     /// The tool.
     pub name: String,
     /// The arguments as the model wrote them.
@@ -127,8 +125,7 @@ pub struct Call {
 
 /// Bytes that are kept.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = TranscriptPayload)]
-pub struct Payload {
+pub struct TranscriptPayload {
     /// Their hash.
     #[schema(value_type = String)]
     pub hash: ContentHash,
@@ -141,7 +138,7 @@ pub struct Payload {
 /// One of the two forms in which a message is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum PayloadForm {
     /// As it came.
     Raw,
     /// As it was sent.
@@ -169,14 +166,14 @@ impl SentAs {
 
 /// The lines of a session of which pages are asked for, one after the other.
 #[derive(Debug)]
-pub struct Lines {
+pub struct TranscriptLines {
     session: String,
     branch: Option<u32>,
     branches: Vec<u32>,
     lines: Vec<TranscriptLine>,
 }
 
-impl Lines {
+impl TranscriptLines {
     /// Reads the lines; `None` where nothing is kept. A branch that is not there has none. Blocks.
     ///
     /// # Errors
@@ -245,7 +242,7 @@ impl Lines {
     }
 }
 
-impl Message {
+impl TranscriptMessage {
     /// Bytes of what it says.
     fn held(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
@@ -258,8 +255,12 @@ impl Transcript {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn read(store: &UserStore, session: &str, which: &Which) -> Result<Option<Self>, StoreError> {
-        let lines = Lines::read(store, session, which.branch, which.all)?;
+    pub fn read(
+        store: &UserStore,
+        session: &str,
+        which: &TranscriptParams,
+    ) -> Result<Option<Self>, StoreError> {
+        let lines = TranscriptLines::read(store, session, which.branch, which.all)?;
         lines.map(|lines| lines.page(store, which.after.unwrap_or(0), limit(which.limit))).transpose()
     }
 
@@ -305,7 +306,7 @@ fn message(
     session: &str,
     line: &TranscriptLine,
     names: &mut Names,
-) -> Result<Message, StoreError> {
+) -> Result<TranscriptMessage, StoreError> {
     let href = |form: &str| format!("/api/v1/sessions/{}/transcript/{}/{form}", encoded(session), line.line);
     let read = line.sent.unwrap_or(line.raw);
     let is_large = read.bytes > READ_BYTES;
@@ -322,8 +323,9 @@ fn message(
     }
     learn(names, &words);
     let cut = cut(&mut words.text) || is_large;
-    let payload = |of: PayloadRef, form: &str| Payload { hash: of.hash, bytes: of.bytes, href: href(form) };
-    Ok(Message {
+    let payload =
+        |of: PayloadRef, form: &str| TranscriptPayload { hash: of.hash, bytes: of.bytes, href: href(form) };
+    Ok(TranscriptMessage {
         line: line.line,
         time: line.time,
         branch: line.branch,
@@ -339,7 +341,7 @@ fn message(
             .into_iter()
             .map(|Called { name, mut arguments, .. }| {
                 let cut = self::cut(&mut arguments);
-                Call { name, arguments, cut }
+                TranscriptCall { name, arguments, cut }
             })
             .collect(),
         pointers: line.pointers.clone(),
@@ -371,7 +373,7 @@ pub fn no_transcript() -> Problem {
 /// Show the transcript of one session: its messages in their order
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session}/transcript", tag = "exchanges",
-    params(("session" = String, Path, description = "The session"), Which),
+    params(("session" = String, Path, description = "The session"), TranscriptParams),
     responses(
         (status = 200, description = "A page of it", body = Transcript),
         (status = 404, description = "None is kept", body = Problem, content_type = "application/problem+json"),
@@ -380,7 +382,7 @@ pub fn no_transcript() -> Problem {
 pub async fn show(
     Extension(caller): Extension<Caller>,
     Path(session): Path<String>,
-    Query(which): Query<Which>,
+    Query(which): Query<TranscriptParams>,
 ) -> Result<Json<Transcript>, Problem> {
     let page = blocking(move || Transcript::read(&caller.store, &session, &which)).await?;
     page.map(Json).ok_or_else(no_transcript)
@@ -392,7 +394,7 @@ pub async fn show(
     params(
         ("session" = String, Path, description = "The session"),
         ("line" = u64, Path, description = "The message's `line`"),
-        ("form" = Form, Path, description = "`raw`, as it came, or `sent`"),
+        ("form" = PayloadForm, Path, description = "`raw`, as it came, or `sent`"),
     ),
     responses(
         (status = 200, description = "The bytes; text where they are UTF-8", content(
@@ -404,11 +406,11 @@ pub async fn show(
 )]
 pub async fn payload(
     Extension(caller): Extension<Caller>,
-    Path((session, line, form)): Path<(String, u64, Form)>,
+    Path((session, line, form)): Path<(String, u64, PayloadForm)>,
 ) -> Result<Response, Problem> {
     let bytes = blocking(move || {
         let Some(line) = Transcript::line(&caller.store, &session, line)? else { return Ok(None) };
-        let of = if form == Form::Sent { line.sent.unwrap_or(line.raw) } else { line.raw };
+        let of = if form == PayloadForm::Sent { line.sent.unwrap_or(line.raw) } else { line.raw };
         caller.store.blob(of.hash).map(Some)
     });
     bytes.await?.map(raw).ok_or_else(|| Problem::not_found("the transcript has no such message"))

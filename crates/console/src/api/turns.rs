@@ -14,7 +14,7 @@ use futures::Stream;
 use larder_agent::turn::{TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::turns::{StartedTurn, TurnJob, start};
+use larder_gateway::turns::{TurnJob, StartedTurn, start};
 use larder_proxy::record::cut_name;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
@@ -32,10 +32,10 @@ const EVENTS: &str = "text/event-stream";
 /// A question.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct NewTurn {
     /// The question, kept byte for byte.
     pub query: String,
-    /// Which recipes and tools answer it: `chat` unless said, or `code`, which has no folder to work in here.
+    /// Recipes and tools that answer it: `chat` unless said, or `code`, which has no folder to work in here.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "chat")]
     pub mode: Option<Mode>,
@@ -47,7 +47,7 @@ pub struct Asked {
     pub stream: bool,
 }
 
-impl Asked {
+impl NewTurn {
     fn request(self) -> Result<TurnRequest, Problem> {
         let session = self.session.map(|name| cut_name(name.trim())).filter(|name| !name.is_empty());
         if session.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
@@ -61,16 +61,16 @@ impl Asked {
 /// How a stopped turn goes on.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Resumed {
+pub struct ResumeParams {
     /// Whether progress is told as it happens, as with `accept: text/event-stream`.
     #[serde(default)]
     pub stream: bool,
 }
 
-/// Which turns.
+/// The page of the list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct TurnListParams {
     /// Only turns with a smaller number, for the next page.
     pub before: Option<u32>,
     /// At most so many; 50 unless said, 500 at most.
@@ -79,19 +79,19 @@ pub struct Which {
 
 /// Turns of the caller.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Listed {
+pub struct TurnList {
     /// Committed ones, newest first.
     #[schema(value_type = Vec<schemas::TurnRow>)]
     pub turns: Vec<TurnRow>,
     /// Those under way, and those that were stopped and can go on; on the first page only.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedTurn>,
     /// For `before`, where there are more.
     pub next: Option<u32>,
 }
 
 /// A turn that has not come to its end.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Unfinished {
+pub struct UnfinishedTurn {
     /// What is known of it.
     #[serde(flatten)]
     #[schema(value_type = schemas::DraftSummary)]
@@ -102,12 +102,12 @@ pub struct Unfinished {
 
 /// One turn.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Turn {
+pub struct TurnDetail {
     /// How it stands, once it is committed.
     #[schema(value_type = Option<schemas::TurnRow>)]
     pub turn: Option<TurnRow>,
     /// How it stands before that.
-    pub unfinished: Option<Unfinished>,
+    pub unfinished: Option<UnfinishedTurn>,
     /// What it took, run by run.
     #[schema(value_type = Option<schemas::TurnMetrics>)]
     pub metrics: Option<TurnMetrics>,
@@ -115,12 +115,12 @@ pub struct Turn {
     pub documents: Vec<String>,
 }
 
-impl Listed {
+impl TurnList {
     /// Reads a page of turns. Blocks.
     ///
     /// # Errors
     /// The store fails.
-    pub fn read(app: &Arc<App>, caller: &Caller, which: &Which) -> Result<Self, StoreError> {
+    pub fn read(app: &Arc<App>, caller: &Caller, which: &TurnListParams) -> Result<Self, StoreError> {
         let documents = app.documents_of(&caller.store)?;
         let most = limit(which.limit);
         let mut turns = documents.recent_turns(most.saturating_add(1), which.before)?;
@@ -128,20 +128,20 @@ impl Listed {
         turns.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         let drafts = if which.before.is_none() { documents.drafts()? } else { Vec::new() };
         let unfinished =
-            drafts.into_iter().rev().map(|draft| Unfinished::of(app, &documents, draft)).collect();
+            drafts.into_iter().rev().map(|draft| UnfinishedTurn::new(app, &documents, draft)).collect();
         let next = turns.last().filter(|_| more).map(|turn| turn.number);
         Ok(Self { turns, unfinished, next })
     }
 }
 
-impl Unfinished {
-    pub(super) fn of(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
+impl UnfinishedTurn {
+    pub(super) fn new(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
         let here = app.running_turns.get(documents.user(), draft.number).is_some();
-        Self { running: here || documents.is_held(draft.number), draft }
+        Self { running: here || documents.is_leased(draft.number), draft }
     }
 }
 
-impl Turn {
+impl TurnDetail {
     /// Reads one turn. Blocks.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Turn {
         let turn = documents.turn(number)?;
         let draft = if turn.is_none() { documents.drafts()? } else { Vec::new() };
         let unfinished = draft.into_iter().find(|draft| draft.number == number);
-        let unfinished = unfinished.map(|draft| Unfinished::of(app, &documents, draft));
+        let unfinished = unfinished.map(|draft| UnfinishedTurn::new(app, &documents, draft));
         if turn.is_none() && unfinished.is_none() {
             return Ok(None);
         }
@@ -172,7 +172,7 @@ impl Turn {
 /// that leaves stops the turn where it is: it can be resumed from its last checkpoint. Calls of tools that somebody
 /// would have to confirm are refused.
 #[utoipa::path(
-    post, path = "/api/v1/turns", tag = "turns", request_body = Asked,
+    post, path = "/api/v1/turns", tag = "turns", request_body = NewTurn,
     responses(
         (status = 200, description = "The outcome, or events", content(
             (schemas::TurnOutcome = "application/json"),
@@ -189,7 +189,7 @@ pub async fn ask(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    Json(asked): Json<Asked>,
+    Json(asked): Json<NewTurn>,
 ) -> Result<Response, Problem> {
     let stream = asked.stream || wants_events(&headers);
     let started = start(&app, &caller, TurnJob::Ask(asked.request()?))?;
@@ -201,7 +201,7 @@ pub async fn ask(
 /// From its last checkpoint. Answers as asking does.
 #[utoipa::path(
     post, path = "/api/v1/turns/{number}/resume", tag = "turns",
-    params(("number" = u32, Path, description = "Its number"), Resumed),
+    params(("number" = u32, Path, description = "Its number"), ResumeParams),
     responses(
         (status = 200, description = "The outcome, or events", content(
             (schemas::TurnOutcome = "application/json"),
@@ -218,7 +218,7 @@ pub async fn resume(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     Path(number): Path<u32>,
-    Query(Resumed { stream }): Query<Resumed>,
+    Query(ResumeParams { stream }): Query<ResumeParams>,
 ) -> Result<Response, Problem> {
     let started = start(&app, &caller, TurnJob::Resume(number))?;
     answer(started, stream || wants_events(&headers)).await
@@ -226,15 +226,15 @@ pub async fn resume(
 
 /// List turns
 #[utoipa::path(
-    get, path = "/api/v1/turns", tag = "turns", params(Which),
-    responses((status = 200, description = "Committed ones, newest first, and those that can go on", body = Listed))
+    get, path = "/api/v1/turns", tag = "turns", params(TurnListParams),
+    responses((status = 200, description = "Committed ones, newest first, and those that can go on", body = TurnList))
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(which): Query<Which>,
-) -> Result<Answer<Listed>, Problem> {
-    Ok(Answer(blocking(move || Listed::read(&app, &caller, &which)).await?))
+    Query(which): Query<TurnListParams>,
+) -> Result<Answer<TurnList>, Problem> {
+    Ok(Answer(blocking(move || TurnList::read(&app, &caller, &which)).await?))
 }
 
 /// Show one turn
@@ -242,7 +242,7 @@ pub async fn list(
     get, path = "/api/v1/turns/{number}", tag = "turns",
     params(("number" = u32, Path, description = "Its number")),
     responses(
-        (status = 200, description = "How it stands, what it took, and its documents", body = Turn),
+        (status = 200, description = "How it stands, what it took, and its documents", body = TurnDetail),
         (status = 404, description = "No such turn", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -250,8 +250,8 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(number): Path<u32>,
-) -> Result<Answer<Turn>, Problem> {
-    let found = blocking(move || Turn::read(&app, &caller, number)).await?;
+) -> Result<Answer<TurnDetail>, Problem> {
+    let found = blocking(move || TurnDetail::read(&app, &caller, number)).await?;
     found.map(Answer).ok_or_else(|| Problem::not_found(format!("there is no turn {number}")))
 }
 

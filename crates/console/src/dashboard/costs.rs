@@ -15,8 +15,8 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{moment, money, money_saved, name, number, share, short};
-use super::layout::{Failure, Place, page};
-use crate::api::{self, Cost, Costs, Query, blocking};
+use super::layout::{NavItem, PageError, page};
+use crate::api::{self, Costs, DailyCost, Query, blocking};
 
 /// Periods to choose from, in days.
 const PERIODS: [u64; 4] = [7, 30, 90, 365];
@@ -25,7 +25,7 @@ const DIRECT: &str = "(no recipe)";
 
 /// For how long.
 #[derive(Debug, Deserialize)]
-pub struct Period {
+pub struct CostPageParams {
     days: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, row: &Cost) {
+    fn add(&mut self, row: &DailyCost) {
         self.requests = self.requests.saturating_add(row.requests);
         self.unpriced = self.unpriced.saturating_add(row.unpriced);
         self.tokens = self.tokens.saturating_add(row.input_tokens).saturating_add(row.output_tokens);
@@ -49,7 +49,7 @@ impl Sum {
     }
 }
 
-fn by<'a>(rows: &'a [Cost], key: impl Fn(&'a Cost) -> &'a str) -> BTreeMap<&'a str, Sum> {
+fn by<'a>(rows: &'a [DailyCost], key: impl Fn(&'a DailyCost) -> &'a str) -> BTreeMap<&'a str, Sum> {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     for row in rows {
         sums.entry(key(row)).or_default().add(row);
@@ -61,8 +61,8 @@ fn by<'a>(rows: &'a [Cost], key: impl Fn(&'a Cost) -> &'a str) -> BTreeMap<&'a s
 pub async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(Period { days }): Query<Period>,
-) -> Result<Html<String>, Failure> {
+    Query(CostPageParams { days }): Query<CostPageParams>,
+) -> Result<Html<String>, PageError> {
     let days = days.unwrap_or(api::DAYS);
     let store = caller.store.clone();
     let rows = blocking(move || Costs::read(&store, days)).await?.costs;
@@ -110,7 +110,7 @@ pub async fn show(
             (table("By day", "Day (UTC)", &by(&rows, |row| &row.day), true))
         }
     };
-    Ok(page(&caller, Place::Costs, "Costs", &content))
+    Ok(page(&caller, NavItem::Costs, "Costs", &content))
 }
 
 /// What the caller's key may take today, and what is left of it.

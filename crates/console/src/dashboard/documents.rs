@@ -13,16 +13,16 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{chip, moment, name};
-use super::layout::{Failure, Place, page};
+use super::layout::{NavItem, PageError, page};
 use super::links::address;
-use crate::api::{Hits, Listed, Query, Sought, Unfinished, WhichTurns, blocking};
+use crate::api::{Hits, Query, SearchParams, TurnList, TurnListParams, UnfinishedTurn, blocking};
 
 /// Turns of a page.
 const LISTED: u64 = 50;
 
 /// Which page, or what is sought.
 #[derive(Debug, Deserialize)]
-pub struct Asked {
+pub struct DocumentListParams {
     before: Option<u32>,
     q: Option<String>,
 }
@@ -31,8 +31,8 @@ pub struct Asked {
 pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(Asked { before, q }): Query<Asked>,
-) -> Result<Html<String>, Failure> {
+    Query(DocumentListParams { before, q }): Query<DocumentListParams>,
+) -> Result<Html<String>, PageError> {
     let sought = q.filter(|q| !q.trim().is_empty());
     let found = match &sought {
         Some(q) => hits(&app, &caller, q.clone()).await?,
@@ -59,12 +59,12 @@ pub async fn list(
         }
         (found)
     };
-    Ok(page(&caller, Place::Documents, "Documents", &content))
+    Ok(page(&caller, NavItem::Documents, "Documents", &content))
 }
 
-async fn hits(app: &Arc<App>, caller: &Caller, q: String) -> Result<Markup, Failure> {
+async fn hits(app: &Arc<App>, caller: &Caller, q: String) -> Result<Markup, PageError> {
     let (app, store) = (app.clone(), caller.store.clone());
-    let sought = Sought { q, kind: None, limit: Some(LISTED) };
+    let sought = SearchParams { q, kind: None, limit: Some(LISTED) };
     let found = blocking(move || Hits::read(&app.documents_of(&store)?, &sought)).await?;
     Ok(html! {
         section.panel aria-labelledby="found" {
@@ -90,10 +90,10 @@ fn shown_hit(hit: &DocumentHit) -> Markup {
     }
 }
 
-async fn turns(app: &Arc<App>, caller: &Caller, before: Option<u32>) -> Result<Markup, Failure> {
+async fn turns(app: &Arc<App>, caller: &Caller, before: Option<u32>) -> Result<Markup, PageError> {
     let (of, who) = (app.clone(), caller.clone());
-    let which = WhichTurns { before, limit: Some(LISTED) };
-    let found = blocking(move || Listed::read(&of, &who, &which)).await?;
+    let which = TurnListParams { before, limit: Some(LISTED) };
+    let found = blocking(move || TurnList::read(&of, &who, &which)).await?;
     Ok(html! {
         @if !found.unfinished.is_empty() { (unfinished(&found.unfinished)) }
         section.panel aria-labelledby="turns" {
@@ -112,7 +112,7 @@ async fn turns(app: &Arc<App>, caller: &Caller, before: Option<u32>) -> Result<M
     })
 }
 
-fn unfinished(drafts: &[Unfinished]) -> Markup {
+fn unfinished(drafts: &[UnfinishedTurn]) -> Markup {
     html! {
         section.panel aria-labelledby="unfinished" {
             h2 #unfinished { "Not finished" }

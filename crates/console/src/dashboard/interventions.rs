@@ -8,12 +8,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{chip, moment, name, short_id};
-use super::layout::{Failure, Place, page};
+use super::layout::{NavItem, PageError, page};
 use crate::api::{Path, Problem, Query, blocking};
 
-/// Which interventions.
+/// The interventions to list.
 #[derive(Debug, Deserialize)]
-pub struct Which {
+pub struct InterventionListParams {
     #[serde(default)]
     all: bool,
 }
@@ -21,8 +21,8 @@ pub struct Which {
 /// `/interventions`
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(Which { all }): Query<Which>,
-) -> Result<Html<String>, Failure> {
+    Query(InterventionListParams { all }): Query<InterventionListParams>,
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let found = blocking(move || store.interventions(!all)).await?;
     let content = html! {
@@ -38,7 +38,7 @@ pub async fn list(
         }
         @for one in &found { (card(one)) }
     };
-    Ok(page(&caller, Place::Interventions, "Interventions", &content))
+    Ok(page(&caller, NavItem::Interventions, "Interventions", &content))
 }
 
 fn card(one: &Intervention) -> Markup {
@@ -71,7 +71,7 @@ fn card(one: &Intervention) -> Markup {
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct Decided {
+pub struct ResolutionForm {
     resolution: String,
 }
 
@@ -79,9 +79,9 @@ pub struct Decided {
 pub async fn resolve(
     Extension(caller): Extension<Caller>,
     Path(id): Path<u64>,
-    form: Result<Form<Decided>, axum::extract::rejection::FormRejection>,
-) -> Result<Redirect, Failure> {
-    let Form(Decided { resolution }) = form.map_err(Problem::from)?;
+    form: Result<Form<ResolutionForm>, axum::extract::rejection::FormRejection>,
+) -> Result<Redirect, PageError> {
+    let Form(ResolutionForm { resolution }) = form.map_err(Problem::from)?;
     blocking(move || caller.store.resolve_intervention(id, &resolution)).await?;
     Ok(Redirect::to("/interventions"))
 }

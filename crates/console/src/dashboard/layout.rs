@@ -10,7 +10,7 @@ use crate::api::Problem;
 
 /// Where the reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum NavItem {
     Overview,
     Requests,
     Sessions,
@@ -21,19 +21,19 @@ pub enum Place {
     Policy,
 }
 
-const PLACES: [(Place, &str, &str); 8] = [
-    (Place::Overview, "/", "Overview"),
-    (Place::Requests, "/requests", "Requests"),
-    (Place::Sessions, "/sessions", "Sessions"),
-    (Place::Runs, "/runs", "Runs"),
-    (Place::Documents, "/documents", "Documents"),
-    (Place::Costs, "/costs", "Costs"),
-    (Place::Interventions, "/interventions", "Interventions"),
-    (Place::Policy, "/policy", "Policy"),
+const NAV_ITEMS: [(NavItem, &str, &str); 8] = [
+    (NavItem::Overview, "/", "Overview"),
+    (NavItem::Requests, "/requests", "Requests"),
+    (NavItem::Sessions, "/sessions", "Sessions"),
+    (NavItem::Runs, "/runs", "Runs"),
+    (NavItem::Documents, "/documents", "Documents"),
+    (NavItem::Costs, "/costs", "Costs"),
+    (NavItem::Interventions, "/interventions", "Interventions"),
+    (NavItem::Policy, "/policy", "Policy"),
 ];
 
 /// A page for one who is known.
-pub fn page(caller: &Caller, place: Place, title: &str, content: &Markup) -> Html<String> {
+pub fn page(caller: &Caller, place: NavItem, title: &str, content: &Markup) -> Html<String> {
     frame(title, Some((caller, place)), content)
 }
 
@@ -42,7 +42,7 @@ pub fn bare(title: &str, content: &Markup) -> Html<String> {
     frame(title, None, content)
 }
 
-fn frame(title: &str, known: Option<(&Caller, Place)>, content: &Markup) -> Html<String> {
+fn frame(title: &str, known: Option<(&Caller, NavItem)>, content: &Markup) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -77,11 +77,11 @@ fn frame(title: &str, known: Option<(&Caller, Place)>, content: &Markup) -> Html
     Html(page.into_string())
 }
 
-fn menu(caller: &Caller, current: Place) -> Markup {
+fn menu(caller: &Caller, current: NavItem) -> Markup {
     html! {
         nav aria-label="Main" {
             ul {
-                @for (place, address, words) in PLACES {
+                @for (place, address, words) in NAV_ITEMS {
                     li { a href=(address) aria-current=[(place == current).then_some("page")] { (words) } }
                 }
             }
@@ -130,15 +130,15 @@ fn patterns() -> Markup {
 
 /// A page that could not be made.
 #[derive(Debug)]
-pub struct Failure(Problem);
+pub struct PageError(Problem);
 
-impl From<Problem> for Failure {
+impl From<Problem> for PageError {
     fn from(problem: Problem) -> Self {
         Self(problem)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         problem_page(self.0.status(), &self.0.title, &self.0.detail)
     }

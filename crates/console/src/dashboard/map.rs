@@ -19,7 +19,7 @@ const LEGEND: [(&str, &str); 4] = [
 
 /// A window to draw.
 #[derive(Debug)]
-pub struct Window {
+pub struct WindowMap {
     /// Its parts, in its order.
     pub parts: Vec<WindowPart>,
     /// Tokens as it came.
@@ -34,7 +34,7 @@ pub struct Window {
     pub output: u64,
 }
 
-impl From<&RequestRecord> for Window {
+impl From<&RequestRecord> for WindowMap {
     fn from(exchange: &RequestRecord) -> Self {
         let tokens = exchange.summary.tokens;
         Self {
@@ -48,7 +48,7 @@ impl From<&RequestRecord> for Window {
     }
 }
 
-impl From<&Receipt> for Window {
+impl From<&Receipt> for WindowMap {
     fn from(receipt: &Receipt) -> Self {
         let limits = receipt.budget.limits;
         let parts: Vec<WindowPart> = receipt.parts.iter().map(part_of_run).collect();
@@ -64,7 +64,7 @@ impl From<&Receipt> for Window {
     }
 }
 
-impl Window {
+impl WindowMap {
     /// The window of a run whose record says that all its parts together saved `saved` tokens. A part that is larger
     /// than the whole budget was not counted out when it was packed; where there is one such part, the rest is its.
     pub fn of_run(receipt: &Receipt, saved: u64) -> Self {
@@ -126,7 +126,7 @@ fn why(part: &WindowPart) -> String {
 }
 
 /// The picture: as it came, as sent, and slot by slot.
-pub fn picture(window: &Window) -> Markup {
+pub fn picture(window: &WindowMap) -> Markup {
     let full = window.before.max(window.after).max(window.budget);
     let parts: Vec<_> = window.parts.iter().enumerate().take(MAX_PARTS).collect();
     html! {
@@ -157,7 +157,7 @@ pub fn picture(window: &Window) -> Markup {
 }
 
 /// Slots in the order of their first parts, with the tokens that they take.
-fn slots(window: &Window) -> Vec<(String, u64)> {
+fn slots(window: &WindowMap) -> Vec<(String, u64)> {
     let mut slots: Vec<(String, u64)> = Vec::new();
     for part in &window.parts {
         match slots.iter_mut().find(|(slot, _)| *slot == part.slot) {
@@ -175,7 +175,7 @@ fn lane(
     title: &str,
     total: u64,
     full: u64,
-    window: &Window,
+    window: &WindowMap,
     parts: &[Numbered<'_>],
     size: impl Fn(&WindowPart) -> u64,
 ) -> Markup {
@@ -257,7 +257,7 @@ pub fn legend() -> Markup {
 
 /// What a part's form opens to.
 #[derive(Debug, Clone, Copy)]
-pub enum Behind<'a> {
+pub enum PartLink<'a> {
     /// The part of a request: what was sent beside the original. Holds the address of the request.
     Request(&'a str),
     /// The original behind its pointer.
@@ -267,7 +267,7 @@ pub enum Behind<'a> {
 }
 
 /// The same as the picture, as a table.
-pub fn table(window: &Window, behind: Behind<'_>) -> Markup {
+pub fn table(window: &WindowMap, behind: PartLink<'_>) -> Markup {
     let more = window.parts.len().saturating_sub(MAX_PARTS);
     html! {
         div.scroll role="group" aria-label="Parts of the window" tabindex="0" {
@@ -310,12 +310,12 @@ pub fn table(window: &Window, behind: Behind<'_>) -> Markup {
 }
 
 /// A form that opens to the raw payload (R3-4.33, R3-4.34).
-fn badge(index: usize, part: &WindowPart, behind: Behind<'_>) -> Markup {
+fn badge(index: usize, part: &WindowPart, behind: PartLink<'_>) -> Markup {
     let address = match (behind, &part.pointer) {
-        (Behind::Request(base), pointer) if part.message.is_some() || pointer.is_some() => {
+        (PartLink::Request(base), pointer) if part.message.is_some() || pointer.is_some() => {
             format!("{base}/parts/{index}")
         }
-        (Behind::Pointer, Some(pointer)) => format!("/pointers/{}", segment(&pointer.to_string())),
+        (PartLink::Pointer, Some(pointer)) => format!("/pointers/{}", segment(&pointer.to_string())),
         _ => return form(part.rendition),
     };
     html! {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use maud::{Escaper, Markup, PreEscaped};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use super::links::{Leads, Links, block_id, heading_id};
+use super::links::{LinkTarget, Links, block_id, heading_id};
 use super::pointers::verbatim;
 
 /// Bytes of one block of code that a page shows.
@@ -16,7 +16,7 @@ const SHOWN_CODE: usize = 16 * 1024;
 
 /// The page that texts are put on: which ids it has, and how deep its headings go.
 #[derive(Debug)]
-pub struct Sheet<'l> {
+pub struct MarkdownPage<'l> {
     links: &'l Links,
     ids: BTreeSet<String>,
     /// The level under which headings stand.
@@ -25,7 +25,7 @@ pub struct Sheet<'l> {
     last: u8,
 }
 
-impl<'l> Sheet<'l> {
+impl<'l> MarkdownPage<'l> {
     /// A page whose texts stand under headings of level `under`.
     pub const fn new(links: &'l Links, under: u8) -> Self {
         Self { links, ids: BTreeSet::new(), under, last: under }
@@ -70,7 +70,7 @@ struct State {
 }
 
 struct Writer<'s, 'l> {
-    sheet: &'s mut Sheet<'l>,
+    sheet: &'s mut MarkdownPage<'l>,
     out: String,
     /// What ends each open link.
     open: Vec<&'static str>,
@@ -192,15 +192,15 @@ impl Writer<'_, '_> {
     fn link(&mut self, kind: LinkType, destination: &str, is_picture: bool) {
         let is_wiki = matches!(kind, LinkType::WikiLink { .. });
         let leads = match kind {
-            LinkType::Email => Leads::Outside(format!("mailto:{destination}")),
+            LinkType::Email => LinkTarget::Outside(format!("mailto:{destination}")),
             _ => self.sheet.links.lead(is_wiki, destination),
         };
         let end = match leads {
-            Leads::Page(address) => {
+            LinkTarget::Page(address) => {
                 self.around("<a href=\"", &address, "\">");
                 "</a>"
             }
-            Leads::Outside(address) => {
+            LinkTarget::Outside(address) => {
                 self.around(
                     "<a class=\"outside\" rel=\"noopener noreferrer nofollow\" href=\"",
                     &address,
@@ -208,7 +208,7 @@ impl Writer<'_, '_> {
                 );
                 "</a>"
             }
-            Leads::Nowhere => {
+            LinkTarget::Nowhere => {
                 self.out.push_str("<span class=\"broken\" title=\"leads to no document\">");
                 "</span>"
             }

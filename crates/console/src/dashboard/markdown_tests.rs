@@ -23,7 +23,7 @@ fn links_at(place: &str) -> Links {
 fn show(text: &str) -> String {
     static LINKS: OnceLock<Links> = OnceLock::new();
     let links = LINKS.get_or_init(|| links_at("users/a/notes/x.md"));
-    Sheet::new(links, 2).show(text).into_string()
+    MarkdownPage::new(links, 2).show(text).into_string()
 }
 
 #[test]

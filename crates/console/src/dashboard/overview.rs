@@ -18,7 +18,7 @@ use larder_proxy::record::{RequestSummary, Tokens};
 use maud::{Markup, html};
 
 use super::figures::{money, money_saved, name, number, percent, share, short};
-use super::layout::{Place, page};
+use super::layout::{NavItem, page};
 use super::requests;
 use crate::api;
 
@@ -48,7 +48,7 @@ pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Call
             @for (id, piece) in pieces(&news) { div id=(id) { (piece) } }
         }
     };
-    page(&caller, Place::Overview, "Overview", &content)
+    page(&caller, NavItem::Overview, "Overview", &content)
 }
 
 /// Settings of the policy that are always in view (R3-4.10, R3-5.7), with their words here.

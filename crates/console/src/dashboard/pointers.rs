@@ -8,15 +8,15 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::figures::{moment, name, number, segment};
-use super::layout::{Failure, Place, page};
-use crate::api::{Part, Path, Query, blocking, parse, read};
+use super::layout::{NavItem, PageError, page};
+use crate::api::{ContentParams, Path, Query, blocking, parse, read};
 
 /// Bytes of a payload that a page shows; the rest is a link away.
 const SHOWN_BYTES: usize = 64 * 1024;
 
 /// What is kept of a part.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct StoredText {
     /// The message as it went upstream.
     pub sent: Option<Vec<u8>>,
     /// The original.
@@ -26,7 +26,7 @@ pub struct Kept {
 }
 
 /// What was sent beside the original.
-pub fn pair(kept: &Kept) -> Markup {
+pub fn pair(kept: &StoredText) -> Markup {
     html! {
         div.pair {
             @if let Some(sent) = &kept.sent { div { h3 { "As sent" } (payload(sent, "As sent")) } }
@@ -71,9 +71,9 @@ pub fn verbatim(text: &str) -> Markup {
 
 /// A part of an original, and whether only the piece is wanted.
 #[derive(Debug, Deserialize)]
-pub struct Asked {
+pub struct PointerPageParams {
     #[serde(flatten)]
-    part: Part,
+    part: ContentParams,
     #[serde(default)]
     piece: Option<String>,
 }
@@ -82,14 +82,14 @@ pub struct Asked {
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    Query(asked): Query<Asked>,
-) -> Result<Html<String>, Failure> {
+    Query(asked): Query<PointerPageParams>,
+) -> Result<Html<String>, PageError> {
     let (pointer, part) = (parse(&text)?, asked.part.selection()?);
     let (store, of) = (caller.store.clone(), pointer.clone());
     let found = blocking(move || Ok((store.pointer(&of)?, read(&store, &of, part.as_ref())?)));
     let (stored, bytes) = found.await?;
     if asked.piece.is_some() {
-        let kept = Kept { original: Some(bytes), pointer: Some(pointer), ..Kept::default() };
+        let kept = StoredText { original: Some(bytes), pointer: Some(pointer), ..StoredText::default() };
         return Ok(Html(pair(&kept).into_string()));
     }
     let content = html! {
@@ -111,5 +111,5 @@ pub async fn one(
             }
         }
     };
-    Ok(page(&caller, Place::Requests, "Original", &content))
+    Ok(page(&caller, NavItem::Requests, "Original", &content))
 }

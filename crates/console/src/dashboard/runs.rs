@@ -8,16 +8,16 @@ use larder_store::{RunFilter, RunId, RunRecord, RunStatus, StoreError};
 use maud::{Markup, html};
 
 use super::figures::{chip, moment, name, number, short, short_id, span};
-use super::layout::{Failure, Place, page};
-use super::map::{self, Behind, Window};
+use super::layout::{NavItem, PageError, page};
+use super::map::{self, PartLink, WindowMap};
 use super::pointers::verbatim;
-use crate::api::{Path, Problem, Run, blocking};
+use crate::api::{Path, Problem, RunDetail, blocking};
 
 /// Runs of the list.
 const LISTED: u64 = 100;
 
 /// `/runs`
-pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, Failure> {
+pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let filter = RunFilter { limit: Some(LISTED), ..RunFilter::default() };
     let runs = blocking(move || store.runs(&filter)).await?;
@@ -33,7 +33,7 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, 
             } @else { (table(&runs)) }
         }
     };
-    Ok(page(&caller, Place::Runs, "Runs", &content))
+    Ok(page(&caller, NavItem::Runs, "Runs", &content))
 }
 
 fn table(runs: &[RunRecord]) -> Markup {
@@ -89,11 +89,11 @@ fn status(status: RunStatus) -> Markup {
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let id: RunId = text.parse().map_err(|_| Problem::not_found("no such run"))?;
     let store = caller.store.clone();
     let read = move || {
-        let run = Run::read(&store, &id)?;
+        let run = RunDetail::read(&store, &id)?;
         let receipt = store.blob(run.record.receipt)?;
         let receipt: RunReceipt = serde_json::from_slice(&receipt)
             .map_err(|source| StoreError::Record { what: format!("the receipt of run {id}"), source })?;
@@ -102,15 +102,15 @@ pub async fn one(
     let (run, receipt) = blocking(read).await?;
     Ok(page(
         &caller,
-        Place::Runs,
+        NavItem::Runs,
         &format!("Run {}", short_id(run.record.run_id.as_str())),
         &whole(&run, &receipt),
     ))
 }
 
-fn whole(run: &Run, receipt: &RunReceipt) -> Markup {
+fn whole(run: &RunDetail, receipt: &RunReceipt) -> Markup {
     let (record, facts) = (&run.record, &run.record.facts);
-    let window = Window::of_run(&receipt.receipt, facts.compression_savings);
+    let window = WindowMap::of_run(&receipt.receipt, facts.compression_savings);
     html! {
         div.head {
             div {
@@ -140,7 +140,7 @@ fn whole(run: &Run, receipt: &RunReceipt) -> Markup {
         }
         section.panel aria-labelledby="parts" {
             h2 #parts { "Its parts" }
-            (map::table(&window, Behind::Pointer))
+            (map::table(&window, PartLink::Pointer))
         }
         @if let Some(output) = &run.output {
             section.panel aria-labelledby="answer" {

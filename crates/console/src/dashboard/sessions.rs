@@ -10,9 +10,9 @@ use maud::{Markup, html};
 use super::figures::{
     form, moment, money, money_saved, name, number, percent, segment, share, short, short_id,
 };
-use super::layout::{Failure, Place, page};
+use super::layout::{NavItem, PageError, page};
 use super::map::legend;
-use crate::api::{CompactionMap, Path, Problem, Session, blocking};
+use crate::api::{CompactionMap, Path, Problem, SessionCosts, blocking};
 
 /// Sessions of the list.
 const LISTED: u64 = 100;
@@ -20,10 +20,10 @@ const LISTED: u64 = 100;
 const LEAST_COLUMNS: usize = 24;
 
 /// `/sessions`
-pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, Failure> {
+pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let found = blocking(move || store.sessions(LISTED)).await?;
-    let sessions: Vec<Session> = found.into_iter().map(Session::from).collect();
+    let sessions: Vec<SessionCosts> = found.into_iter().map(SessionCosts::from).collect();
     let content = html! {
         div.head { div { h1 { "Sessions" } p { "Conversations, the one used last first." } } }
         section.panel {
@@ -36,10 +36,10 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, 
             } @else { (table(&sessions)) }
         }
     };
-    Ok(page(&caller, Place::Sessions, "Sessions", &content))
+    Ok(page(&caller, NavItem::Sessions, "Sessions", &content))
 }
 
-fn table(sessions: &[Session]) -> Markup {
+fn table(sessions: &[SessionCosts]) -> Markup {
     html! {
         div.scroll role="group" aria-label="Sessions" tabindex="0" {
             table {
@@ -79,7 +79,7 @@ fn table(sessions: &[Session]) -> Markup {
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(session): Path<String>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let map = blocking(move || CompactionMap::read(&store, &session)).await?;
     let map = map.ok_or_else(|| Problem::not_found("no request belongs to this session"))?;
@@ -109,7 +109,7 @@ pub async fn one(
             @else { (entries(&map)) }
         }
     };
-    Ok(page(&caller, Place::Sessions, "Session", &content))
+    Ok(page(&caller, NavItem::Sessions, "Session", &content))
 }
 
 fn column_words(at: usize, head: &RequestSummary) -> String {

@@ -16,7 +16,7 @@ use super::layout::{bare, problem_page};
 
 /// What the form sends. Not printable: it holds a key.
 #[derive(Deserialize)]
-pub struct Given {
+pub struct SignInForm {
     key: String,
 }
 
@@ -45,7 +45,7 @@ fn form(problem: Option<&str>) -> Markup {
 pub async fn enter(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Form(Given { key }): Form<Given>,
+    Form(SignInForm { key }): Form<SignInForm>,
 ) -> Response {
     let Some(key) = ApiKey::parse(key.trim()) else {
         return again(StatusCode::UNAUTHORIZED, "That is no key: keys begin with lk-.");

@@ -119,7 +119,7 @@ async fn hostile_pages() -> Vec<(String, String)> {
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").raise(&intervention).unwrap();
     let said = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: HOSTILE,
         raw: HOSTILE.as_bytes(),
         sent: None,
@@ -283,13 +283,13 @@ fn widths_of_parts_are_their_share_and_never_more_than_there_is() {
         part("a", "y", Rendition::Pointer, 100, u64::MAX),
         part("b", "z", Rendition::Absent, 0, 5),
     ];
-    let window = map::Window { parts, before: u64::MAX, after: 400, budget: 800, reserve: 0, output: 0 };
+    let window = map::WindowMap { parts, before: u64::MAX, after: 400, budget: 800, reserve: 0, output: 0 };
     let drawn = map::picture(&window).into_string();
     for width in drawn.split("width=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         let percent = width.strip_suffix('%').unwrap_or("0");
         assert!(percent.parse::<f64>().unwrap() <= 100.0, "{width}");
     }
-    let empty = map::Window { parts: Vec::new(), before: 0, after: 0, budget: 0, reserve: 0, output: 0 };
+    let empty = map::WindowMap { parts: Vec::new(), before: 0, after: 0, budget: 0, reserve: 0, output: 0 };
     assert!(map::picture(&empty).into_string().contains("nothing limits"));
 }
 
@@ -301,7 +301,7 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
     let original = "the whole tool result";
     exchange.window[1].pointer = Some(store.put(original.as_bytes(), "tool_result", "r").unwrap().pointer_id);
     let message = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: "tool",
         raw: br#"{"content": "raw message"}"#,
         sent: Some(br#"{"content": "condensed message"}"#),

@@ -8,9 +8,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{moment, name, number, segment};
-use super::layout::{Failure, Place, page};
-use super::pointers::{self, Kept, verbatim};
-use crate::api::{Message, Path, Problem, Query, SentAs, Transcript, WhichMessages, blocking, no_transcript};
+use super::layout::{NavItem, PageError, page};
+use super::pointers::{self, StoredText, verbatim};
+use crate::api::{
+    Path, Problem, Query, SentAs, Transcript, TranscriptMessage, TranscriptParams, blocking, no_transcript,
+};
 
 /// Bytes of a message that a row shows; its badge opens to the rest.
 const SHOWN_BYTES: usize = 2_000;
@@ -19,8 +21,8 @@ const SHOWN_BYTES: usize = 2_000;
 pub async fn show(
     Extension(caller): Extension<Caller>,
     Path(session): Path<String>,
-    Query(which): Query<WhichMessages>,
-) -> Result<Html<String>, Failure> {
+    Query(which): Query<TranscriptParams>,
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let (of, asked) = (session.clone(), which.clone());
     let found = blocking(move || Transcript::read(&store, &of, &asked)).await?.ok_or_else(no_transcript)?;
@@ -47,11 +49,11 @@ pub async fn show(
             }
         }
     };
-    Ok(page(&caller, Place::Sessions, "Transcript", &content))
+    Ok(page(&caller, NavItem::Sessions, "Transcript", &content))
 }
 
 /// What the next page is asked for besides.
-fn kept_up(which: &WhichMessages) -> String {
+fn kept_up(which: &TranscriptParams) -> String {
     let branch = which.branch.map(|branch| format!("&branch={branch}")).unwrap_or_default();
     let all = if which.all { "&all=true" } else { "" };
     let limit = which.limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
@@ -73,7 +75,7 @@ fn ways(base: &str, found: &Transcript) -> Markup {
     }
 }
 
-fn table(base: &str, messages: &[Message]) -> Markup {
+fn table(base: &str, messages: &[TranscriptMessage]) -> Markup {
     html! {
         div.scroll role="group" aria-label="Messages" tabindex="0" {
             table {
@@ -93,7 +95,7 @@ fn table(base: &str, messages: &[Message]) -> Markup {
     }
 }
 
-fn row(base: &str, message: &Message) -> Markup {
+fn row(base: &str, message: &TranscriptMessage) -> Markup {
     html! {
         tr id={ "line-" (message.line) } {
             td { (badge(base, message)) }
@@ -117,7 +119,7 @@ fn row(base: &str, message: &Message) -> Markup {
     }
 }
 
-fn words(message: &Message) -> Markup {
+fn words(message: &TranscriptMessage) -> Markup {
     let shown = &message.text[..message.text.floor_char_boundary(SHOWN_BYTES)];
     let more = message.text.len() - shown.len();
     html! {
@@ -139,7 +141,7 @@ fn first(text: &str) -> String {
 }
 
 /// How a message was sent; opens to what was sent beside what came.
-fn badge(base: &str, message: &Message) -> Markup {
+fn badge(base: &str, message: &TranscriptMessage) -> Markup {
     let address = format!("{base}/transcript/{}", message.line);
     let form = match message.sent_as {
         SentAs::Whole => "form-whole",
@@ -159,7 +161,7 @@ fn badge(base: &str, message: &Message) -> Markup {
 
 /// Whether only the piece is wanted, for a page that is there already.
 #[derive(Debug, Deserialize)]
-pub struct Piece {
+pub struct RangeParams {
     #[serde(default)]
     piece: bool,
 }
@@ -168,8 +170,8 @@ pub struct Piece {
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path((session, line)): Path<(String, u64)>,
-    Query(Piece { piece }): Query<Piece>,
-) -> Result<Html<String>, Failure> {
+    Query(RangeParams { piece }): Query<RangeParams>,
+) -> Result<Html<String>, PageError> {
     let (store, of) = (caller.store.clone(), session.clone());
     let found = blocking(move || {
         let Some(line) = Transcript::line(&store, &of, line)? else { return Ok(None) };
@@ -200,18 +202,18 @@ pub async fn one(
             (pair)
         }
     };
-    Ok(page(&caller, Place::Sessions, "Message", &content))
+    Ok(page(&caller, NavItem::Sessions, "Message", &content))
 }
 
 /// What the transcript and the store keep of a message. Blocks.
-fn kept(store: &UserStore, line: &TranscriptLine) -> Result<Kept, StoreError> {
+fn kept(store: &UserStore, line: &TranscriptLine) -> Result<StoredText, StoreError> {
     // The original of one result reads better than the message that holds it.
     let pointer = Some(&line.pointers).filter(|all| all.len() == 1).and_then(|all| all.first());
     let original = match pointer {
         Some(pointer) => store.resolve(pointer)?,
         None => store.blob(line.raw.hash)?,
     };
-    Ok(Kept {
+    Ok(StoredText {
         sent: Some(store.blob(line.sent.unwrap_or(line.raw).hash)?),
         original: Some(original),
         pointer: pointer.cloned(),

@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::documents::{files, when};
 use super::figures::{chip, name, number};
-use super::layout::{Failure, Place, page};
+use super::layout::{NavItem, PageError, page};
 use super::links::{Links, raw_address, vault_address};
-use super::markdown::Sheet;
+use super::markdown::MarkdownPage;
 use super::pointers::verbatim;
 use super::turn::properties;
 use crate::api::{Path, Problem, Query, blocking, document, place_in_turn, vault_path, wait};
@@ -66,7 +66,7 @@ impl Tree {
 pub async fn tree(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let tree = blocking(move || Tree::read(&app.documents_of(&store)?)).await?;
     let content = html! {
@@ -93,7 +93,7 @@ pub async fn tree(
             section.panel aria-labelledby="sites" { h2 #sites { "Sites" } (files(tree.sites.iter(), "site_knowledge")) }
         }
     };
-    Ok(page(&caller, Place::Documents, "The vault", &content))
+    Ok(page(&caller, NavItem::Documents, "The vault", &content))
 }
 
 fn research(rows: &[ResearchRow]) -> Markup {
@@ -169,13 +169,13 @@ fn captures(rows: &[CaptureRow]) -> Markup {
 
 /// How a document is to be shown.
 #[derive(Debug, Deserialize)]
-pub struct View {
+pub struct DocumentPageParams {
     #[serde(default)]
     view: Option<String>,
 }
 
 /// A document as its page shows it.
-struct Shown {
+struct OpenDocument {
     bytes: Vec<u8>,
     links: Links,
     leads_to: Vec<VaultPath>,
@@ -183,7 +183,7 @@ struct Shown {
     turn: Option<u32>,
 }
 
-impl Shown {
+impl OpenDocument {
     fn read(documents: &UserDocuments, at: &VaultPath) -> Result<Option<Self>, StoreError> {
         let Some(bytes) = document(documents, at)? else { return Ok(None) };
         let text = std::str::from_utf8(&bytes).ok().filter(|text| is_rendered(at, text)).unwrap_or_default();
@@ -203,11 +203,11 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
-    Query(View { view }): Query<View>,
-) -> Result<Html<String>, Failure> {
+    Query(DocumentPageParams { view }): Query<DocumentPageParams>,
+) -> Result<Html<String>, PageError> {
     let at = vault_path(&path)?;
     let (store, of) = (caller.store.clone(), at.clone());
-    let found = blocking(move || Shown::read(&app.documents_of(&store)?, &of)).await?;
+    let found = blocking(move || OpenDocument::read(&app.documents_of(&store)?, &of)).await?;
     let shown = found.ok_or_else(|| Problem::not_found("there is no such document"))?;
     let is_raw = view.as_deref() == Some("raw");
     let content = html! {
@@ -227,10 +227,10 @@ pub async fn one(
         (around("links", "What it links to", &shown.leads_to))
         (around("backlinks", "What links here", &shown.linked_from))
     };
-    Ok(page(&caller, Place::Documents, at.name(), &content))
+    Ok(page(&caller, NavItem::Documents, at.name(), &content))
 }
 
-fn body(shown: &Shown, at: &VaultPath, is_raw: bool) -> Markup {
+fn body(shown: &OpenDocument, at: &VaultPath, is_raw: bool) -> Markup {
     if shown.bytes.starts_with(PNG) {
         return html! { section.panel { img.shot src=(raw_address(at)) alt={ "The picture " (at.name()) }; } };
     }
@@ -247,7 +247,7 @@ fn body(shown: &Shown, at: &VaultPath, is_raw: bool) -> Markup {
         };
     }
     let note = Note::parse(text);
-    let mut sheet = Sheet::new(&shown.links, 1);
+    let mut sheet = MarkdownPage::new(&shown.links, 1);
     for id in ["main", "links", "backlinks"] {
         sheet.take(id.to_owned());
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 
-use super::gates::{Citation, Place};
+use super::gates::{Citation, CitationPlace};
 use super::shorten;
 
 /// Keys whose arrays cite parts.
@@ -32,7 +32,7 @@ pub(super) struct Citations<'p> {
     citable: &'p BTreeSet<String>,
     pub(super) resolved: Vec<Citation>,
     /// Citations of no part of the pack: as written, and where.
-    pub(super) unknown: Vec<(String, Place)>,
+    pub(super) unknown: Vec<(String, CitationPlace)>,
     /// Claims that cite nothing, by JSON pointer.
     pub(super) bare_claims: Vec<String>,
     /// All citations met, kept or not.
@@ -65,7 +65,7 @@ impl<'p> Citations<'p> {
         known(base).or_else(numbered).map(|part| (part, fragment))
     }
 
-    fn cite(&mut self, written: &str, place: Place) {
+    fn cite(&mut self, written: &str, place: CitationPlace) {
         self.met += 1;
         match self.resolve(written) {
             Some((part, fragment)) => {
@@ -118,7 +118,7 @@ impl<'p> Citations<'p> {
                 Some(Value::Number(number)) => number.to_string(),
                 _ => item.to_string(),
             };
-            self.cite(&written, Place::Pointer(path.clone()));
+            self.cite(&written, CitationPlace::Pointer(path.clone()));
             path.truncate(length);
         }
     }
@@ -131,7 +131,7 @@ impl<'p> Citations<'p> {
                 Value::String(text) => {
                     for (_, marker) in markers(text) {
                         if self.is_marker(marker) {
-                            self.cite(marker, Place::Pointer(path.clone()));
+                            self.cite(marker, CitationPlace::Pointer(path.clone()));
                         }
                     }
                 }
@@ -162,7 +162,7 @@ impl<'p> Citations<'p> {
                 Event::End(TagEnd::Link) => {
                     // A link to anywhere but a part is a link; its text may still be a marker.
                     if let Some(target) = link.take().filter(|target| self.resolve(target).is_some()) {
-                        self.cite(&target, Place::Bytes(range.clone()));
+                        self.cite(&target, CitationPlace::Bytes(range.clone()));
                         passed_over.push(range);
                     }
                 }
@@ -179,7 +179,7 @@ impl<'p> Citations<'p> {
             while ahead.next_if(|over| over.end <= range.start).is_some() {}
             let hidden = ahead.peek().is_some_and(|over| over.start < range.end);
             if !hidden && self.is_marker(marker) {
-                self.cite(marker, Place::Bytes(range));
+                self.cite(marker, CitationPlace::Bytes(range));
             }
         }
     }

@@ -24,7 +24,7 @@ const MAX_OFFERED: usize = 40;
 /// Where in an answer something stands.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum CitationPlace {
     /// In data: a JSON pointer into the value.
     Pointer(String),
     /// In text: bytes of the reply.
@@ -39,7 +39,7 @@ pub struct Citation {
     /// What the answer wrote after `#`, if it cited only a stretch of the part.
     pub fragment: Option<String>,
     /// Where the answer cites it.
-    pub place: Place,
+    pub place: CitationPlace,
 }
 
 /// Who can mend a failure (C66, C67).
@@ -93,7 +93,7 @@ pub enum GateFailure {
         /// As the answer wrote it.
         cited: String,
         /// Where.
-        place: Place,
+        place: CitationPlace,
         /// The ids that may be cited, as the message lists them.
         offered: String,
     },

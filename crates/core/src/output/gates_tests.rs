@@ -78,7 +78,7 @@ fn citations_in_data_resolve_to_parts() {
     assert!(result.passed(), "{:?}", result.failures);
     assert_eq!(cited(&result), ["p1", "p2", "p3", "ticket.md", "context.md"]);
     assert_eq!(result.citations[3].fragment.as_deref(), Some("L3-9"));
-    assert_eq!(result.citations[4].place, Place::Pointer("/nested/0/sources/0".to_owned()));
+    assert_eq!(result.citations[4].place, CitationPlace::Pointer("/nested/0/sources/0".to_owned()));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn markers_and_links_in_text_resolve_to_parts() {
     let mut sorted = cited(&result);
     sorted.sort_unstable();
     assert_eq!(sorted, citable);
-    let Place::Bytes(range) = &result.citations[1].place else { panic!("{result:?}") };
+    let CitationPlace::Bytes(range) = &result.citations[1].place else { panic!("{result:?}") };
     assert_eq!(&text[range.clone()], "1");
     let unknown = judge(OutputFormat::Text, None, &gates(None, true), &citable, "b[8]");
     assert_eq!(unknown.failures.len(), 1);
@@ -187,7 +187,7 @@ proptest! {
             let result = judge(format, None, &gates(None, true), &citable, &text);
             for citation in &result.citations {
                 prop_assert!(citable.contains(&citation.part.as_str()));
-                let Place::Bytes(range) = &citation.place else { return Err(TestCaseError::fail("text has bytes")) };
+                let CitationPlace::Bytes(range) = &citation.place else { return Err(TestCaseError::fail("text has bytes")) };
                 prop_assert!(text.get(range.clone()).is_some());
             }
         }

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use crate::recipe::OutputSpec;
 
-pub use gates::{Citation, GateFailure, GateResult, Place, Remedy, evaluate, repair_message};
-pub use schema::{Draft, Schema, SchemaError, Schemas, Violation};
-pub use stream::{Event, OutputStream};
+pub use gates::{Citation, CitationPlace, GateFailure, GateResult, Remedy, evaluate, repair_message};
+pub use schema::{JsonSchemaDraft, Schema, SchemaError, Schemas, Violation};
+pub use stream::{OutputEvent, OutputStream};
 
 /// An answer that could be read.
 #[derive(Debug, Clone, PartialEq)]

@@ -249,18 +249,22 @@ fn bytes_that_are_no_text_are_an_error_with_their_place() {
 }
 
 /// What a reader sees: adjacent pieces of the reply are one.
-fn joined(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
-    let mut joined: Vec<Event> = Vec::new();
+fn joined(events: impl IntoIterator<Item = OutputEvent>) -> Vec<OutputEvent> {
+    let mut joined: Vec<OutputEvent> = Vec::new();
     for event in events {
         match (joined.last_mut(), event) {
-            (Some(Event::Reply(last)), Event::Reply(next)) => last.push_str(&next),
+            (Some(OutputEvent::Reply(last)), OutputEvent::Reply(next)) => last.push_str(&next),
             (_, event) => joined.push(event),
         }
     }
     joined
 }
 
-fn streamed(spec: &OutputSpec, bytes: &[u8], cuts: &[usize]) -> (Vec<Event>, Result<Parsed, OutputError>) {
+fn streamed(
+    spec: &OutputSpec,
+    bytes: &[u8],
+    cuts: &[usize],
+) -> (Vec<OutputEvent>, Result<Parsed, OutputError>) {
     let mut stream = OutputStream::new(spec);
     let (mut events, mut from) = (Vec::new(), 0);
     for &cut in cuts.iter().chain([&bytes.len()]) {
@@ -328,7 +332,7 @@ proptest! {
         if let Ok(parsed) = parsed {
             let shown: String = events
                 .iter()
-                .filter_map(|event| match event { Event::Reply(text) => Some(text.as_str()), Event::Tag { .. } => None })
+                .filter_map(|event| match event { OutputEvent::Reply(text) => Some(text.as_str()), OutputEvent::Tag { .. } => None })
                 .collect();
             prop_assert_eq!(shown, parsed.reply);
         }

@@ -22,7 +22,7 @@ const CACHED_SCHEMAS: usize = 256;
 
 /// The draft that a schema without `$schema` is read as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Draft {
+pub enum JsonSchemaDraft {
     /// Draft 7.
     Draft7,
     /// Draft 2020-12.
@@ -80,7 +80,7 @@ impl Schema {
 /// Compiles schemas and keeps them compiled.
 #[derive(Debug, Default)]
 pub struct Schemas {
-    draft: Draft,
+    draft: JsonSchemaDraft,
     remotes: Remotes,
     compiled: Mutex<BTreeMap<ContentHash, Arc<Schema>>>,
 }
@@ -88,7 +88,7 @@ pub struct Schemas {
 impl Schemas {
     /// `draft` is for schemas that do not say theirs; `remotes` are the documents, by absolute URI without fragment,
     /// that a `$ref` may reach besides the metaschemas.
-    pub fn new(draft: Draft, remotes: impl IntoIterator<Item = (String, Value)>) -> Self {
+    pub fn new(draft: JsonSchemaDraft, remotes: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self { draft, remotes: Remotes(Arc::new(remotes.into_iter().collect())), compiled: Mutex::default() }
     }
 
@@ -97,7 +97,7 @@ impl Schemas {
     /// # Errors
     /// [`SchemaError`] for a schema that is none, or that refers to what is not registered.
     pub fn compile(&self, schema: &Value) -> Result<Arc<Schema>, SchemaError> {
-        let key = ContentHash::of(schema.to_string().as_bytes());
+        let key = ContentHash::new(schema.to_string().as_bytes());
         if let Some(known) = self.cache().get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -131,11 +131,11 @@ impl Schemas {
     }
 }
 
-impl From<Draft> for jsonschema::Draft {
-    fn from(draft: Draft) -> Self {
+impl From<JsonSchemaDraft> for jsonschema::Draft {
+    fn from(draft: JsonSchemaDraft) -> Self {
         match draft {
-            Draft::Draft7 => Self::Draft7,
-            Draft::Draft202012 => Self::Draft202012,
+            JsonSchemaDraft::Draft7 => Self::Draft7,
+            JsonSchemaDraft::Draft202012 => Self::Draft202012,
         }
     }
 }

@@ -43,7 +43,7 @@ fn a_reference_reaches_only_what_is_registered() {
     for outside in ["file:///etc/passwd", "https://example.com/x", "other.json"] {
         assert!(Schemas::default().compile(&json!({"$ref": outside})).is_err(), "{outside}");
     }
-    let schemas = Schemas::new(Draft::Draft7, [(uri.to_owned(), json!({"type": "integer"}))]);
+    let schemas = Schemas::new(JsonSchemaDraft::Draft7, [(uri.to_owned(), json!({"type": "integer"}))]);
     let schema = schemas.compile(&schema).unwrap();
     assert!(schema.accepts(&json!(1)) && !schema.accepts(&json!("1")));
 }
@@ -73,7 +73,7 @@ fn a_hostile_value_cannot_stall_a_pattern() {
 
 #[test]
 fn format_is_an_annotation_in_both_drafts() {
-    for draft in [Draft::Draft7, Draft::Draft202012] {
+    for draft in [JsonSchemaDraft::Draft7, JsonSchemaDraft::Draft202012] {
         let schema = Schemas::new(draft, []).compile(&json!({"format": "date"})).unwrap();
         assert!(schema.accepts(&json!("no date")));
     }

@@ -8,7 +8,7 @@ use crate::recipe::{OutputFormat, OutputSpec};
 
 /// What a user may see of an answer that is still arriving.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum OutputEvent {
     /// The next piece of the reply.
     Reply(String),
     /// A visible tag, complete. Hidden tags give no event.
@@ -45,7 +45,7 @@ impl OutputStream {
     }
 
     /// Takes the next bytes, which may end inside a character or a tag.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<OutputEvent> {
         let mut events = Vec::new();
         let Self { format, utf8, body } = self;
         utf8.push(bytes, |text| match body {
@@ -53,7 +53,7 @@ impl OutputStream {
             Body::Whole(whole) => {
                 whole.push_str(text);
                 if matches!(format, OutputFormat::Markdown | OutputFormat::Text) && !text.is_empty() {
-                    events.push(Event::Reply(text.to_owned()));
+                    events.push(OutputEvent::Reply(text.to_owned()));
                 }
             }
         });
@@ -64,7 +64,7 @@ impl OutputStream {
     ///
     /// # Errors
     /// The first thing that keeps the answer from being read, with its position.
-    pub fn end(self) -> (Vec<Event>, Result<Parsed, OutputError>) {
+    pub fn end(self) -> (Vec<OutputEvent>, Result<Parsed, OutputError>) {
         let mut events = Vec::new();
         let parsed = self.utf8.finish().and_then(|()| match self.body {
             Body::Tagged(tagged) => {

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::OutputError;
-use super::stream::Event;
+use super::stream::OutputEvent;
 use crate::recipe::TagSpec;
 
 /// Bytes of white space and attributes that may stand between the name of a tag and its `>`.
@@ -60,7 +60,7 @@ impl Tagged {
     }
 
     /// Reads on; gives what the user may see of it.
-    pub(super) fn push(&mut self, mut text: &str, events: &mut Vec<Event>) {
+    pub(super) fn push(&mut self, mut text: &str, events: &mut Vec<OutputEvent>) {
         while let Some(next) = text.chars().next() {
             if self.pending.is_empty() && next != '<' {
                 let (plain, rest) = text.split_at(text.find('<').unwrap_or(text.len()));
@@ -106,7 +106,7 @@ impl Tagged {
     }
 
     /// `pending` was no tag after all.
-    fn release(&mut self, events: &mut Vec<Event>) {
+    fn release(&mut self, events: &mut Vec<OutputEvent>) {
         let text = std::mem::take(&mut self.pending);
         self.take(&text, events);
     }
@@ -121,7 +121,7 @@ impl Tagged {
         self.open = Some(Open { spec, offset, text: String::new() });
     }
 
-    fn closed(&mut self, spec: usize, events: &mut Vec<Event>) {
+    fn closed(&mut self, spec: usize, events: &mut Vec<OutputEvent>) {
         let offset = self.offset - self.pending.len();
         self.pending.clear();
         let name = &self.specs[spec].name;
@@ -130,13 +130,13 @@ impl Tagged {
         };
         let text = open.text.trim().to_owned();
         if !self.specs[spec].hidden {
-            events.push(Event::Tag { name: name.clone(), text: text.clone() });
+            events.push(OutputEvent::Tag { name: name.clone(), text: text.clone() });
         }
         self.found.push((spec, text));
     }
 
     /// Text that is no tag: of the open one, else of the reply, whose outer white space is layout.
-    fn take(&mut self, text: &str, events: &mut Vec<Event>) {
+    fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
             return open.text.push_str(text);
         }
@@ -147,8 +147,8 @@ impl Tagged {
             delta.push_str(shown);
             self.reply.push_str(&delta);
             match events.last_mut() {
-                Some(Event::Reply(last)) => last.push_str(&delta),
-                _ => events.push(Event::Reply(delta)),
+                Some(OutputEvent::Reply(last)) => last.push_str(&delta),
+                _ => events.push(OutputEvent::Reply(delta)),
             }
         }
         if !self.reply.is_empty() {
@@ -162,7 +162,7 @@ impl Tagged {
     }
 
     /// The tags by name and the reply.
-    pub(super) fn finish(mut self, events: &mut Vec<Event>) -> Result<(Value, String), OutputError> {
+    pub(super) fn finish(mut self, events: &mut Vec<OutputEvent>) -> Result<(Value, String), OutputError> {
         self.release(events);
         if let Some(error) = self.error {
             return Err(error);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::choose::Ladder;
 use super::compose::{Bundle, Planned, Prompt, Standing};
 use super::part::Part;
-use super::receipt::{Ledger, NextRung, Original, OriginalText, Pack, PartReceipt, Receipt, Rendition};
+use super::receipt::{
+    BudgetLedger, NextRung, OriginalText, Pack, PackOriginal, PartReceipt, Receipt, Rendition,
+};
 use super::render::{Rendered, Renderer};
 use super::request::PackRequest;
 use larder_text::message::Role;
@@ -47,7 +49,7 @@ pub(super) fn assemble(
         slot.allowed = slot.allowed.max(used);
     }
     let messages = prompt.messages;
-    let budget = Ledger {
+    let budget = BudgetLedger {
         limits: request.budget,
         available: request.budget.available(),
         framing: request.framing.per_call + request.framing.per_message * messages.len(),
@@ -67,12 +69,12 @@ pub(super) fn assemble(
 
 /// What a part's pointers lead into: those of a condensed text into the part's own bytes, the others into its
 /// document. A left-out part that is no slice stands in its slot's bundle.
-fn part_original(part: &Part, rendition: Rendition) -> Option<Original> {
+fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
     match rendition {
         Rendition::Whole => None,
         Rendition::Absent => part.source.slice.is_some().then(|| Renderer::original(part)),
         Rendition::Pointer => Some(Renderer::original(part)),
-        Rendition::Condensed => Some(Original {
+        Rendition::Condensed => Some(PackOriginal {
             text: OriginalText::Given(Arc::clone(&part.text)),
             kind: "part",
             display: Renderer::original(part).display,
@@ -80,7 +82,7 @@ fn part_original(part: &Part, rendition: Rendition) -> Option<Original> {
     }
 }
 
-fn dedup(originals: &mut Vec<Original>) {
+fn dedup(originals: &mut Vec<PackOriginal>) {
     let mut seen = hashbrown::HashSet::new();
     originals.retain(|original| seen.insert((original.text.as_ptr() as usize, original.text.len())));
 }

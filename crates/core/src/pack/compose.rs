@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::part::Part;
-use super::receipt::{Epoch, Original, OriginalText, Reason, Rendition, SlotLedger};
+use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition, SlotLedger};
 use super::render::{Rendered, Renderer, left_out_mark};
 use super::request::PackRequest;
-use super::slot::Form;
+use super::slot::SlotForm;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::Pointer;
@@ -19,7 +19,7 @@ use larder_text::pointer::Pointer;
 pub(super) struct Standing {
     pub rendition: Rendition,
     pub tokens: usize,
-    pub reason: Reason,
+    pub reason: PartReason,
 }
 
 /// A plan whose renditions have been made.
@@ -39,12 +39,12 @@ pub(super) type Before = (usize, Standing, Option<Rendered>);
 
 impl Planned {
     pub fn new(parts: usize, net: usize) -> Self {
-        let absent = Standing { rendition: Rendition::Absent, tokens: 0, reason: Reason::CallOverBudget };
+        let absent = Standing { rendition: Rendition::Absent, tokens: 0, reason: PartReason::CallOverBudget };
         Self { standings: vec![absent; parts], made: BTreeMap::new(), slots: Vec::new(), epoch: None, net }
     }
 
     /// Puts a rendition in the part's place; gives what stood there.
-    pub fn put(&mut self, part: usize, rendered: Rendered, reason: Reason) -> Before {
+    pub fn put(&mut self, part: usize, rendered: Rendered, reason: PartReason) -> Before {
         let standing = Standing { rendition: rendered.rendition, tokens: rendered.tokens, reason };
         let before = std::mem::replace(&mut self.standings[part], standing);
         let made = match rendered.rendition {
@@ -126,18 +126,18 @@ pub(super) fn compose(
         let mark = bundle.as_ref().map(|bundle| left_out_mark(&slot.name, &bundle.pointer));
         let mark_tokens = mark.as_ref().map_or(0, |mark| renderer.counter.count(mark));
         used.push(members.iter().map(|&part| planned.standings[part].tokens).sum::<usize>() + mark_tokens);
-        if let (Form::Messages, Some(mark)) = (slot.form, &mark) {
+        if let (SlotForm::Messages, Some(mark)) = (slot.form, &mark) {
             writer.message(Message::text(Role::User, mark.as_str()));
         }
         for &index in members.iter().filter(|&&part| !planned.is_absent(part)) {
             let part = &request.parts[index];
             let made = planned.made.get(&index).map(|made| made.text.as_str());
             match slot.form {
-                Form::Joined => write(writer.text(part.role), part, made),
-                Form::Messages => writer.message(message(part, made)),
+                SlotForm::Joined => write(writer.text(part.role), part, made),
+                SlotForm::Messages => writer.message(message(part, made)),
             }
         }
-        if let (Form::Joined, Some(mark)) = (slot.form, &mark) {
+        if let (SlotForm::Joined, Some(mark)) = (slot.form, &mark) {
             let role = members.last().map_or(Role::User, |&part| request.parts[part].role);
             writer.text(role).push_str(mark);
         }
@@ -202,12 +202,12 @@ impl Bundle {
                 text.push('\n');
             }
         }
-        let pointer = Pointer::whole(renderer.key.mint(ContentHash::of(text.as_bytes())));
+        let pointer = Pointer::whole(renderer.key.mint(ContentHash::new(text.as_bytes())));
         Some(Self { pointer, text, ranges })
     }
 
-    pub fn into_original(self) -> Original {
-        Original {
+    pub fn into_original(self) -> PackOriginal {
+        PackOriginal {
             text: OriginalText::Joined(self.text),
             kind: "left_out",
             display: "parts that were left out".to_owned(),

@@ -11,7 +11,7 @@ use super::choose_messages::Presence;
 use super::history_builder::HistoryBuilder;
 use super::items::{Compressibility, ConversationItem, Entry, link};
 use super::memo::Memo;
-use super::receipt::{Epoch, Original, OriginalText, Reason, Rendition};
+use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition};
 use super::render::left_out_mark;
 use super::slot::Overflow;
 use super::watermark::{self, CallGroups, Decisions, Watermarks};
@@ -86,7 +86,7 @@ pub struct DecidedItem {
     /// Tokens of the message as it is sent.
     pub tokens: usize,
     /// Why.
-    pub reason: Reason,
+    pub reason: PartReason,
     /// The epoch in which it was decided; 0 when it entered before the first.
     pub epoch: usize,
 }
@@ -103,7 +103,7 @@ pub struct CachePrice {
 
 /// How much a history may take, in tokens.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// The most that the text of a result may have when it enters.
     pub entry_cap: usize,
     /// Above this, older results are compacted if that pays.
@@ -137,7 +137,7 @@ pub struct History {
     /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,
     /// What the markers of left-out messages lead to.
-    pub originals: Vec<Original>,
+    pub originals: Vec<PackOriginal>,
 }
 
 /// The share of the hard limit above which messages are left out, so that the next ones find room.
@@ -147,7 +147,7 @@ const FULL: f64 = 0.8;
 /// the hard limit where the messages that must stay do.
 pub fn decide_history(
     items: &[ConversationItem<'_>],
-    limits: &Limits,
+    limits: &HistoryLimits,
     is_exempt: &dyn Fn(&str) -> bool,
     context: DecisionContext<'_>,
 ) -> History {
@@ -202,18 +202,18 @@ fn moved(entries: &[Entry<'_>], epoch: &Epoch) -> bool {
     spoke.is_some_and(|at| epoch.number > 0 && epoch.at_message > entries[at].group)
 }
 
-fn reason(entry: &Entry<'_>, form: &MessageForm, epoch: usize) -> Reason {
+fn reason(entry: &Entry<'_>, form: &MessageForm, epoch: usize) -> PartReason {
     match form {
         MessageForm::Whole => match entry.compressibility {
-            Compressibility::Verbatim => Reason::Critical,
-            Compressibility::WholeOrDropped if entry.item.role == Role::Tool => Reason::Protected,
-            _ => Reason::Fits,
+            Compressibility::Verbatim => PartReason::Critical,
+            Compressibility::WholeOrDropped if entry.item.role == Role::Tool => PartReason::Protected,
+            _ => PartReason::Fits,
         },
-        MessageForm::Dropped | MessageForm::DroppedFor(_) => Reason::GroupDropped,
-        MessageForm::Replaced(_) if epoch > 0 => Reason::CallOverBudget,
-        MessageForm::Replaced(with) if with.complete && !with.gaps.is_empty() => Reason::StandsAbove,
-        MessageForm::Replaced(with) if with.rendition == Rendition::Pointer => Reason::PinsTooLarge,
-        MessageForm::Replaced(_) => Reason::OverEntryCap,
+        MessageForm::Dropped | MessageForm::DroppedFor(_) => PartReason::GroupDropped,
+        MessageForm::Replaced(_) if epoch > 0 => PartReason::CallOverBudget,
+        MessageForm::Replaced(with) if with.complete && !with.gaps.is_empty() => PartReason::StandsAbove,
+        MessageForm::Replaced(with) if with.rendition == Rendition::Pointer => PartReason::PinsTooLarge,
+        MessageForm::Replaced(_) => PartReason::OverEntryCap,
     }
 }
 
@@ -223,7 +223,7 @@ fn mark_dropped(
     forms: &mut [MessageForm],
     costs: &mut [usize],
     context: DecisionContext<'_>,
-) -> Vec<Original> {
+) -> Vec<PackOriginal> {
     let mut originals = Vec::new();
     let mut at = 0;
     while at < forms.len() {
@@ -233,7 +233,7 @@ fn mark_dropped(
             continue;
         }
         let dropped = transcript(&entries[at..at + run]);
-        let pointer = Pointer::whole(context.key.mint(ContentHash::of(dropped.as_bytes())));
+        let pointer = Pointer::whole(context.key.mint(ContentHash::new(dropped.as_bytes())));
         let text = left_out_mark("the conversation", &pointer).trim_end().to_owned();
         costs[at] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
         forms[at] = MessageForm::DroppedFor(Arc::new(Substitution {
@@ -244,7 +244,7 @@ fn mark_dropped(
             gaps: Vec::new(),
             complete: false,
         }));
-        originals.push(Original {
+        originals.push(PackOriginal {
             text: OriginalText::Joined(dropped),
             kind: "left_out",
             display: "messages that were left out".to_owned(),

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
-use larder_condense::pins::reports_failure;
+use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
 
 /// A tool call that the model made.
 #[derive(Debug, Clone)]
-pub struct Call<'a> {
+pub struct ItemCall<'a> {
     /// The id that its result names; empty where the format has none.
     pub id: Cow<'a, str>,
     /// The tool.
@@ -41,7 +41,7 @@ pub struct ConversationItem<'a> {
     /// Pictures and reasoning as they came, stored with the text if the item is left out.
     pub opaque: &'a [&'a str],
     /// The tool calls that the item makes.
-    pub calls: &'a [Call<'a>],
+    pub calls: &'a [ItemCall<'a>],
     /// The id of the call that the item answers.
     pub result_of: Option<&'a str>,
     /// The request marks the result as an error. A text that [reads like one](reports_failure) counts as one anyway.
@@ -78,7 +78,7 @@ pub(super) enum Compressibility {
 pub(super) struct AnsweredCall<'a> {
     /// The index of the item that made the call.
     pub item: usize,
-    pub call: &'a Call<'a>,
+    pub call: &'a ItemCall<'a>,
 }
 
 /// An item with what follows from those before it.
@@ -128,7 +128,7 @@ pub(super) fn link<'a>(
 #[derive(Default)]
 struct Linker<'a> {
     /// Calls that wait for their result: the index of their item, its group, and the call.
-    open: HashMap<&'a str, (usize, usize, &'a Call<'a>)>,
+    open: HashMap<&'a str, (usize, usize, &'a ItemCall<'a>)>,
     /// The first item of the model's newest step.
     step: Option<usize>,
     /// Somebody other than the model has spoken since.
@@ -203,15 +203,15 @@ fn compressibility(
 mod tests {
     use super::*;
 
-    fn call(id: &'static str, name: &'static str) -> Call<'static> {
-        Call { id: id.into(), name: name.into(), arguments: "{}".into() }
+    fn call(id: &'static str, name: &'static str) -> ItemCall<'static> {
+        ItemCall { id: id.into(), name: name.into(), arguments: "{}".into() }
     }
 
-    fn item<'a>(role: Role, calls: &'a [Call<'a>], result_of: Option<&'a str>) -> ConversationItem<'a> {
+    fn item<'a>(role: Role, calls: &'a [ItemCall<'a>], result_of: Option<&'a str>) -> ConversationItem<'a> {
         ConversationItem {
             role,
             text: "some text",
-            hash: ContentHash::of(b"some text"),
+            hash: ContentHash::new(b"some text"),
             tokens: 2,
             sampled: false,
             opaque_tokens: 3,

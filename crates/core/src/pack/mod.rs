@@ -25,16 +25,17 @@ mod top_up;
 mod watermark;
 
 pub use history::{
-    CachePrice, DecidedItem, DecisionContext, History, Limits, MessageForm, Substitution, decide_history,
+    CachePrice, DecidedItem, DecisionContext, History, HistoryLimits, MessageForm, Substitution,
+    decide_history,
 };
-pub use items::{Call, ConversationItem};
+pub use items::{ConversationItem, ItemCall};
 pub use layout::layout;
 pub use memo::Memo;
 pub use packing::Packing;
-pub use part::{Frame, Part, Protection, Shell, Slice, Source};
+pub use part::{Frame, Part, PartSource, Protection, Shell, Slice};
 pub use receipt::{
-    Epoch, Ledger, NextRung, Original, OriginalText, Pack, PartReceipt, Reason, Receipt, Refusal, Rendition,
-    SlotLedger,
+    BudgetLedger, Epoch, NextRung, OriginalText, Pack, PackOriginal, PackRefusal, PartReason, PartReceipt,
+    Receipt, Rendition, SlotLedger,
 };
-pub use request::{Framing, PackError, PackRequest, RenditionRequest, Step};
-pub use slot::{Budget, Cap, Form, Overflow, Slot};
+pub use request::{CallFraming, PackError, PackRequest, PackStep, RenditionRequest};
+pub use slot::{CallBudget, Cap, Overflow, Slot, SlotForm};

@@ -7,10 +7,10 @@ use super::assemble::assemble;
 use super::choose::Ladder;
 use super::compose::{Planned, Prompt, compose};
 use super::part::{Part, Protection};
-use super::receipt::{Ledger, Pack, Receipt, Refusal};
+use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
 use super::render::Renderer;
-use super::request::{PackError, PackRequest, RenditionRequest, Step};
-use super::slot::{Cap, Form, Overflow, Slot};
+use super::request::{PackError, PackRequest, PackStep, RenditionRequest};
+use super::slot::{Cap, Overflow, Slot, SlotForm};
 use larder_condense::Condensed;
 use larder_text::message::Message;
 use larder_text::pointer::PointerKey;
@@ -85,10 +85,10 @@ impl<'a> Packing<'a> {
     }
 
     /// Plans with what is known.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> PackStep {
         let available = self.request.budget.available();
         if let Some(refusal) = self.hopeless(available) {
-            return Step::Refused(Box::new(self.refuse(refusal)));
+            return PackStep::Refused(Box::new(self.refuse(refusal)));
         }
         let ask = self.request.by_model && self.rounds < MODEL_ROUNDS;
         let mut slack = 0;
@@ -98,22 +98,22 @@ impl<'a> Packing<'a> {
             let plan = self.plan(available.saturating_sub(slack), ask.then_some(&mut wanted));
             if !wanted.is_empty() {
                 self.rounds += 1;
-                return Step::Need(wanted.into_iter().map(|key| self.rendition_request(key)).collect());
+                return PackStep::Need(wanted.into_iter().map(|key| self.rendition_request(key)).collect());
             }
             let prompt = self.composed(&plan);
             if prompt.total <= available {
                 let (plan, prompt) = self.fill_up(plan, prompt);
                 if let Some(refusal) = self.lost_pins(&prompt) {
-                    return Step::Refused(Box::new(self.refuse(refusal)));
+                    return PackStep::Refused(Box::new(self.refuse(refusal)));
                 }
-                return Step::Done(Box::new(self.assembled(plan, prompt)));
+                return PackStep::Done(Box::new(self.assembled(plan, prompt)));
             }
             over = prompt.total - available;
             // A token more or less at a join can come back in every plan; later rounds step aside further.
             slack += over + 2 * round * round;
         }
         let parts = self.largest(|_| true);
-        Step::Refused(Box::new(self.refuse(Refusal { deficit: over, parts })))
+        PackStep::Refused(Box::new(self.refuse(PackRefusal { deficit: over, parts })))
     }
 
     pub(super) fn composed(&self, plan: &Planned) -> Prompt {
@@ -142,7 +142,7 @@ impl<'a> Packing<'a> {
     }
 
     /// Why no plan can help: what must stand is larger than the budget, or than the cap of a slot that refuses.
-    fn hopeless(&self, available: usize) -> Option<Refusal> {
+    fn hopeless(&self, available: usize) -> Option<PackRefusal> {
         let mut needed = self.framing(self.least_messages());
         let mut culprits = Vec::new();
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
@@ -154,18 +154,18 @@ impl<'a> Packing<'a> {
                 && size > cap
             {
                 let parts = self.largest(|part| critical.binary_search(&part).is_ok());
-                return Some(Refusal { deficit: size - cap, parts });
+                return Some(PackRefusal { deficit: size - cap, parts });
             }
             needed = needed.saturating_add(size);
             culprits.extend(critical);
         }
         let deficit = needed.checked_sub(available).filter(|&deficit| deficit > 0)?;
         culprits.sort_unstable();
-        Some(Refusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
+        Some(PackRefusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
     }
 
     /// The parts of which a pin does not stand in the prompt; the deficit is what these pins take.
-    fn lost_pins(&self, prompt: &Prompt) -> Option<Refusal> {
+    fn lost_pins(&self, prompt: &Prompt) -> Option<PackRefusal> {
         let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
         pinned().next()?;
         let texts: Vec<String> = prompt.messages.iter().map(Message::joined_text).collect();
@@ -176,7 +176,7 @@ impl<'a> Packing<'a> {
         let costs = pinned().map(|part| (part.id.to_string(), cost(part)));
         let parts: Vec<(String, usize)> = costs.filter(|&(_, tokens)| tokens > 0).collect();
         let deficit = parts.iter().map(|(_, tokens)| tokens).sum();
-        (deficit > 0).then_some(Refusal { deficit, parts })
+        (deficit > 0).then_some(PackRefusal { deficit, parts })
     }
 
     /// Messages that what must stand makes at least: neighbouring joined parts of one role share one.
@@ -185,7 +185,7 @@ impl<'a> Packing<'a> {
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
             for &part in members.iter().filter(|&&part| self.is_critical(part)) {
                 let role = self.request.parts[part].role;
-                let joined = slot.form == Form::Joined;
+                let joined = slot.form == SlotForm::Joined;
                 messages += usize::from(!joined || open != Some(role));
                 open = joined.then_some(role);
             }
@@ -208,10 +208,10 @@ impl<'a> Packing<'a> {
         self.request.framing.per_call + self.request.framing.per_message * messages
     }
 
-    fn refuse(&self, refusal: Refusal) -> Receipt {
+    fn refuse(&self, refusal: PackRefusal) -> Receipt {
         let counter = self.renderer.counter;
         Receipt {
-            budget: Ledger {
+            budget: BudgetLedger {
                 limits: self.request.budget,
                 available: self.request.budget.available(),
                 framing: self.framing(self.least_messages()),

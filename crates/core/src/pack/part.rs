@@ -49,7 +49,7 @@ pub enum Frame {
 
 /// Where a part's bytes come from.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct PartSource {
     /// The document's name as people know it: a path, `context.md§2`, `message 12`.
     pub name: Arc<str>,
     /// The document of which the part is a slice, when it is one: pointers then lead into the document.
@@ -86,7 +86,7 @@ pub struct Part {
     /// The slot it stands in.
     pub slot: Arc<str>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: PartSource,
     /// The text.
     pub text: Arc<str>,
     /// What it is.
@@ -117,7 +117,7 @@ impl Part {
     pub fn new(id: impl Into<Arc<str>>, slot: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let id = id.into();
         Self {
-            source: Source { name: Arc::clone(&id), slice: None },
+            source: PartSource { name: Arc::clone(&id), slice: None },
             id,
             slot: slot.into(),
             text: text.into(),

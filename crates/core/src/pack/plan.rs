@@ -8,9 +8,9 @@ use super::choose_messages::{Presence, choose_messages};
 use super::compose::{Planned, Standing};
 use super::packing::Packing;
 use super::part::Protection;
-use super::receipt::{Epoch, Reason, Rendition, SlotLedger};
+use super::receipt::{Epoch, PartReason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
-use super::slot::{Cap, Form, Slot};
+use super::slot::{Cap, Slot, SlotForm};
 use super::watermark::{self, CallGroups, SlotMessages, Watermarks};
 use larder_condense::CondenseError;
 use larder_text::hash::ContentHash;
@@ -33,7 +33,7 @@ impl<'a> Packing<'a> {
             .slots
             .iter()
             .zip(&self.slot_parts)
-            .map(|(slot, members)| if slot.form == Form::Messages { members.len() + 1 } else { 1 })
+            .map(|(slot, members)| if slot.form == SlotForm::Messages { members.len() + 1 } else { 1 })
             .sum();
         let net = available.saturating_sub(self.framing(messages));
         let allowed = allot(&self.request.slots, &demands, net);
@@ -79,11 +79,14 @@ impl<'a> Packing<'a> {
         let slot = &self.request.slots[slot_index];
         let members = self.slot_parts[slot_index].clone();
         let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { usize::MAX };
-        let over =
-            if demand.whole > cap && allowed >= cap { Reason::SlotOverCap } else { Reason::CallOverBudget };
+        let over = if demand.whole > cap && allowed >= cap {
+            PartReason::SlotOverCap
+        } else {
+            PartReason::CallOverBudget
+        };
         let (choices, epoch) = match slot.form {
-            Form::Messages => self.choose_in_messages(slot, &members, allowed, demand),
-            Form::Joined => (self.choose_joined(slot, &members, allowed), None),
+            SlotForm::Messages => self.choose_in_messages(slot, &members, allowed, demand),
+            SlotForm::Joined => (self.choose_joined(slot, &members, allowed), None),
         };
         planned.epoch = planned.epoch.or(epoch);
         let mark = if choices.contains(&Choice::Absent) { self.mark_cost(slot) } else { 0 };
@@ -91,7 +94,7 @@ impl<'a> Packing<'a> {
         for (&part, &choice) in members.iter().zip(&choices) {
             self.stand(part, choice, &mut spare, (slot, over), planned, wanted.as_deref_mut());
         }
-        let stable = slot.form == Form::Messages && slot.shrink_to.is_some();
+        let stable = slot.form == SlotForm::Messages && slot.shrink_to.is_some();
         if !stable && wanted.is_none() {
             self.top_up(slot_index, spare, planned);
         }
@@ -103,7 +106,7 @@ impl<'a> Packing<'a> {
         part: usize,
         choice: Choice,
         spare: &mut usize,
-        (slot, over): (&Slot, Reason),
+        (slot, over): (&Slot, PartReason),
         planned: &mut Planned,
         wanted: Option<&mut BTreeSet<(usize, usize)>>,
     ) {
@@ -234,7 +237,7 @@ impl<'a> Packing<'a> {
     }
 
     fn mark_cost(&self, slot: &Slot) -> usize {
-        let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::of(b"")));
+        let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::new(b"")));
         // Ids differ in how their digits tokenize; a third more covers the dearest.
         self.renderer.counter.count(&left_out_mark(&slot.name, &pointer)) * 4 / 3
             + self.request.framing.per_message
@@ -305,7 +308,7 @@ impl<'a> Packing<'a> {
     /// The question in view of a part. What is decided for a message must not change with what is asked later, so
     /// there it is what the user said last before it.
     fn query(&self, index: usize, slot: &Slot) -> Option<&'a str> {
-        if slot.form != Form::Messages || slot.shrink_to.is_none() {
+        if slot.form != SlotForm::Messages || slot.shrink_to.is_none() {
             return self.request.query.as_deref();
         }
         let before = self.request.parts[..index].iter().rev();
@@ -313,19 +316,26 @@ impl<'a> Packing<'a> {
         asked.next().map(|part| &*part.text)
     }
 
-    fn reason(&self, part: usize, choice: Choice, rendition: Rendition, slot: &Slot, over: Reason) -> Reason {
+    fn reason(
+        &self,
+        part: usize,
+        choice: Choice,
+        rendition: Rendition,
+        slot: &Slot,
+        over: PartReason,
+    ) -> PartReason {
         if rendition == Rendition::Whole {
             return match self.request.parts[part].protection {
-                _ if self.is_critical(part) => Reason::Critical,
-                Protection::Protected => Reason::Protected,
-                _ => Reason::Fits,
+                _ if self.is_critical(part) => PartReason::Critical,
+                Protection::Protected => PartReason::Protected,
+                _ => PartReason::Fits,
             };
         }
         if matches!(choice, Choice::Condensed(_)) && rendition != Rendition::Condensed {
-            return Reason::PinsTooLarge;
+            return PartReason::PinsTooLarge;
         }
         if slot.entry_cap.is_some_and(|cap| choice == Choice::Condensed(cap)) {
-            Reason::OverEntryCap
+            PartReason::OverEntryCap
         } else {
             over
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::slot::Budget;
+use super::slot::CallBudget;
 use larder_condense::{Author, Gap};
 use larder_text::message::Message;
 use larder_text::pointer::Pointer;
@@ -71,7 +71,7 @@ pub struct PartReceipt {
     /// Tokens it would take whole; `None` when it is larger than the whole budget and was not counted out.
     pub original_tokens: Option<usize>,
     /// Why this form.
-    pub reason: Reason,
+    pub reason: PartReason,
     /// How to get the original back, unless it stands whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pointer: Option<Pointer>,
@@ -104,7 +104,7 @@ mod shared_text {
 /// Why a part has its rendition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum PartReason {
     /// It fits.
     Fits,
     /// It is critical and stands whatever it costs.
@@ -127,7 +127,7 @@ pub enum Reason {
     StandsAbove,
 }
 
-impl Reason {
+impl PartReason {
     /// The words that layouts print.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -160,9 +160,9 @@ pub struct SlotLedger {
 
 /// The arithmetic of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct BudgetLedger {
     /// Limits of the call.
-    pub limits: Budget,
+    pub limits: CallBudget,
     /// Tokens that prompt and input may have.
     pub available: usize,
     /// Tokens of chat framing, tool schemas and the response schema.
@@ -180,7 +180,7 @@ pub struct Ledger {
 /// Why nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts))]
-pub struct Refusal {
+pub struct PackRefusal {
     /// Tokens that are missing.
     pub deficit: usize,
     /// The parts that need them, largest first, with their tokens.
@@ -216,11 +216,11 @@ pub struct Epoch {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The arithmetic.
-    pub budget: Ledger,
+    pub budget: BudgetLedger,
     /// Tokens of the prompt in all; the same as `budget.used`.
     pub total: usize,
     /// Set when nothing may be sent.
-    pub refused: Option<Refusal>,
+    pub refused: Option<PackRefusal>,
     /// Every part, in the order of the prompt.
     pub parts: Vec<PartReceipt>,
     /// Epochs of slots of messages.
@@ -236,14 +236,14 @@ pub struct Pack {
     /// What was decided and why.
     pub receipt: Receipt,
     /// What must be in the blob store before the request leaves.
-    pub originals: Vec<Original>,
+    pub originals: Vec<PackOriginal>,
     /// How many leading messages are the same for every call of this recipe version, for provider caches.
     pub stable_messages: usize,
 }
 
 /// Original bytes that a pack's pointers lead to.
 #[derive(Debug, Clone)]
-pub struct Original {
+pub struct PackOriginal {
     /// The bytes; their content address is what the pointer was minted from.
     pub text: OriginalText,
     /// What they are, in a word: `part`, `document`, `left_out`.

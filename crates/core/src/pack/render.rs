@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::part::{Part, Shell};
-use super::receipt::{Original, OriginalText, Rendition};
+use super::receipt::{OriginalText, PackOriginal, Rendition};
 use larder_condense::{Author, CondenseError, CondenseRequest, Condensed, Gap};
 use larder_text::hash::ContentHash;
 use larder_text::message::Message;
@@ -94,7 +94,7 @@ impl<'a> Renderer<'a> {
             Some(written) => written.clone(),
             None => {
                 let shorten = if self.only_cut.contains(&index) {
-                    larder_condense::beginning
+                    larder_condense::truncate
                 } else {
                     larder_condense::condense
                 };
@@ -151,22 +151,24 @@ impl<'a> Renderer<'a> {
     pub fn pointer_to(&self, part: &Part) -> Pointer {
         match &part.source.slice {
             Some(slice) => Pointer::bytes(self.key.mint(slice.document), slice.bytes.clone()),
-            None => Pointer::whole(self.key.mint(ContentHash::of(part.text.as_bytes()))),
+            None => Pointer::whole(self.key.mint(ContentHash::new(part.text.as_bytes()))),
         }
     }
 
     /// The bytes that [`Self::pointer_to`] leads into.
-    pub fn original(part: &Part) -> Original {
+    pub fn original(part: &Part) -> PackOriginal {
         let name = one_line(&part.source.name);
         match &part.source.slice {
-            Some(slice) => Original {
+            Some(slice) => PackOriginal {
                 text: OriginalText::Given(Arc::clone(&slice.text)),
                 kind: "document",
                 display: name,
             },
-            None => {
-                Original { text: OriginalText::Given(Arc::clone(&part.text)), kind: "part", display: name }
-            }
+            None => PackOriginal {
+                text: OriginalText::Given(Arc::clone(&part.text)),
+                kind: "part",
+                display: name,
+            },
         }
     }
 }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use super::part::Part;
 use super::receipt::{Pack, Receipt};
-use super::slot::{Budget, Slot};
+use super::slot::{CallBudget, Slot};
 use larder_condense::ContentType;
 use larder_text::message::{Message, Role, ToolDef};
 use larder_text::tokens::Counter;
 
 /// Tokens that a provider's chat format adds to the texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Framing {
+pub struct CallFraming {
     /// Per message, its role included.
     pub per_message: usize,
     /// Per call: priming, tool schemas, response schema.
     pub per_call: usize,
 }
 
-impl Framing {
+impl CallFraming {
     /// The framing that the counter's family of providers adds to a call with these tools and this schema.
-    pub fn of(counter: &Counter, tools: &[ToolDef], schema: Option<&serde_json::Value>) -> Self {
+    pub fn for_call(counter: &Counter, tools: &[ToolDef], schema: Option<&serde_json::Value>) -> Self {
         Self {
             per_message: counter.count_message(&Message::text(Role::Assistant, "")),
             per_call: counter.count_messages(&[], tools, schema),
@@ -36,9 +36,9 @@ pub struct PackRequest {
     /// Parts in order within their slots.
     pub parts: Vec<Part>,
     /// Limits.
-    pub budget: Budget,
+    pub budget: CallBudget,
     /// Tokens beside the texts.
-    pub framing: Framing,
+    pub framing: CallFraming,
     /// The question in view, for condensing.
     pub query: Option<String>,
     /// Whether condensed renditions should be made by a model where one is offered.
@@ -64,7 +64,7 @@ pub struct RenditionRequest {
 
 /// What the machine says after planning.
 #[derive(Debug)]
-pub enum Step {
+pub enum PackStep {
     /// Renditions are wanted; supply each, or `None` where it failed.
     Need(Vec<RenditionRequest>),
     /// The prompt fits.

@@ -20,7 +20,7 @@ pub enum Cap {
 /// How the parts of a slot become messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum SlotForm {
     /// All parts stand in one message, together with neighbouring joined slots of the same role.
     Joined,
     /// Each part is a message of its own, and what has been decided for a message stays decided while the
@@ -64,7 +64,7 @@ pub struct Slot {
     /// 0 gives way first, 100 last, when slots compete.
     pub priority: u8,
     /// How its parts become messages.
-    pub form: Form,
+    pub form: SlotForm,
     /// Share of the cap at which the receipt asks for compaction in the background (C19).
     pub soft: Option<f64>,
     /// Share of the cap to come down to once the cap is crossed, so that it is not crossed again at once (C52).
@@ -84,7 +84,7 @@ impl Slot {
             floor: 0,
             overflow: Overflow::LADDER,
             priority: 50,
-            form: Form::Joined,
+            form: SlotForm::Joined,
             soft: None,
             shrink_to: None,
             protect_last: 0,
@@ -109,7 +109,7 @@ impl Slot {
 
 /// The tokens of one call (C15 to C18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
+pub struct CallBudget {
     /// Hard limit of the whole call.
     pub total: usize,
     /// The model's window.
@@ -122,7 +122,7 @@ pub struct Budget {
     pub emergency_floor: usize,
 }
 
-impl Budget {
+impl CallBudget {
     /// Tokens that prompt and input may have together:
     /// `min(total, window) − output − response_reserve − emergency_floor` (C18).
     pub fn available(&self) -> usize {

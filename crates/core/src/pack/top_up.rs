@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use super::allot::{Demand, allot};
 use super::compose::{Before, Planned, Prompt};
 use super::packing::Packing;
-use super::receipt::{Reason, Rendition};
-use super::slot::Form;
+use super::receipt::{PartReason, Rendition};
+use super::slot::SlotForm;
 
 /// Larger renditions that are tried each time a slot is topped up.
 const TOP_UPS: usize = 8;
@@ -90,7 +90,7 @@ impl Packing<'_> {
             let Some(part) = self.next_to_enter(slot, room, planned) else { break };
             let whole = self.renderer.whole(&self.request.parts[part]);
             room -= whole.tokens.min(room);
-            changes.push(planned.put(part, whole, Reason::Fits));
+            changes.push(planned.put(part, whole, PartReason::Fits));
         }
         (changes, room)
     }
@@ -105,9 +105,11 @@ impl Packing<'_> {
             Rendition::Whole => false,
             // What a model wrote is not replaced for the sake of a few tokens.
             Rendition::Condensed => !self.request.by_model,
-            Rendition::Pointer => target >= least && standing.reason != Reason::PinsTooLarge,
+            Rendition::Pointer => target >= least && standing.reason != PartReason::PinsTooLarge,
             Rendition::Absent => {
-                target >= least && standing.reason != Reason::PinsTooLarge && self.may_enter(part, slot, room)
+                target >= least
+                    && standing.reason != PartReason::PinsTooLarge
+                    && self.may_enter(part, slot, room)
             }
         };
         worth.then_some(target)
@@ -115,7 +117,7 @@ impl Packing<'_> {
 
     /// Whether an absent part may enter its slot alone. A message may not: its call or its result would be missing.
     fn may_enter(&self, part: usize, slot: usize, room: usize) -> bool {
-        self.request.slots[slot].form == Form::Joined && room > self.ladders[part].min_remaining
+        self.request.slots[slot].form == SlotForm::Joined && room > self.ladders[part].min_remaining
     }
 
     /// The absent part of the highest tier, there the most relevant, that fits whole into `room`.
@@ -150,7 +152,7 @@ impl Packing<'_> {
         let fits = |tokens: usize| tokens > before.tokens && tokens <= before.tokens + room;
         let rendered = made.ok().filter(|made| fits(made.tokens))?;
         let gained = rendered.tokens - before.tokens;
-        let reason = if rendered.rendition == Rendition::Whole { Reason::Fits } else { before.reason };
+        let reason = if rendered.rendition == Rendition::Whole { PartReason::Fits } else { before.reason };
         Some((gained, planned.put(part, rendered, reason)))
     }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversation::Conversation;
-use super::settings::Settings;
+use super::settings::PolicySettings;
 use super::usage::SessionUsage;
-use crate::pack::{CachePrice, ConversationItem, DecisionContext, Limits};
+use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
 use larder_text::tokens::Counter;
 
 /// The emergency floor where none is set, as one part in so many of the window (C38).
@@ -29,7 +29,7 @@ pub struct ModelProfile {
 /// Keeps the windows of conversations with one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextBudgetPolicy {
-    pub(super) settings: Settings,
+    pub(super) settings: PolicySettings,
     model: ModelProfile,
     reserve: usize,
     floor: usize,
@@ -107,7 +107,7 @@ pub struct LargestPart {
 
 impl ContextBudgetPolicy {
     /// The policy for one model.
-    pub fn from_settings(settings: &Settings, model: &ModelProfile) -> Self {
+    pub fn from_settings(settings: &PolicySettings, model: &ModelProfile) -> Self {
         let most = model.max_output.unwrap_or(usize::MAX);
         Self {
             reserve: settings.response_reserve.min(most),
@@ -118,7 +118,7 @@ impl ContextBudgetPolicy {
     }
 
     /// What the policy was made of.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &PolicySettings {
         &self.settings
     }
 
@@ -205,9 +205,9 @@ impl ContextBudgetPolicy {
         sum([fixed.system, fixed.tools, fixed.framing, tool].into_iter())
     }
 
-    pub(super) fn limits(&self, conversation: &Conversation<'_>, counter: &Counter) -> Limits {
+    pub(super) fn limits(&self, conversation: &Conversation<'_>, counter: &Counter) -> HistoryLimits {
         let fixed = self.fixed(conversation);
-        Limits {
+        HistoryLimits {
             entry_cap: counter.charge_of(self.settings.entry_cap),
             soft: self.trace_threshold().saturating_sub(fixed),
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),

@@ -1,6 +1,6 @@
 //! The arithmetic of the policy over models of three sizes.
 
-use super::{ContextBudgetPolicy, ModelProfile, Settings};
+use super::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 
 /// A model, and what the policy makes of it with nothing set.
 struct Case {
@@ -46,7 +46,7 @@ const CASES: [Case; 3] = [
     },
 ];
 
-fn policy(case: &Case, settings: &Settings) -> ContextBudgetPolicy {
+fn policy(case: &Case, settings: &PolicySettings) -> ContextBudgetPolicy {
     let model = ModelProfile { window: case.window, max_output: case.max_output, cache_price: None };
     ContextBudgetPolicy::from_settings(settings, &model)
 }
@@ -54,7 +54,7 @@ fn policy(case: &Case, settings: &Settings) -> ContextBudgetPolicy {
 #[test]
 fn what_a_window_leaves_a_prompt_is_worked_out_alike_for_every_model() {
     for case in &CASES {
-        let (window, usual) = (case.window, policy(case, &Settings::default()));
+        let (window, usual) = (case.window, policy(case, &PolicySettings::default()));
         assert_eq!(usual.window(), window);
         assert_eq!(usual.emergency_floor(), case.floor, "5 % of {window}");
         assert_eq!(usual.response_reserve(None), case.reserve, "min(reserve, max_output) of {window}");
@@ -64,15 +64,18 @@ fn what_a_window_leaves_a_prompt_is_worked_out_alike_for_every_model() {
         assert_eq!(usual.prompt_budget(Some(4_096)), case.asked, "{window}");
         assert_eq!(usual.prompt_budget(Some(usize::MAX)), 0, "{window}");
 
-        let most = |most| Settings { prompt_budget_override: Some(most), ..Settings::default() };
+        let most = |most| PolicySettings { prompt_budget_override: Some(most), ..PolicySettings::default() };
         let lowered = policy(case, &most(case.budget - 1_000));
         assert_eq!(lowered.prompt_budget(None), case.budget - 1_000);
         assert_eq!(lowered.trace_threshold(), (case.budget - 1_000) * 80 / 100);
         let raised = policy(case, &most(case.budget + 1_000));
         assert_eq!(raised.prompt_budget(None), case.budget, "it only lowers");
 
-        let bare =
-            Settings { emergency_floor: Some(0), trace_threshold_tokens: Some(7), ..Settings::default() };
+        let bare = PolicySettings {
+            emergency_floor: Some(0),
+            trace_threshold_tokens: Some(7),
+            ..PolicySettings::default()
+        };
         assert_eq!(
             policy(case, &bare).prompt_budget(None),
             window - case.reserve,
@@ -85,7 +88,7 @@ fn what_a_window_leaves_a_prompt_is_worked_out_alike_for_every_model() {
 #[test]
 fn windows_beyond_all_measure_do_not_wrap_around() {
     let vast = Case { window: usize::MAX, max_output: None, ..CASES[0] };
-    let policy = policy(&vast, &Settings::default());
+    let policy = policy(&vast, &PolicySettings::default());
     assert!(policy.trace_threshold() <= policy.prompt_budget(None));
     assert!(policy.trace_threshold() > 0);
 }

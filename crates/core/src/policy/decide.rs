@@ -4,17 +4,17 @@ use super::REHYDRATE;
 use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, sum};
 use super::conversation::Conversation;
 use super::settings::ToolOffer;
-use super::window::{Verdict, Window};
+use super::window::{DecidedWindow, Verdict};
 use crate::pack::{
-    ConversationItem, DecidedItem, DecisionContext, Epoch, History, MessageForm, Reason, decide_history,
+    ConversationItem, DecidedItem, DecisionContext, Epoch, History, MessageForm, PartReason, decide_history,
 };
 
 impl ContextBudgetPolicy {
     /// Decides every item. A refusal is a decision, too: it says how many tokens are missing and where they are.
     ///
     /// The same settings, model and history give the same bytes; a history that grows keeps what was decided for its
-    /// beginning, except where [`Window::epoch`] says that the prefix moved.
-    pub fn decide(&self, conversation: &Conversation<'_>, context: DecisionContext<'_>) -> Window {
+    /// beginning, except where [`DecidedWindow::epoch`] says that the prefix moved.
+    pub fn decide(&self, conversation: &Conversation<'_>, context: DecisionContext<'_>) -> DecidedWindow {
         let items = conversation.items;
         let before = sum(items.iter().map(ConversationItem::total_tokens));
         if !self.may_change(conversation) {
@@ -40,7 +40,7 @@ impl ContextBudgetPolicy {
             _ => Verdict::AsItCame,
         };
         let History { items, epoch, originals } = history;
-        Window {
+        DecidedWindow {
             decision,
             verdict,
             items,
@@ -53,7 +53,7 @@ impl ContextBudgetPolicy {
     }
 
     /// The window of a conversation in which nothing may be replaced.
-    fn unchanged(&self, conversation: &Conversation<'_>, items: usize) -> Window {
+    fn unchanged(&self, conversation: &Conversation<'_>, items: usize) -> DecidedWindow {
         let tokens = self.fixed(conversation).saturating_add(items);
         let mut decision = self.decision(conversation, BudgetStatus::Ok, "it fits".to_owned(), tokens);
         let mut verdict = Verdict::AsItCame;
@@ -72,10 +72,10 @@ impl ContextBudgetPolicy {
         }
         let whole = |item: &ConversationItem<'_>| {
             let tokens = item.total_tokens();
-            let (form, reason) = (MessageForm::Whole, Reason::Fits);
+            let (form, reason) = (MessageForm::Whole, PartReason::Fits);
             DecidedItem { form, tokens_before: tokens, tokens, reason, epoch: 0 }
         };
-        Window {
+        DecidedWindow {
             decision,
             verdict,
             items: conversation.items.iter().map(whole).collect(),

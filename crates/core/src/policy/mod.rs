@@ -14,12 +14,12 @@ mod window;
 
 pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile};
 pub use conversation::{Conversation, FixedTokens};
-pub use settings::{InvalidSetting, Settings, ToolOffer};
+pub use settings::{InvalidSetting, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};
-pub use window::{Verdict, Window, WindowOriginal};
+pub use window::{DecidedWindow, Verdict, WindowOriginal};
 
 pub use crate::pack::{
-    Call, ConversationItem, DecidedItem, DecisionContext, Memo, MessageForm, Substitution,
+    ConversationItem, DecidedItem, DecisionContext, ItemCall, Memo, MessageForm, Substitution,
 };
 use larder_text::message::ToolDef;
 

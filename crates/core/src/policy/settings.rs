@@ -60,7 +60,7 @@ pub struct InvalidSetting {
 /// How the windows of conversations are kept. Sizes in tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct PolicySettings {
     /// Off: nothing is changed; counting and the refusal of what cannot fit stay (C50).
     pub enabled: bool,
     /// Decides and reports, but changes nothing.
@@ -89,7 +89,7 @@ pub struct Settings {
     pub expected_turns: Option<usize>,
 }
 
-impl Default for Settings {
+impl Default for PolicySettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -109,7 +109,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl PolicySettings {
     /// What is wrong with the values, all at once.
     pub fn problems(&self) -> Vec<InvalidSetting> {
         let mut problems = Vec::new();
@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn every_value_that_makes_no_sense_is_named_with_what_would() {
-        assert_eq!(Settings::default().problems(), []);
-        let wrong = Settings {
+        assert_eq!(PolicySettings::default().problems(), []);
+        let wrong = PolicySettings {
             low_watermark: 0.01,
             cache_price: f64::NAN,
             entry_cap: LEAST_ENTRY_CAP - 1,
             prompt_budget_override: Some(0),
-            ..Settings::default()
+            ..PolicySettings::default()
         };
         let words: Vec<String> = wrong.problems().iter().map(ToString::to_string).collect();
         assert_eq!(

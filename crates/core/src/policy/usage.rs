@@ -47,12 +47,12 @@ impl SessionUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+    use crate::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 
     #[test]
     fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_budget_is_counted() {
         let model = ModelProfile { window: 1_000, max_output: None, cache_price: None };
-        let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
+        let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
         let mut usage = SessionUsage::default();
         let budget = policy.prompt_budget(Some(100));
         assert_eq!(budget, 850, "beside the reply and the floor");
@@ -62,7 +62,7 @@ mod tests {
         let turn =
             RequestUsage { turn_id: "turn 1".into(), prompt_tokens: 850, response_tokens_reserved: 101 };
         assert_eq!((usage.turns.back(), usage.violations), (Some(&turn), 1));
-        let dry = Settings { dry_run: true, ..Settings::default() };
+        let dry = PolicySettings { dry_run: true, ..PolicySettings::default() };
         let dry = ContextBudgetPolicy::from_settings(&dry, &model);
         let mut unenforced = SessionUsage::default();
         dry.record_usage(&mut unenforced, "turn 0", 2_000, 100);

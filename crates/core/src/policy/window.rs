@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, name, sum};
 use super::conversation::Conversation;
 use crate::pack::{
-    Budget, ConversationItem, DecidedItem, Epoch, Ledger, MessageForm, NextRung, Original, PartReceipt,
-    Receipt, Refusal, Rendition, SlotLedger,
+    BudgetLedger, CallBudget, ConversationItem, DecidedItem, Epoch, MessageForm, NextRung, PackOriginal,
+    PackRefusal, PartReceipt, Receipt, Rendition, SlotLedger,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -25,7 +25,7 @@ pub enum Verdict {
 
 /// A conversation with every item decided.
 #[derive(Debug)]
-pub struct Window {
+pub struct DecidedWindow {
     /// The decision with its reason; in a dry run, what would have been done.
     pub decision: BudgetDecision,
     /// How to proceed.
@@ -42,7 +42,7 @@ pub struct Window {
     /// Tokens of the prompt as decided, our tool included.
     pub tokens_after: usize,
     /// What the markers of left-out items lead to.
-    pub(super) notes: Vec<Original>,
+    pub(super) notes: Vec<PackOriginal>,
 }
 
 /// Original bytes that a pointer in the window leads to.
@@ -58,7 +58,7 @@ pub struct WindowOriginal<'a> {
     pub display: String,
 }
 
-impl Window {
+impl DecidedWindow {
     /// Everything that must be stored before the request is sent; `items` are those that were decided.
     pub fn originals<'a>(
         &'a self,
@@ -74,7 +74,7 @@ impl Window {
             };
             replaced.then(kept)
         });
-        let note = |note: &'a Original| WindowOriginal {
+        let note = |note: &'a PackOriginal| WindowOriginal {
             hash: None,
             text: &note.text,
             kind: note.kind,
@@ -106,13 +106,13 @@ impl Window {
         };
         let output = self.decision.response_reserve;
         let total = budget.saturating_add(output).saturating_add(self.decision.emergency_floor);
-        let refused = (self.decision.status == BudgetStatus::Reject).then(|| Refusal {
+        let refused = (self.decision.status == BudgetStatus::Reject).then(|| PackRefusal {
             deficit: self.decision.deficit,
             parts: self.decision.largest.iter().map(|large| (large.part.clone(), large.tokens)).collect(),
         });
         Receipt {
-            budget: Ledger {
-                limits: Budget {
+            budget: BudgetLedger {
+                limits: CallBudget {
                     total,
                     window: policy.window(),
                     output,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Span, Spanned, nearest};
 use super::file::{Prompts, RecipeFile};
 use super::model::{PromptTemplate, Recipe, SlotSource, Variant};
@@ -79,7 +79,7 @@ fn check_reads_something(file: &RecipeFile, sink: &mut Sink<'_>) {
     {
         let message = "the recipe reads nothing";
         let help = "add at least one of input_docs, input_sections and variables";
-        sink.report(Code::NoInput, &(0..0), message, help);
+        sink.report(DiagnosticCode::NoInput, &(0..0), message, help);
     }
 }
 
@@ -127,14 +127,19 @@ fn find_prompt(
                 Some(candidate) => format!("did you mean `prompts/{candidate}.md`?"),
                 None => "create the file, or correct the path".to_owned(),
             };
-            sink.report(Code::PromptNotFound, &path.span, format!("there is no file {}", path.value), help);
+            sink.report(
+                DiagnosticCode::PromptNotFound,
+                &path.span,
+                format!("there is no file {}", path.value),
+                help,
+            );
             None
         }
         several => {
             let several: Vec<String> = several.iter().map(|name| format!("`prompts/{name}.md`")).collect();
             let help = format!("one of {}", several.join(", "));
             sink.report(
-                Code::PromptAmbiguous,
+                DiagnosticCode::PromptAmbiguous,
                 &path.span,
                 format!("several files end in {}", path.value),
                 help,
@@ -163,13 +168,13 @@ fn check_inline(
     let places = template::includes(written);
     for (index, message, help) in included.problems {
         let span = places.get(index).map_or(text.span.clone(), |(_, range)| in_file(range));
-        sink.report(Code::Include, &span, message, help);
+        sink.report(DiagnosticCode::Include, &span, message, help);
     }
     let undeclared = match template::undeclared(&text.value) {
         Ok(names) => names,
         Err(problem) => {
             let span = inline_span(text, &problem.range, sink);
-            sink.report(Code::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+            sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
             BTreeSet::new()
         }
     };
@@ -201,7 +206,7 @@ fn is_declared(file: &RecipeFile, name: &str) -> bool {
 fn report_undeclared(file: &RecipeFile, name: &str, span: &Span, sink: &mut Sink<'_>) {
     let message = format!("`{name}` is not declared in {}", file.path);
     let help = template::undeclared_help(name, file.variables.keys().map(String::as_str));
-    sink.report(Code::UndeclaredVariable, span, message, help);
+    sink.report(DiagnosticCode::UndeclaredVariable, span, message, help);
 }
 
 /// Checks the templates of `variables`; returns the names that the caller supplies.
@@ -212,12 +217,17 @@ fn check_variables(file: &RecipeFile, sink: &mut Sink<'_>) -> BTreeSet<String> {
             Ok(names) => inputs.extend(names.into_iter().filter(|name| !template::is_builtin(name))),
             Err(problem) => {
                 let span = inline_span(text, &problem.range, sink);
-                sink.report(Code::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+                sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
             }
         }
         if let Some((_, range)) = template::includes(&text.value).first() {
             let span = inline_span(text, range, sink);
-            sink.report(Code::Include, &span, "a variable cannot include a prompt", "include it in a prompt");
+            sink.report(
+                DiagnosticCode::Include,
+                &span,
+                "a variable cannot include a prompt",
+                "include it in a prompt",
+            );
         }
     }
     inputs
@@ -264,7 +274,7 @@ fn check_unused<'s>(
     for (name, text) in file.variables.iter().filter(|(name, _)| !used.contains(name)) {
         let message = format!("no prompt uses the variable `{name}`");
         sink.report(
-            Code::UnusedVariable,
+            DiagnosticCode::UnusedVariable,
             &text.span,
             message,
             "remove it, or correct the name in the prompt",
@@ -341,7 +351,7 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
     for (name, prompt) in reached.iter().filter_map(|name| Some((name, prompts.get(name)?))) {
         add(name, prompt.text.as_bytes());
     }
-    ContentHash::of(&all)
+    ContentHash::new(&all)
 }
 
 /// Renders the prompts with empty values and measures them against their allotments. A template that cannot be
@@ -390,7 +400,7 @@ fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink
             if reported.insert(limit.clone()) {
                 let message = format!("the prompt{stage} takes {tokens} tokens, {limit}");
                 let help = format!("shorten it by {} tokens, or allot more", tokens.saturating_sub(allowed));
-                sink.report(Code::PromptTooLong, &budget.prompt_span, message, help);
+                sink.report(DiagnosticCode::PromptTooLong, &budget.prompt_span, message, help);
             }
         }
     }

@@ -35,8 +35,8 @@ fn a_prompt_is_found_by_its_path_or_by_the_only_one_that_ends_in_it() {
     };
     assert_eq!(find("prompts/ask/main.md"), (Some("ask/main".to_owned()), None));
     assert_eq!(find("prompts/ask/tone.md"), (Some("pipeline/ask/tone".to_owned()), None));
-    assert_eq!(find("prompts/main.md"), (None, Some(Code::PromptAmbiguous)));
-    assert_eq!(find("prompts/mian.md"), (None, Some(Code::PromptNotFound)));
+    assert_eq!(find("prompts/main.md"), (None, Some(DiagnosticCode::PromptAmbiguous)));
+    assert_eq!(find("prompts/mian.md"), (None, Some(DiagnosticCode::PromptNotFound)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::assemble::{self, Prompt};
 use super::catalog::Catalog;
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Diagnostic, Sink};
 use super::file::{self, RecipeFile};
 use super::registry::{self, REGISTRY_PATH};
@@ -94,14 +94,19 @@ fn add_registry(
 ) {
     let versions = prompts.iter().map(|(name, prompt)| {
         let bytes = files.get(&prompt.path).map(Vec::as_slice).unwrap_or_default();
-        (name.clone(), ContentHash::of(bytes))
+        (name.clone(), ContentHash::new(bytes))
     });
     let old = files.get(REGISTRY_PATH).map(|bytes| String::from_utf8_lossy(bytes));
     let expected = registry::generate(&report.recipes, &versions.collect(), paths, old.as_deref());
     if old.is_some_and(|old| old != expected) {
         let message = "registry.yaml is not what the recipes and prompts generate";
         let help = "run `larder check --write-registry`";
-        report.diagnostics.push(Diagnostic::whole_file(Code::RegistryStale, REGISTRY_PATH, message, help));
+        report.diagnostics.push(Diagnostic::whole_file(
+            DiagnosticCode::RegistryStale,
+            REGISTRY_PATH,
+            message,
+            help,
+        ));
     }
     report.registry = Some(expected);
 }
@@ -133,7 +138,7 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!("the file holds {} bytes; at most {MAX_FILE_BYTES} are read", bytes.len());
         let help = "text for the model to work on belongs in documents";
-        return Err(Diagnostic::whole_file(Code::TooLarge, path, message, help));
+        return Err(Diagnostic::whole_file(DiagnosticCode::TooLarge, path, message, help));
     }
     let at = |offset: usize, code, message: String, help: &str| {
         let before = String::from_utf8_lossy(bytes.get(..offset).unwrap_or_default());
@@ -143,16 +148,16 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let message = "the file is not UTF-8 text from here on".to_owned();
-        at(error.valid_up_to(), Code::NotUtf8, message, "save the file as UTF-8")
+        at(error.valid_up_to(), DiagnosticCode::NotUtf8, message, "save the file as UTF-8")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     if let Some((offset, c)) = text.char_indices().find(|(_, c)| control(*c)) {
         let mut sink = Sink::new(path, &text);
         let message = format!("control character U+{:04X}", u32::from(c));
-        sink.report(Code::ControlCharacter, &(offset..offset + 1), message, "remove it");
+        sink.report(DiagnosticCode::ControlCharacter, &(offset..offset + 1), message, "remove it");
         return Err(sink.into_found().pop().unwrap_or_else(|| {
-            Diagnostic::whole_file(Code::ControlCharacter, path, "control character", "remove it")
+            Diagnostic::whole_file(DiagnosticCode::ControlCharacter, path, "control character", "remove it")
         }));
     }
     Ok(text)
@@ -174,7 +179,7 @@ fn parse_recipes(
             if let Some(sink) = sinks.get_mut(path.as_str()) {
                 let message = format!("{path:?} is not of the form recipes/category/name.yaml");
                 sink.report(
-                    Code::Layout,
+                    DiagnosticCode::Layout,
                     &(0..0),
                     message,
                     "rename or move the file; it is not loaded from here",
@@ -210,7 +215,7 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
             if *owner != file.path {
                 let message = format!("the name `{name}` is already taken by {owner}");
                 sink.report(
-                    Code::NameTaken,
+                    DiagnosticCode::NameTaken,
                     &span,
                     message,
                     "name, file stem and aliases each load the recipe",
@@ -231,18 +236,28 @@ fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
                 Some(stated) if stated.value == mode => {}
                 Some(stated) => {
                     let message = format!("`{}` is loaded in mode {text}, but states another", name.value);
-                    sink.report(Code::ModeMismatch, &stated.span, message, format!("write `mode: {text}`"));
+                    sink.report(
+                        DiagnosticCode::ModeMismatch,
+                        &stated.span,
+                        message,
+                        format!("write `mode: {text}`"),
+                    );
                 }
                 None => {
                     let message = format!("`{}` is loaded in mode {text}, and states no mode", name.value);
-                    sink.report(Code::ModeMismatch, &name.span, message, format!("write `mode: {text}`"));
+                    sink.report(
+                        DiagnosticCode::ModeMismatch,
+                        &name.span,
+                        message,
+                        format!("write `mode: {text}`"),
+                    );
                 }
             }
             let chat = format!("{phase}_chat");
             if mode == Mode::Code && !parsed.iter().any(|other| other.answers_to(&chat)) {
                 let message = format!("there is no `{chat}` beside `{}`", name.value);
                 let help = "every mode but code loads it; add that recipe, or give this one another name";
-                sink.report(Code::ModeCounterpart, &name.span, message, help);
+                sink.report(DiagnosticCode::ModeCounterpart, &name.span, message, help);
             }
         }
     }

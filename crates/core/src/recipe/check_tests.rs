@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pack::{Cap, Form, Overflow};
+use crate::pack::{Cap, Overflow, SlotForm};
 use crate::recipe::{Layer, PromptInputs, SlotSource, render_plain};
 use larder_condense::ContentType;
 use larder_text::message::Role;
@@ -76,7 +76,7 @@ fn a_clean_recipe_becomes_what_it_says() {
     );
     assert_eq!((history.role, history.source), (Role::User, SlotSource::Messages));
     let condense_or_drop = Overflow { condense: true, ..Overflow::DROP };
-    assert_eq!((history.slot.overflow, history.slot.form), (condense_or_drop, Form::Messages));
+    assert_eq!((history.slot.overflow, history.slot.form), (condense_or_drop, SlotForm::Messages));
     assert_eq!(recipe.variant(Some("unheard_of")).unwrap().0, "deep");
 }
 

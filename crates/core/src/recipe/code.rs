@@ -6,11 +6,11 @@ macro_rules! codes {
     ($($variant:ident $code:literal $severity:ident $title:literal $explanation:literal)*) => {
         /// A stable name for one kind of problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
+        pub enum DiagnosticCode {
             $(#[doc = $title] $variant,)*
         }
 
-        impl Code {
+        impl DiagnosticCode {
             /// Every code, ascending.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 
 /// Whether a problem stops a recipe from being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -30,10 +30,10 @@ pub struct Diagnostic {
     /// In characters, from 1.
     pub column: usize,
     /// Line and column just after the last character meant.
-    pub end: End,
+    pub end: SpanEnd,
     /// Stable across versions.
     #[serde(serialize_with = "code_as_text")]
-    pub code: Code,
+    pub code: DiagnosticCode,
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong, and what was expected.
@@ -44,25 +44,30 @@ pub struct Diagnostic {
 
 /// Where a span ends: just after its last character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct End {
+pub struct SpanEnd {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
 }
 
-fn code_as_text<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
+fn code_as_text<S: Serializer>(code: &DiagnosticCode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(code.as_str())
 }
 
 impl Diagnostic {
     /// A problem of a file as a whole, for files that cannot be read as text.
-    pub fn whole_file(code: Code, file: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn whole_file(
+        code: DiagnosticCode,
+        file: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
         Self {
             file: file.to_owned(),
             line: 1,
             column: 1,
-            end: End { line: 1, column: 1 },
+            end: SpanEnd { line: 1, column: 1 },
             code,
             severity: code.severity(),
             message: message.into(),
@@ -117,14 +122,20 @@ impl<'s> Sink<'s> {
         self.source
     }
 
-    pub fn report(&mut self, code: Code, span: &Span, message: impl Into<String>, help: impl Into<String>) {
+    pub fn report(
+        &mut self,
+        code: DiagnosticCode,
+        span: &Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         let (line, column) = self.position(span.start);
         let (end_line, end_column) = self.position(span.end.max(span.start));
         self.found.push(Diagnostic {
             file: self.file.to_owned(),
             line,
             column,
-            end: End { line: end_line, column: end_column },
+            end: SpanEnd { line: end_line, column: end_column },
             code,
             severity: code.severity(),
             message: message.into(),

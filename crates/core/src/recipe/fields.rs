@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Spanned, suggest};
 use super::yaml::{Kind, Node};
 
@@ -37,7 +37,12 @@ pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut
             Some(name) => format!("did you mean `{name}`?"),
             None => suggest(&key.text, valid.iter().copied()),
         };
-        sink.report(Code::UnknownKey, &key.span, format!("unknown key `{}`{place}", key.text), help);
+        sink.report(
+            DiagnosticCode::UnknownKey,
+            &key.span,
+            format!("unknown key `{}`{place}", key.text),
+            help,
+        );
     }
     true
 }
@@ -45,19 +50,19 @@ pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut
 pub(super) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, sink: &mut Sink<'_>) {
     let subject = if what.is_empty() { "the recipe".to_owned() } else { format!("`{what}`") };
     let message = format!("{subject} must be {expected}, not {}", node.describe());
-    sink.report(Code::WrongType, &node.span, message, "");
+    sink.report(DiagnosticCode::WrongType, &node.span, message, "");
 }
 
 /// Text that is not blank. Numbers and truth values must be quoted to be text.
 pub(super) fn text(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Spanned<String>> {
     match node.to_json() {
         serde_json::Value::String(value) if value.trim().is_empty() => {
-            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "");
+            sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "");
             None
         }
         serde_json::Value::String(value) => Some(Spanned { value, span: node.span.clone() }),
         serde_json::Value::Null => {
-            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "");
+            sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "");
             None
         }
         _ => {
@@ -73,7 +78,12 @@ pub(super) fn name(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<S
         let good = is_plain_name(&name.value);
         if !good {
             let message = format!("`{what}` is not a plain name: {:?}", name.value);
-            sink.report(Code::BadName, &name.span, message, "use letters, digits, _ and - only, at most 100");
+            sink.report(
+                DiagnosticCode::BadName,
+                &name.span,
+                message,
+                "use letters, digits, _ and - only, at most 100",
+            );
         }
         good
     })
@@ -102,7 +112,7 @@ pub(super) fn whole(
     let value = json.as_u64().filter(|value| range.contains(value));
     if value.is_none() {
         let message = format!("`{what}` must be between {} and {}", range.start(), range.end());
-        sink.report(Code::OutOfRange, &node.span, message, "");
+        sink.report(DiagnosticCode::OutOfRange, &node.span, message, "");
     }
     value
 }
@@ -116,7 +126,7 @@ pub(super) fn fraction(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Opti
     if (0.0..=1.0).contains(&value) {
         return Some(value);
     }
-    sink.report(Code::OutOfRange, &node.span, format!("`{what}` must be between 0 and 1"), "");
+    sink.report(DiagnosticCode::OutOfRange, &node.span, format!("`{what}` must be between 0 and 1"), "");
     None
 }
 
@@ -129,7 +139,7 @@ pub(super) fn percent(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Optio
     let value = value.filter(|value| (1..=100).contains(value)).and_then(|value| u8::try_from(value).ok());
     if value.is_none() {
         sink.report(
-            Code::OutOfRange,
+            DiagnosticCode::OutOfRange,
             &node.span,
             format!("`{what}` must be a percentage from 1% to 100%"),
             "",
@@ -149,7 +159,12 @@ pub(super) fn choice<T: Copy>(
     let found = choices.iter().find(|(name, _)| *name == given.value).map(|(_, value)| *value);
     if found.is_none() {
         let help = suggest(&given.value, choices.iter().map(|(name, _)| *name));
-        sink.report(Code::NotOneOf, &given.span, format!("`{what}` cannot be `{}`", given.value), help);
+        sink.report(
+            DiagnosticCode::NotOneOf,
+            &given.span,
+            format!("`{what}` cannot be `{}`", given.value),
+            help,
+        );
     }
     found
 }
@@ -158,7 +173,7 @@ pub(super) fn choice<T: Copy>(
 pub(super) fn list<'n, 's>(node: &'n Node<'s>, what: &str, sink: &mut Sink<'_>) -> &'n [Node<'s>] {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            sink.report(Code::Empty, &node.span, format!("`{what}` is empty"), "leave the key out");
+            sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "leave the key out");
             &[]
         }
         Kind::List(items) => items,
@@ -178,7 +193,7 @@ pub(super) fn distinct(items: Vec<Spanned<String>>, what: &str, sink: &mut Sink<
             kept.push(item);
         } else {
             sink.report(
-                Code::Duplicate,
+                DiagnosticCode::Duplicate,
                 &item.span,
                 format!("`{}` stands twice in `{what}`", item.value),
                 "",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Span, Spanned};
 use super::model::{
     Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, OutputSpec, Risk, SlotSpec,
@@ -177,7 +177,7 @@ pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
         _ => "…",
     };
     sink.report(
-        Code::MissingField,
+        DiagnosticCode::MissingField,
         span,
         format!("Missing required field: {field}"),
         format!("add `{key}: {example}`"),
@@ -234,13 +234,18 @@ fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut Sink<'_>) {
             "prompt {prompt} + input {input} + output {output} + response_reserve {response_reserve} = {parts}; \
              raise total to {parts} or lower a part"
         );
-        sink.report(Code::BudgetExceeded, span, message, help);
+        sink.report(DiagnosticCode::BudgetExceeded, span, message, help);
     } else if total - asked < super::ADVISED_RESERVE {
         let slack = total - asked;
         let advised = super::ADVISED_RESERVE;
         let message =
             format!("prompt, input and output leave {slack} tokens; {advised} are advised for framing");
-        sink.report(Code::SmallReserve, span, message, format!("raise total to {}", asked + advised));
+        sink.report(
+            DiagnosticCode::SmallReserve,
+            span,
+            message,
+            format!("raise total to {}", asked + advised),
+        );
     }
 }
 
@@ -253,7 +258,7 @@ fn prompts(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Prompts {
         (Some(_), Some(files)) => {
             let help = "move the text of system_prompt into a prompt file, or drop prompt_files";
             sink.report(
-                Code::PromptSource,
+                DiagnosticCode::PromptSource,
                 &files.span,
                 "both system_prompt and prompt_files are given",
                 help,
@@ -262,7 +267,12 @@ fn prompts(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Prompts {
         }
         (None, None) => {
             let help = "add `prompt_files: [prompts/category/name.md]`";
-            sink.report(Code::PromptSource, start, "neither system_prompt nor prompt_files is given", help);
+            sink.report(
+                DiagnosticCode::PromptSource,
+                start,
+                "neither system_prompt nor prompt_files is given",
+                help,
+            );
             Prompts::Unclear
         }
     }
@@ -280,7 +290,7 @@ pub(super) fn prompt_paths(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> 
                 let message = format!("{:?} is not a path of the form prompts/category/name.md", path.value);
                 let help =
                     "paths start at the project folder, and have letters, digits, _ and - between slashes";
-                sink.report(Code::BadName, &path.span, message, help);
+                sink.report(DiagnosticCode::BadName, &path.span, message, help);
             }
             good.then_some(path)
         })
@@ -293,7 +303,7 @@ fn needs_query(root: &Node<'_>, category: &str, sink: &mut Sink<'_>) -> bool {
     let needs = fields::boolean(node, "needs_query", sink).unwrap_or(true);
     if !needs && category != super::COMPRESS_CATEGORY {
         let message = format!("a recipe of category `{category}` cannot do without the user's query");
-        sink.report(Code::QueryRequired, &node.span, message, "remove needs_query");
+        sink.report(DiagnosticCode::QueryRequired, &node.span, message, "remove needs_query");
     }
     needs
 }
@@ -340,7 +350,7 @@ fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
         let layer = fields::choice(value, "compression.model_layer", &Layer::ALL, sink);
         if layer.is_some_and(|layer| layer != Layer::Nerves) {
             sink.report(
-                Code::CompressionLayer,
+                DiagnosticCode::CompressionLayer,
                 &value.span,
                 "condensing always runs on NERVES",
                 "write NERVES",
@@ -353,7 +363,7 @@ fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
     for entry in preserve.iter().filter(|entry| !valid.contains(&entry.value.as_str())) {
         let message = format!("`compression.preserve` cannot name `{}`", entry.value);
         let help = super::diagnostic::suggest(&entry.value, valid.iter().copied());
-        sink.report(Code::NotOneOf, &entry.span, message, help);
+        sink.report(DiagnosticCode::NotOneOf, &entry.span, message, help);
     }
     compression.preserve = fields::values(&preserve);
     compression
@@ -369,7 +379,12 @@ fn tools(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
             let good = tool.value.split('.').all(fields::is_plain_name);
             if !good {
                 let help = "use letters, digits, _, - and . only";
-                sink.report(Code::BadName, &tool.span, format!("{:?} is not a tool name", tool.value), help);
+                sink.report(
+                    DiagnosticCode::BadName,
+                    &tool.span,
+                    format!("{:?} is not a tool name", tool.value),
+                    help,
+                );
             }
             good.then_some(tool)
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Spanned, suggest};
 use super::file::VariantFile;
 use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION};
@@ -25,7 +25,7 @@ pub(super) fn docs(
         let Some(doc) = doc(item, variants, sink) else { continue };
         if docs.iter().any(|other| other.value.name == doc.name) {
             let message = format!("`{}` stands twice in `input_docs`", doc.name);
-            sink.report(Code::Duplicate, &item.span, message, "");
+            sink.report(DiagnosticCode::Duplicate, &item.span, message, "");
         } else {
             docs.push(Spanned { value: doc, span: item.span.clone() });
         }
@@ -78,7 +78,12 @@ fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sin
     let stages = fields::names(node.get("variants"), "input_docs.variants", sink);
     for stage in stages.iter().filter(|stage| !variants.contains_key(&stage.value)) {
         let help = suggest(&stage.value, variants.keys().map(String::as_str));
-        sink.report(Code::Variant, &stage.span, format!("there is no variant `{}`", stage.value), help);
+        sink.report(
+            DiagnosticCode::Variant,
+            &stage.span,
+            format!("there is no variant `{}`", stage.value),
+            help,
+        );
     }
     doc.variants = fields::values(&stages);
     Some(doc)
@@ -96,7 +101,7 @@ fn doc_name(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<String> {
     if !good {
         let message = format!("{:?} is not a document name", name.value);
         let help = "use a file name without folders, such as context.md; callers say where it is";
-        sink.report(Code::BadName, &name.span, message, help);
+        sink.report(DiagnosticCode::BadName, &name.span, message, help);
     }
     good.then_some(name.value)
 }
@@ -108,7 +113,7 @@ fn content_type(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<ContentType> {
         let names = content_type_names();
         let message = format!("`input_docs.content_type` cannot be `{}`", given.value);
         let help = suggest(&given.value, names.iter().map(String::as_str));
-        sink.report(Code::NotOneOf, &given.span, message, help);
+        sink.report(DiagnosticCode::NotOneOf, &given.span, message, help);
     }
     found.ok()
 }
@@ -129,13 +134,13 @@ pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> 
         match number.filter(|number| *number <= LAST_SECTION) {
             Some(number) if sections.contains(&number) => {
                 let message = format!("`{}` stands twice in `input_sections`", text.value);
-                sink.report(Code::Duplicate, &text.span, message, "");
+                sink.report(DiagnosticCode::Duplicate, &text.span, message, "");
             }
             Some(number) => sections.push(number),
             None => {
                 let message = format!("`input_sections` cannot name `{}`", text.value);
                 let help = format!("sections are \"§0\" to \"§{LAST_SECTION}\", in quotes");
-                sink.report(Code::NotOneOf, &text.span, message, help);
+                sink.report(DiagnosticCode::NotOneOf, &text.span, message, help);
             }
         }
     }
@@ -152,13 +157,13 @@ pub(super) fn variables(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMa
         return variables;
     };
     if entries.is_empty() {
-        sink.report(Code::Empty, &node.span, "`variables` is empty", "leave the key out");
+        sink.report(DiagnosticCode::Empty, &node.span, "`variables` is empty", "leave the key out");
     }
     for (name, value) in entries {
         if !fields::is_identifier(&name.text) {
             let message = format!("{:?} cannot be the name of a variable", name.text);
             sink.report(
-                Code::BadName,
+                DiagnosticCode::BadName,
                 &name.span,
                 message,
                 "start with a letter; then letters, digits and _",
@@ -185,7 +190,7 @@ pub(super) fn variants(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap
         let what = format!("variants.{}", stage.text);
         if !fields::is_plain_name(&stage.text) {
             let message = format!("{:?} cannot be the name of a variant", stage.text);
-            sink.report(Code::BadName, &stage.span, message, "use letters, digits, _ and - only");
+            sink.report(DiagnosticCode::BadName, &stage.span, message, "use letters, digits, _ and - only");
         }
         if !fields::check_keys(value, &what, &["description", "prompt_files"], sink) {
             continue;
@@ -214,7 +219,7 @@ pub(super) fn default_variant(
         if let Some(stages) = root.get("variants").filter(|_| !variants.is_empty()) {
             let start = stages.span.start..stages.span.start;
             let help = "states that no variant names use the default one; add `default_variant`";
-            sink.report(Code::Variant, &start, "Missing required field: default_variant", help);
+            sink.report(DiagnosticCode::Variant, &start, "Missing required field: default_variant", help);
         }
         return None;
     };
@@ -223,6 +228,6 @@ pub(super) fn default_variant(
         return Some(given);
     }
     let help = suggest(&given.value, variants.keys().map(String::as_str));
-    sink.report(Code::Variant, &given.span, format!("there is no variant `{}`", given.value), help);
+    sink.report(DiagnosticCode::Variant, &given.span, format!("there is no variant `{}`", given.value), help);
     None
 }

@@ -22,8 +22,8 @@ mod yaml;
 
 pub use catalog::{Catalog, RecipeError};
 pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
-pub use code::Code;
-pub use diagnostic::{Diagnostic, End, Severity, nearest, render_plain, suggest};
+pub use code::DiagnosticCode;
+pub use diagnostic::{Diagnostic, Severity, SpanEnd, nearest, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};
 pub use larder_text::Mode;
 pub use model::*;

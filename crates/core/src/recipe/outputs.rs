@@ -3,7 +3,7 @@
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Span, suggest};
 use super::model::{OutputFormat, OutputSpec, TagSpec};
 use super::yaml::{Kind, Node};
@@ -29,17 +29,17 @@ pub(super) fn output(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Opti
     let format = format?;
     if format == OutputFormat::Json && root.get("output_schema").is_none() {
         let help = "output_format json needs the JSON Schema of the answer";
-        sink.report(Code::SchemaMissing, start, "Missing required field: output_schema", help);
+        sink.report(DiagnosticCode::SchemaMissing, start, "Missing required field: output_schema", help);
     }
     match (format, root.get("output_tags")) {
         (OutputFormat::Tagged, None) => {
             let help = "list the tags of the answer, such as `output_tags: [{name: promise}]`";
-            sink.report(Code::Tags, start, "Missing required field: output_tags", help);
+            sink.report(DiagnosticCode::Tags, start, "Missing required field: output_tags", help);
         }
         (OutputFormat::Tagged, Some(_)) | (_, None) => {}
         (_, Some(node)) => {
             let help = "write `output_format: tagged`, or remove the tags";
-            sink.report(Code::Tags, &node.span, "output_tags needs output_format tagged", help);
+            sink.report(DiagnosticCode::Tags, &node.span, "output_tags needs output_format tagged", help);
         }
     }
     let output = OutputSpec { format, schema, tags };
@@ -68,7 +68,7 @@ fn check_confidence(root: &Node<'_>, output: &OutputSpec, sink: &mut Sink<'_>) {
     };
     if !has_place {
         let message = "the answer has no field `confidence` for confidence_threshold to compare";
-        sink.report(Code::GateUnmeetable, &gate.span, message, help);
+        sink.report(DiagnosticCode::GateUnmeetable, &gate.span, message, help);
     }
 }
 
@@ -85,7 +85,12 @@ fn schema(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Value> {
         Err(_) => {
             let at = node.get("$schema").unwrap_or(node);
             let help = format!("leave $schema out; {DEFAULT_DRAFT} is the default");
-            sink.report(Code::SchemaInvalid, &at.span, format!("{draft:?} is no known draft"), help);
+            sink.report(
+                DiagnosticCode::SchemaInvalid,
+                &at.span,
+                format!("{draft:?} is no known draft"),
+                help,
+            );
             return None;
         }
     };
@@ -114,7 +119,7 @@ fn report_schema(
             match outside_reference(node) {
                 Some(outside) => {
                     let message = format!("`{what}` has a reference that leads outside of the schema");
-                    sink.report(Code::SchemaInvalid, &outside.span, message, help);
+                    sink.report(DiagnosticCode::SchemaInvalid, &outside.span, message, help);
                     return;
                 }
                 None => (format!("`{place}` has a reference that leads nowhere: {error}"), help.to_owned()),
@@ -126,7 +131,7 @@ fn report_schema(
         }
         _ => (format!("`{place}`: {problem}"), String::new()),
     };
-    sink.report(Code::SchemaInvalid, &at.span, message, help);
+    sink.report(DiagnosticCode::SchemaInvalid, &at.span, message, help);
 }
 
 /// The first `$ref` that does not start with `#`.
@@ -146,7 +151,12 @@ fn tags(node: &Node<'_>, sink: &mut Sink<'_>) -> Vec<TagSpec> {
     for item in fields::list(node, "output_tags", sink) {
         let Some(tag) = tag(item, sink) else { continue };
         if tags.iter().any(|other| other.name == tag.name) {
-            sink.report(Code::Duplicate, &item.span, format!("tag `{}` is declared twice", tag.name), "");
+            sink.report(
+                DiagnosticCode::Duplicate,
+                &item.span,
+                format!("tag `{}` is declared twice", tag.name),
+                "",
+            );
         } else {
             tags.push(tag);
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::assemble::{self, Prompt};
 use super::check::{ProjectFiles, is_prompt_path};
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, nearest};
 use super::{fields, template};
 
@@ -29,14 +29,16 @@ pub(super) fn check<'f>(
         let steps: Vec<&str> = name.split('/').collect();
         if steps.len() < 2 || !steps.iter().all(|step| fields::is_plain_name(step)) {
             let message = format!("{path:?} is not of the form prompts/category/name.md");
-            sink.report(Code::Layout, &(0..0), message, "move the file into a category folder");
+            sink.report(DiagnosticCode::Layout, &(0..0), message, "move the file into a category folder");
         }
         if text.trim().is_empty() {
-            sink.report(Code::Empty, &(0..0), "the prompt is empty", "");
+            sink.report(DiagnosticCode::Empty, &(0..0), "the prompt is empty", "");
         }
         match template::undeclared(text) {
             Ok(names) => prompt.undeclared = names,
-            Err(problem) => sink.report(Code::TemplateSyntax, &problem.range, problem.message, SYNTAX_HELP),
+            Err(problem) => {
+                sink.report(DiagnosticCode::TemplateSyntax, &problem.range, problem.message, SYNTAX_HELP)
+            }
         }
         prompt.text.clone_from(text);
         prompts.insert(name.to_owned(), prompt);
@@ -58,7 +60,7 @@ fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&
         let included = resolve_includes(&found, &names);
         for (index, message, help) in included.problems {
             let range = found.get(index).map_or(0..0, |(_, range)| range.clone());
-            sink.report(Code::Include, &range, message, help);
+            sink.report(DiagnosticCode::Include, &range, message, help);
         }
         prompt.includes = included.names;
     }
@@ -68,7 +70,7 @@ fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&
         {
             let range = template::includes(&prompt.text).first().map_or(0..0, |(_, range)| range.clone());
             let message = format!("`{name}` includes itself, directly or through others");
-            sink.report(Code::Include, &range, message, "break the circle");
+            sink.report(DiagnosticCode::Include, &range, message, "break the circle");
         }
     }
 }

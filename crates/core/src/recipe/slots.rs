@@ -1,12 +1,12 @@
 //! Slots: reading them, and checking that they, the documents and the budget fit together.
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Spanned};
 use super::file::RecipeFile;
 use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec};
 use super::yaml::Node;
 use super::{fields, file, inputs};
-use crate::pack::{Cap, Form, Overflow, Slot};
+use crate::pack::{Cap, Overflow, Slot, SlotForm};
 use larder_text::message::Role;
 
 const SOURCES: [(&str, SlotSource); 4] = [
@@ -42,7 +42,7 @@ pub(super) fn slots(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Spanned
         let Some(slot) = slot(item, sink) else { continue };
         if slots.iter().any(|other| other.value.slot.name == slot.slot.name) {
             sink.report(
-                Code::Duplicate,
+                DiagnosticCode::Duplicate,
                 &item.span,
                 format!("slot `{}` is declared twice", slot.slot.name),
                 "",
@@ -87,7 +87,7 @@ fn slot(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<SlotSpec> {
         floor,
         overflow: allowed(&overflow),
         priority: priority.unwrap_or(DEFAULT_PRIORITY),
-        form: if is_messages { Form::Messages } else { Form::Joined },
+        form: if is_messages { SlotForm::Messages } else { SlotForm::Joined },
         soft: soft.map(|percent| f64::from(percent) / 100.0),
         shrink_to: (is_messages && matches!(cap, Cap::Tokens(_))).then_some(SHRINK_TO),
         protect_last,
@@ -150,7 +150,12 @@ fn policies(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<OverflowPolicy>
     for item in fields::list(node, "slots.overflow", sink) {
         match fields::choice(item, "slots.overflow", &OVERFLOWS, sink) {
             Some(policy) if policies.contains(&policy) => {
-                sink.report(Code::Duplicate, &item.span, "policy stands twice in `slots.overflow`", "");
+                sink.report(
+                    DiagnosticCode::Duplicate,
+                    &item.span,
+                    "policy stands twice in `slots.overflow`",
+                    "",
+                );
             }
             Some(policy) => policies.push(policy),
             None => {}
@@ -171,7 +176,7 @@ fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &Node<'_>, sink: &mut Sin
     let slot = &spec.slot;
     let mut complain = |key: &str, message: String, help: &str| {
         let span = node.get(key).unwrap_or(node).span.clone();
-        sink.report(Code::Slot, &span, message, help);
+        sink.report(DiagnosticCode::Slot, &span, message, help);
     };
     let fixed_text = matches!(spec.source, SlotSource::Prompt | SlotSource::Variant);
     if fixed_text && spec.overflow != [OverflowPolicy::Refuse] {
@@ -213,15 +218,20 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut Sink<'_>) {
         match (of_source.next(), of_source.next()) {
             (None, _) if wanted => {
                 let message = format!("no slot holds the {name} text");
-                sink.report(Code::Slot, &first.span, message, format!("add a slot with `from: {name}`"));
+                sink.report(
+                    DiagnosticCode::Slot,
+                    &first.span,
+                    message,
+                    format!("add a slot with `from: {name}`"),
+                );
             }
             (Some(slot), _) if source == SlotSource::Variant && !wanted => {
                 let message = "a slot waits for variants, and there are none";
-                sink.report(Code::Slot, &slot.span, message, "add `variants`, or remove the slot");
+                sink.report(DiagnosticCode::Slot, &slot.span, message, "add `variants`, or remove the slot");
             }
             (_, Some(second)) => {
                 let message = format!("a second slot with `from: {name}`");
-                sink.report(Code::Slot, &second.span, message, "join the two");
+                sink.report(DiagnosticCode::Slot, &second.span, message, "join the two");
             }
             _ => {}
         }
@@ -242,17 +252,17 @@ fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
                 let message =
                     format!("slot `{}` names `{doc}`, which the recipe does not read", slot.value.slot.name);
                 let help = super::diagnostic::suggest(doc, known.iter().copied());
-                sink.report(Code::Slot, &slot.span, message, help);
+                sink.report(DiagnosticCode::Slot, &slot.span, message, help);
             } else if placed.contains(&doc.as_str()) {
                 let message = format!("`{doc}` stands in two slots");
-                sink.report(Code::Slot, &slot.span, message, "name it in one of them");
+                sink.report(DiagnosticCode::Slot, &slot.span, message, "name it in one of them");
             }
             placed.push(doc);
         }
     }
     for doc in file.input_docs.iter().filter(|doc| !placed.contains(&doc.value.name.as_str())) {
         let message = format!("`{}` stands in no slot", doc.value.name);
-        sink.report(Code::Slot, &doc.span, message, "name it under `docs` of a slot");
+        sink.report(DiagnosticCode::Slot, &doc.span, message, "name it under `docs` of a slot");
     }
 }
 
@@ -274,7 +284,7 @@ fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
         if asked > allotted {
             let message = format!("slots ask for {asked} tokens of token_budget.{part}, which is {allotted}");
             sink.report(
-                Code::SlotsExceedBudget,
+                DiagnosticCode::SlotsExceedBudget,
                 &budget.span,
                 message,
                 "lower caps or floors, or raise the budget",
@@ -288,6 +298,11 @@ fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
     let shares: usize = shares.sum();
     if shares > 100 {
         let span = file.slots.first().map_or(budget.span.clone(), |slot| slot.span.clone());
-        sink.report(Code::SlotsExceedBudget, &span, format!("shares add up to {shares}%"), "at most 100%");
+        sink.report(
+            DiagnosticCode::SlotsExceedBudget,
+            &span,
+            format!("shares add up to {shares}%"),
+            "at most 100%",
+        );
     }
 }

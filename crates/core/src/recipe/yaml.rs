@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use granit_parser::{Event, Parser, ScalarStyle};
 
-use super::code::Code;
+use super::code::DiagnosticCode;
 use super::diagnostic::{Sink, Span};
 
 /// Levels of nesting, of block and of flow collections each.
@@ -152,7 +152,7 @@ pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
     }
     if builder.documents != 1 || builder.root.as_ref().is_some_and(Node::is_null) {
         let help = "a recipe file holds exactly one mapping, starting with `name:`";
-        sink.report(Code::NotOneDocument, &(0..0), "the file holds no YAML document", help);
+        sink.report(DiagnosticCode::NotOneDocument, &(0..0), "the file holds no YAML document", help);
         return None;
     }
     builder.root
@@ -164,13 +164,18 @@ fn report_scan_error(error: &granit_parser::ScanError, sink: &mut Sink<'_>) {
     let span = at..at.saturating_add(1);
     match error.kind() {
         ErrorKind::DirectiveDisallowed => {
-            sink.report(Code::YamlFeature, &span, "YAML directives are not allowed", "remove the line");
+            sink.report(
+                DiagnosticCode::YamlFeature,
+                &span,
+                "YAML directives are not allowed",
+                "remove the line",
+            );
         }
         ErrorKind::RecursionLimitExceeded => {
             let message = format!("collections nest deeper than {MAX_DEPTH} levels");
-            sink.report(Code::TooDeep, &span, message, "flatten the value");
+            sink.report(DiagnosticCode::TooDeep, &span, message, "flatten the value");
         }
-        kind => sink.report(Code::Syntax, &span, format!("not valid YAML: {kind}"), ""),
+        kind => sink.report(DiagnosticCode::Syntax, &span, format!("not valid YAML: {kind}"), ""),
     }
 }
 
@@ -195,7 +200,12 @@ impl<'s> Builder<'s> {
         if event.is_node() {
             self.nodes += 1;
             if self.nodes > MAX_NODES {
-                sink.report(Code::TooDeep, &span, format!("the file holds more than {MAX_NODES} values"), "");
+                sink.report(
+                    DiagnosticCode::TooDeep,
+                    &span,
+                    format!("the file holds more than {MAX_NODES} values"),
+                    "",
+                );
                 return false;
             }
             self.refuse_features(&event, &span, sink);
@@ -205,7 +215,12 @@ impl<'s> Builder<'s> {
                 self.documents += 1;
                 if self.documents == 2 {
                     let help = "put each recipe into a file of its own";
-                    sink.report(Code::NotOneDocument, &span, "a second YAML document starts here", help);
+                    sink.report(
+                        DiagnosticCode::NotOneDocument,
+                        &span,
+                        "a second YAML document starts here",
+                        help,
+                    );
                     return false;
                 }
             }
@@ -247,13 +262,18 @@ impl<'s> Builder<'s> {
                         entries.push((Spelt { text, span }, node));
                     } else {
                         let help = "keep one of the two";
-                        sink.report(Code::DuplicateKey, &span, format!("key `{text}` stands twice"), help);
+                        sink.report(
+                            DiagnosticCode::DuplicateKey,
+                            &span,
+                            format!("key `{text}` stands twice"),
+                            help,
+                        );
                     }
                 }
                 Some(other) => {
                     let message = format!("a key must be text, not {}", other.describe());
                     let help = "braces that belong to a text, as in \"{{ name }}\", need quotes around them";
-                    sink.report(Code::WrongType, &other.span, message, help);
+                    sink.report(DiagnosticCode::WrongType, &other.span, message, help);
                 }
             },
         }
@@ -271,7 +291,7 @@ impl<'s> Builder<'s> {
         };
         if self.refused.insert(what) {
             let help = "write the value out; text that starts with & * or ! needs quotes";
-            sink.report(Code::YamlFeature, span, format!("YAML {what} are not allowed"), help);
+            sink.report(DiagnosticCode::YamlFeature, span, format!("YAML {what} are not allowed"), help);
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn check<'r>(find: impl Fn(&str) -> Result<&'r Recipe, RecipeError>) 
 impl Engine {
     /// The recipe by which a model condenses this content type.
     pub(super) fn compression_recipe(&self, content_type: ContentType) -> Result<&Recipe, RecipeError> {
-        self.own_or_shipped(row(content_type).2)
+        self.recipe_or_builtin(row(content_type).2)
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
 use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
-use larder_condense::{CondenseRequest, ContentType, retell};
+use larder_condense::{CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
-use super::{Allowance, Failure};
+use super::{Failure, SummarizerBudget};
 use crate::engine::Engine;
-use crate::executor::{Candidate, Paid, Purpose};
-use crate::inputs::{Document, RunInput};
+use crate::executor::{ModelCandidate, Paid, RunKind};
+use crate::inputs::{InputDocument, RunInput};
 use crate::packer;
 
 /// Times a text is retold; each must take a tenth off, so more would not help.
@@ -70,12 +70,12 @@ struct Job {
 
 impl Engine {
     /// How much text one call of `recipe` can hold beside its prompt: its own input budget at most.
-    pub(super) fn room(&self, recipe: &Recipe, candidate: &Candidate) -> Result<Room, Failure> {
+    pub(super) fn room(&self, recipe: &Recipe, candidate: &ModelCandidate) -> Result<Room, Failure> {
         let counter = self.counter(&candidate.spec);
         let input = sub_input(recipe, "x", 1, "");
         let unpackable = |_| Failure::Pack(recipe.id());
         let prepared = self
-            .prepare(recipe, &input, candidate, &counter, None, Purpose::Condensing { until: None })
+            .prepare(recipe, &input, candidate, &counter, None, RunKind::Condensing { until: None })
             .map_err(|_| Failure::Pack(recipe.id()))?;
         let available = prepared.request.budget.available();
         let packed = packer::pack(&prepared.request, &counter, self.store.key()).map_err(unpackable)?;
@@ -94,10 +94,10 @@ impl Engine {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         room: Room,
-        allowance: &Allowance<'_>,
+        allowance: &SummarizerBudget<'_>,
     ) -> Result<String, Failure> {
         let counter = request.counter;
-        let header = counter.count(&retell::header(request.text, request.key, counter, request.target));
+        let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
         let left = request.target.checked_sub(header).ok_or(Failure::NoRoom { target: request.target })?;
         let mut passages = passages(request);
         for round in 0..MAX_ROUNDS {
@@ -125,7 +125,12 @@ impl Engine {
     }
 
     /// One chunk retold, with the spans it must not lose put back. A failure stops the calls not yet begun.
-    async fn retell(&self, call: &Call<'_>, job: &Job, allowance: &Allowance<'_>) -> Result<String, Failure> {
+    async fn retell(
+        &self,
+        call: &Call<'_>,
+        job: &Job,
+        allowance: &SummarizerBudget<'_>,
+    ) -> Result<String, Failure> {
         let Ok(_slot) = allowance.slots.acquire().await else { return Err(Failure::Stopped) };
         if call.stop.load(Ordering::SeqCst) {
             return Err(Failure::Stopped);
@@ -143,7 +148,12 @@ impl Engine {
         written
     }
 
-    async fn one(&self, call: &Call<'_>, job: &Job, allowance: &Allowance<'_>) -> Result<String, Failure> {
+    async fn one(
+        &self,
+        call: &Call<'_>,
+        job: &Job,
+        allowance: &SummarizerBudget<'_>,
+    ) -> Result<String, Failure> {
         let required = required(call.request, &job.text);
         let told = (job.share * TOLD / 100).max(1);
         let named = named(&required, call.preserve);
@@ -152,7 +162,7 @@ impl Engine {
         input.session_id.clone_from(&allowance.session_id);
         input.turn_id.clone_from(&allowance.turn_id);
         input.request_id.clone_from(&allowance.request_id);
-        let purpose = Purpose::Condensing { until: allowance.deadline };
+        let purpose = RunKind::Condensing { until: allowance.deadline };
         let outcome = self.run_recipe(call.recipe, &input, &Paid(allowance.observer), purpose).await;
         allowance.called(&outcome);
         let outcome = outcome?;
@@ -163,7 +173,7 @@ impl Engine {
         if words.is_empty() {
             return Err(Failure::Empty);
         }
-        if let Some(value) = retell::invented(&job.text, &words) {
+        if let Some(value) = rewrite::invented(&job.text, &words) {
             return Err(Failure::Invented(value));
         }
         Ok(with_spans(words, &required, &job.text, job.share, call.request.counter))
@@ -174,7 +184,7 @@ impl Engine {
 fn sub_input(recipe: &Recipe, text: &str, target: usize, preserve: &str) -> RunInput {
     let mut input = RunInput::default();
     if let Some(doc) = recipe.input_docs.first() {
-        input.documents.push(Document::whole(doc.name.as_str(), "text", text));
+        input.documents.push(InputDocument::whole(doc.name.as_str(), "text", text));
     }
     input.values.insert("target_tokens".to_owned(), Value::from(target.to_string()));
     input.values.insert("preserve".to_owned(), Value::from(preserve));
@@ -207,8 +217,8 @@ fn all_or_first_failure(written: Vec<Result<String, Failure>>) -> Result<Vec<Str
 
 /// The stretches of the text, those too short to be worth a call settled.
 fn passages(request: &CondenseRequest<'_>) -> Vec<Passage> {
-    let found = retell::stretches(request.text, request.content_type);
-    let passage = |stretch: retell::Stretch| {
+    let found = rewrite::segments(request.text, request.content_type);
+    let passage = |stretch: rewrite::Segment| {
         let text = request.text[stretch.bytes].to_owned();
         let short = request.counter.count_up_to(&text, WORTH_RETELLING).is_some();
         Passage { settled: stretch.verbatim || short, text }
@@ -291,7 +301,7 @@ fn with_spans(mut words: String, required: &[String], text: &str, share: usize, 
             words = format!("{words}\n{span}");
         }
     }
-    for span in retell::missing(text, &words) {
+    for span in rewrite::missing(text, &words) {
         let longer = format!("{words}\n{span}");
         if counter.count_up_to(&longer, share).is_some() {
             words = longer;

@@ -7,11 +7,11 @@ use larder_core::policy;
 use larder_models::table::Provider;
 use larder_models::upstream::{KeySource, Upstream};
 
-use super::{CODE, Config, ConfigError, Origin, Problem, known};
+use super::{CODE, Config, ConfigError, SettingOrigin, SettingProblem, known};
 
 /// How `larder serve` listens, what it takes, and where it passes requests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gateway {
+pub struct GatewaySettings {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether programs on this machine need a key; `None` where nobody set it.
@@ -52,7 +52,7 @@ pub struct Gateway {
     pub otlp_endpoint: Option<String>,
 }
 
-impl Gateway {
+impl GatewaySettings {
     /// Whether every request needs a key: as set, otherwise where other machines reach the address. `None` leaves it to
     /// whether a key was ever created.
     pub fn keys_required(&self) -> Option<bool> {
@@ -62,10 +62,10 @@ impl Gateway {
 
 impl Config {
     /// The settings of the gateway.
-    pub fn gateway(&self) -> Gateway {
+    pub fn gateway(&self) -> GatewaySettings {
         let number = |key: &str| self.number(key).unwrap_or_default();
         let seconds = |key: &str| self.seconds(key).unwrap_or_default();
-        Gateway {
+        GatewaySettings {
             listen: self.number("gateway.listen").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8787))),
             require_keys: self.stated("gateway.require_keys").map(|value| value == "true"),
             upstreams: [Provider::OpenAi, Provider::Anthropic, Provider::Bedrock]
@@ -92,10 +92,10 @@ impl Config {
     }
 
     /// What the gateway's policy goes by.
-    pub fn context_policy(&self) -> policy::Settings {
+    pub fn context_policy(&self) -> policy::PolicySettings {
         let number = |key: &str| self.number(key).unwrap_or_default();
         let share = |key: &str| self.number(key).unwrap_or_default();
-        policy::Settings {
+        policy::PolicySettings {
             // Either switch turns condensing off (C50).
             enabled: self.is_on("policy.enabled") && self.is_on("policy.compression_enabled"),
             dry_run: self.is_on("policy.dry_run"),
@@ -124,7 +124,7 @@ impl Config {
             let key = format!("policy.{field}");
             let stated = self.settings.iter().find(|setting| setting.key == key);
             let known = known::known().find(|known| known.key == key);
-            if let (Some(Origin::Environment { name }), Some(known)) =
+            if let (Some(SettingOrigin::Environment { name }), Some(known)) =
                 (stated.map(|setting| &setting.origin), known)
             {
                 let (name, like) = (name.clone(), known.example());
@@ -133,7 +133,7 @@ impl Config {
             let names = known.into_iter().flat_map(|known| known.aliases).copied();
             let place = std::iter::once(key.as_str()).chain(names).find_map(|name| self.places.find(name));
             let (line, column) = place.unwrap_or((1, 1));
-            problems.push(Problem {
+            problems.push(SettingProblem {
                 code: CODE,
                 severity: "error",
                 file: self.path.clone(),

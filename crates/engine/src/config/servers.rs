@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use larder_models::connect::{Doubt, Field, Models};
+use larder_models::connect::{Models, ServerField, ServerProblem};
 use larder_models::table::ModelSpec;
 use larder_models::weights::CHAT_TOKENIZER;
 use larder_text::tokens::Registry;
 
-use super::{CODE, Config, Problem};
+use super::{CODE, Config, SettingProblem};
 
 impl Config {
     /// The addresses that are none and the key files that give no key, of the model table and of the gateway. What the
     /// file does not say is not judged; `models` are those of the file.
-    pub fn unusable(&self, models: &Models) -> Vec<Problem> {
+    pub fn unusable(&self, models: &Models) -> Vec<SettingProblem> {
         let mut problems = Vec::new();
         for (name, _) in models.table().models() {
             let keys = [format!("models.{name}.base_url"), format!("models.{name}.api_key_file")];
@@ -31,7 +31,7 @@ impl Config {
 
     /// The tokenizers of the model table that are neither built in nor a file below `folder`, where larder.toml is. Their
     /// models' prompts would be bounded by bytes.
-    pub fn missing_tokenizers(&self, folder: &Path) -> Vec<Problem> {
+    pub fn missing_tokenizers(&self, folder: &Path) -> Vec<SettingProblem> {
         let registry = Registry::builtin();
         let problem = |(model, spec): (&str, &ModelSpec)| {
             let name = spec.tokenizer.as_deref()?;
@@ -41,7 +41,7 @@ impl Config {
             }
             let key = format!("models.{model}.tokenizer");
             let (line, column) = self.places.find(&key)?;
-            Some(Problem {
+            Some(SettingProblem {
                 code: CODE,
                 severity: "error",
                 file: self.path.clone(),
@@ -57,11 +57,16 @@ impl Config {
     }
 
     /// Doubts of one server, whose address and key file are these settings, and `variable` what may name its key instead.
-    fn doubted(&self, doubts: Vec<Doubt>, [address, key_file]: &[String; 2], variable: &str) -> Vec<Problem> {
-        let problem = |Doubt { field, reason }: Doubt| {
+    fn doubted(
+        &self,
+        doubts: Vec<ServerProblem>,
+        [address, key_file]: &[String; 2],
+        variable: &str,
+    ) -> Vec<SettingProblem> {
+        let problem = |ServerProblem { field, reason }: ServerProblem| {
             let (key, help) = match field {
-                Field::Address => (address, "give a value like https://api.openai.com/v1".to_owned()),
-                Field::KeyFile => {
+                ServerField::Address => (address, "give a value like https://api.openai.com/v1".to_owned()),
+                ServerField::KeyFile => {
                     let help = format!(
                         "write the key into that file, whose path is relative to larder.toml, or name the variable of the \
                          environment that holds it with {variable}"
@@ -71,7 +76,7 @@ impl Config {
             };
             let (line, column) = self.places.find(key)?;
             let (file, message) = (self.path.clone(), format!("{key}: {reason}"));
-            Some(Problem { code: CODE, severity: "error", file, line, column, message, help })
+            Some(SettingProblem { code: CODE, severity: "error", file, line, column, message, help })
         };
         doubts.into_iter().filter_map(problem).collect()
     }
@@ -86,7 +91,7 @@ mod tests {
     fn unusable(folder: &Path, text: &str) -> Vec<(usize, usize, String, String)> {
         let config = Config::resolve(text, "larder.toml", None, folder, &|_| None).unwrap();
         let models = Models::new(config.models().clone(), folder, &|_| None);
-        let told = |problem: Problem| (problem.line, problem.column, problem.message, problem.help);
+        let told = |problem: SettingProblem| (problem.line, problem.column, problem.message, problem.help);
         config.unusable(&models).into_iter().map(told).collect()
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::known::list;
-use super::{Config, Origin, Setting};
-use crate::settings::{McpPlace, McpSettings, ToolSettings};
+use super::{Config, Setting, SettingOrigin};
+use crate::settings::{McpSettings, McpTransport, ToolSettings};
 
 /// How the keys of MCP servers begin.
 pub(super) const MCP: &str = "tools.mcp.";
@@ -86,7 +86,7 @@ pub(super) fn settings(stated: &[Stated], path: &str) -> Vec<Setting> {
     let setting = |(full, value, line): &Stated| {
         let (_, help) =
             KEYS.into_iter().find(|(key, _)| split(full).is_some_and(|(_, found)| found == *key))?;
-        let origin = Origin::File { path: path.to_owned(), line: *line };
+        let origin = SettingOrigin::File { path: path.to_owned(), line: *line };
         Some(Setting { key: full.clone(), value: value.clone(), origin, env: &[], aliases: &[], help })
     };
     stated.iter().filter_map(setting).collect()
@@ -131,8 +131,10 @@ impl Config {
             let text = |key: &str| table.get(key).map(|value| (*value).to_owned());
             let names = |key: &str| table.get(key).and_then(|value| list(value)).unwrap_or_default();
             let place = match (text("command"), text("url")) {
-                (Some(command), _) => McpPlace::Program { command, args: names("args"), env: names("env") },
-                (None, Some(url)) => McpPlace::Url { url, key_env: text("key_env") },
+                (Some(command), _) => {
+                    McpTransport::Program { command, args: names("args"), env: names("env") }
+                }
+                (None, Some(url)) => McpTransport::Url { url, key_env: text("key_env") },
                 (None, None) => return None,
             };
             let timeout = text("timeout_s").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
@@ -170,12 +172,14 @@ mod tests {
         assert_eq!(tools.private_hosts.len(), 2);
         assert_eq!(tools.commands, ["cargo"]);
         assert_eq!(tools.mcp["files"].timeout, Duration::from_secs(5));
-        let McpPlace::Program { args, .. } = &tools.mcp["files"].place else { panic!("a program") };
+        let McpTransport::Program { args, .. } = &tools.mcp["files"].place else { panic!("a program") };
         assert_eq!(args, &["-y", "server"]);
-        assert!(matches!(&tools.mcp["far"].place, McpPlace::Url { key_env: Some(key), .. } if key == "K"));
+        assert!(
+            matches!(&tools.mcp["far"].place, McpTransport::Url { key_env: Some(key), .. } if key == "K")
+        );
         let shown = config.settings();
         let shown = shown.iter().find(|setting| setting.key == "tools.mcp.files.command").unwrap();
-        assert_eq!(shown.origin, Origin::File { path: FILE.to_owned(), line: 6 });
+        assert_eq!(shown.origin, SettingOrigin::File { path: FILE.to_owned(), line: 6 });
     }
 
     #[test]

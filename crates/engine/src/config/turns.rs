@@ -5,7 +5,7 @@ use std::path::Path;
 use larder_models::table::Capability;
 use larder_store::DocumentPlace;
 
-use super::{CODE, Config, ConfigError, Origin, Problem};
+use super::{CODE, Config, ConfigError, SettingOrigin, SettingProblem};
 use crate::settings::TurnLimits;
 
 /// The folder in the home folder where documents are, unless they are elsewhere.
@@ -49,13 +49,13 @@ impl Config {
             if model.is_some() { "answers prompts and makes no vectors" } else { "is not in the table" };
         let origin =
             self.settings.iter().find(|setting| setting.key == EMBEDDING).map(|setting| &setting.origin);
-        if let Some(Origin::Environment { name: variable }) = origin {
+        if let Some(SettingOrigin::Environment { name: variable }) = origin {
             let (name, value) = (variable.clone(), name.to_owned());
             return Err(ConfigError::Environment { name, value, key: EMBEDDING, like: LIKE });
         }
         let message = format!("{EMBEDDING} cannot be {name}: that model {what}");
         let (line, column) = self.places.get(EMBEDDING);
-        Err(ConfigError::Problems(vec![Problem {
+        Err(ConfigError::Problems(vec![SettingProblem {
             code: CODE,
             severity: "error",
             file: self.path.clone(),

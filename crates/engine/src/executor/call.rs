@@ -8,17 +8,17 @@ use larder_models::table::Capability;
 
 use super::evidence::{citing, shown};
 use super::report::CallLog;
-use super::{Candidate, Progress, Purpose};
+use super::{ModelCandidate, Progress, RunKind};
 use crate::engine::Engine;
-use crate::prepare::Prepared;
+use crate::prepare::PreparedPrompt;
 
 impl Engine {
     /// Asks a candidate, and logs that it did. A run with a substitute waits no longer than its own limit.
     pub(super) async fn call(
         &self,
         progress: &Progress<'_>,
-        candidate: &Candidate,
-        prepared: &Prepared,
+        candidate: &ModelCandidate,
+        prepared: &PreparedPrompt,
         pack: &Pack,
     ) -> Result<ChatReply, ModelError> {
         let log = CallLog::start(progress, candidate, pack.receipt.total);
@@ -30,8 +30,8 @@ impl Engine {
     async fn send(
         &self,
         progress: &Progress<'_>,
-        candidate: &Candidate,
-        prepared: &Prepared,
+        candidate: &ModelCandidate,
+        prepared: &PreparedPrompt,
         pack: &Pack,
     ) -> Result<ChatReply, ModelError> {
         let recipe = progress.recipe;
@@ -58,7 +58,7 @@ impl Engine {
             return model.chat(&request).await;
         }
         let mut after = request.timeout;
-        if let Purpose::Condensing { until: Some(until) } = progress.purpose {
+        if let RunKind::Condensing { until: Some(until) } = progress.purpose {
             after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
         }
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };

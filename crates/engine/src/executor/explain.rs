@@ -2,7 +2,7 @@
 
 use larder_core::pack::Pack;
 
-use super::{Purpose, RunError, RunReceipt};
+use super::{RunError, RunKind, RunReceipt};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
@@ -48,7 +48,7 @@ impl Engine {
         let recipe = self.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
         let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
         let counter = self.counter(&candidate.spec);
-        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, Purpose::Answer)?;
+        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, RunKind::Answer)?;
         prepared.request.budget.total += extra;
         prepared.request.budget.window += extra;
         let packed = match packer::pack(&prepared.request, &counter, self.store.key())? {

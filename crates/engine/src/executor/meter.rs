@@ -5,18 +5,18 @@ use std::sync::{Mutex, PoisonError};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
-use super::outcome::{Observer, RunReceipt};
+use super::outcome::{ProgressObserver, RunReceipt};
 
 /// Tokens and their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct Spending {
     /// Tokens of all calls that were answered, and all that those may have taken whose end is not known.
     pub usage: Usage,
     /// Their price in US dollars, as far as prices are known.
     pub cost: Option<Usd>,
 }
 
-impl Taken {
+impl Spending {
     /// Tokens in and out.
     pub const fn tokens(&self) -> u64 {
         self.usage.input.saturating_add(self.usage.output)
@@ -47,25 +47,25 @@ impl Taken {
 
 /// Counts what runs take, says when no more may be spent, and passes everything on to whoever listens.
 pub struct Meter<'a> {
-    listener: &'a dyn Observer,
+    listener: &'a dyn ProgressObserver,
     tokens: Option<u64>,
     cost: Option<Usd>,
-    taken: Mutex<Taken>,
+    taken: Mutex<Spending>,
 }
 
 impl<'a> Meter<'a> {
     /// Counts from nothing, up to so many tokens and so many US dollars; without them, up to what the listener allows.
-    pub fn new(listener: &'a dyn Observer, tokens: Option<u64>, cost: Option<Usd>) -> Self {
+    pub fn new(listener: &'a dyn ProgressObserver, tokens: Option<u64>, cost: Option<Usd>) -> Self {
         Self { listener, tokens, cost, taken: Mutex::default() }
     }
 
     /// What was taken so far.
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> Spending {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Meter<'_> {
+impl ProgressObserver for Meter<'_> {
     fn stage(&self, text: &str) {
         self.listener.stage(text);
     }
@@ -102,9 +102,9 @@ impl Observer for Meter<'_> {
 
 /// Tells what calls take and hears whether more may be spent, and nothing else: what a run does for another run is
 /// nobody's business but its price.
-pub(crate) struct Paid<'a>(pub(crate) &'a dyn Observer);
+pub(crate) struct Paid<'a>(pub(crate) &'a dyn ProgressObserver);
 
-impl Observer for Paid<'_> {
+impl ProgressObserver for Paid<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}

@@ -89,7 +89,7 @@ pub struct RunOutcome {
 }
 
 /// Told what a run is doing, for whoever waits for it.
-pub trait Observer: Send + Sync {
+pub trait ProgressObserver: Send + Sync {
     /// A stage begins.
     fn stage(&self, text: &str);
     /// So much of the stage's work is done, in bytes.
@@ -115,9 +115,9 @@ pub trait Observer: Send + Sync {
 
 /// Says nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct NoopObserver;
 
-impl Observer for Silent {
+impl ProgressObserver for NoopObserver {
     fn stage(&self, _: &str) {}
     fn packed(&self, _: &RunReceipt) {}
 }

@@ -9,13 +9,13 @@ use larder_models::price::Usd;
 use larder_store::RunId;
 
 use super::record::Originals;
-use super::{Candidate, Observer, Purpose, RunError, RunReceipt, call_of, listed};
-use crate::condensing::Allowance;
+use super::{ModelCandidate, ProgressObserver, RunError, RunKind, RunReceipt, call_of, listed};
+use crate::condensing::SummarizerBudget;
 
 /// What a run has come to so far.
 pub(super) struct Progress<'a> {
     pub(super) recipe: &'a Recipe,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: RunKind,
     pub(super) run_id: RunId,
     pub(super) started: Instant,
     pub(super) usage: Usage,
@@ -29,12 +29,17 @@ pub(super) struct Progress<'a> {
     pub(super) gates: GateResult,
     pub(super) layer: Layer,
     /// What the run may spend on condensing, whatever it repeats.
-    pub(super) allowance: Allowance<'a>,
+    pub(super) allowance: SummarizerBudget<'a>,
 }
 
 impl Progress<'_> {
     /// Counts a call that was answered.
-    pub(super) fn charge(&mut self, candidate: &Candidate, usage: Usage, observer: &dyn Observer) {
+    pub(super) fn charge(
+        &mut self,
+        candidate: &ModelCandidate,
+        usage: Usage,
+        observer: &dyn ProgressObserver,
+    ) {
         let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
         self.calls += 1;
         self.usage += usage;
@@ -45,7 +50,7 @@ impl Progress<'_> {
     }
 
     /// Counts a call whose end is not known: it may have taken all that was meant for it.
-    pub(super) fn leave_open(&self, candidate: &Candidate, observer: &dyn Observer) {
+    pub(super) fn leave_open(&self, candidate: &ModelCandidate, observer: &dyn ProgressObserver) {
         let most = call_of(self.recipe);
         observer.unanswered(most, candidate.spec.prices.as_ref().map(|prices| prices.cost(&most).total));
     }
@@ -53,7 +58,7 @@ impl Progress<'_> {
     /// Fails if no further call may be made.
     pub(super) fn require_means(
         &self,
-        observer: &dyn Observer,
+        observer: &dyn ProgressObserver,
         failures: &[GateFailure],
     ) -> Result<(), RunError> {
         if observer.may_spend() {

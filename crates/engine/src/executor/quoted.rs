@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use larder_core::output::{Citation, Parsed, Place};
+use larder_core::output::{Citation, CitationPlace, Parsed};
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
-use super::{Originals, Purpose, RunError, RunOutcome, RunReceipt};
+use super::{Originals, RunError, RunKind, RunOutcome, RunReceipt};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
@@ -38,7 +38,7 @@ impl Engine {
         took: Duration,
         answer: impl FnOnce(&Receipt) -> QuotedAnswer,
     ) -> Result<RunOutcome, RunError> {
-        let mut progress = self.progress(recipe, input, &super::Silent, Purpose::Quoting)?;
+        let mut progress = self.progress(recipe, input, &super::NoopObserver, RunKind::Quoting)?;
         progress.started -= took;
         let packed = self.pack_quotation(recipe, input, &counter);
         let outcome = packed.and_then(|(request, packed)| {
@@ -63,7 +63,7 @@ impl Engine {
             let citation = |(at, part): (usize, String)| Citation {
                 part,
                 fragment: None,
-                place: Place::Pointer(format!("/citations/{at}")),
+                place: CitationPlace::Pointer(format!("/citations/{at}")),
             };
             progress.gates.citations = parts.into_iter().enumerate().map(citation).collect();
             progress.answer = Some(value.to_string());

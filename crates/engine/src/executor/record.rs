@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use larder_condense::ContentType;
 use larder_core::output::{Citation, Parsed};
-use larder_core::pack::{Budget, Ledger, PackRequest, PartReceipt, Receipt, Rendition};
+use larder_core::pack::{BudgetLedger, CallBudget, PackRequest, PartReceipt, Receipt, Rendition};
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
 use super::error::{RunError, class};
 use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
 use super::report::{RunReport, log_decision, log_sizes};
-use super::{Progress, Purpose};
+use super::{Progress, RunKind};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 
@@ -71,7 +71,7 @@ impl Engine {
         let counted = progress.originals.counted();
         let original = |part: &PartReceipt| part.original_tokens.or_else(|| counted.get(&part.id).copied());
         let packed = progress.receipt.as_ref();
-        self.listener.ran(&RunReport::of(&progress, packed.map(|receipt| &receipt.receipt), &original));
+        self.metrics.run_ended(&RunReport::of(&progress, packed.map(|receipt| &receipt.receipt), &original));
         if let Some(receipt) = packed {
             log_decision(&progress, receipt);
             log_sizes(&progress, &receipt.receipt);
@@ -115,14 +115,14 @@ impl Engine {
 /// The receipt of a run that ended before its prompt was packed.
 fn unpacked(progress: &Progress<'_>) -> RunReceipt {
     let recipe = progress.recipe;
-    let limits = Budget {
+    let limits = CallBudget {
         total: recipe.budget.total,
         window: 0,
         output: recipe.budget.output,
         response_reserve: recipe.budget.response_reserve,
         emergency_floor: 0,
     };
-    let budget = Ledger {
+    let budget = BudgetLedger {
         limits,
         available: 0,
         framing: 0,
@@ -200,7 +200,7 @@ fn facts(
     let prompt = tokens(&is_prompt);
     // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.
     let whole = match progress.usage.input {
-        0 if progress.purpose == Purpose::Quoting => 0,
+        0 if progress.purpose == RunKind::Quoting => 0,
         0 => pack.total as u64,
         input => input,
     };

@@ -3,18 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use larder_core::pack::{PartReceipt, Reason, Receipt, Rendition};
+use larder_core::pack::{PartReason, PartReceipt, Receipt, Rendition};
 use larder_core::policy::BudgetStatus;
 use larder_core::recipe::{Recipe, SlotSource};
 use larder_models::chat::{ChatReply, ModelError};
 
 use super::error::class_of_model;
 use super::outcome::RunReceipt;
-use super::{Candidate, Progress};
+use super::{ModelCandidate, Progress};
 
 /// Something that stands smaller than it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shrunk {
+pub struct ReducedText {
     /// The form in which it stands.
     pub to: Rendition,
     /// Tokens that it took.
@@ -31,27 +31,27 @@ pub struct RunReport {
     /// Whether its prompt left over its budget, which never happens.
     pub violates: bool,
     /// What stands smaller in its last prompt; nothing where no prompt left.
-    pub shrunk: Vec<Shrunk>,
+    pub shrunk: Vec<ReducedText>,
     /// How long deciding and condensing took, over all its prompts.
     pub packing: Duration,
 }
 
 /// Told of everything that an engine does, for whomever: each run once, when it ended, and each text that was condensed
 /// without one.
-pub trait Listener: Send + Sync {
+pub trait RunMetricsSink: Send + Sync {
     /// A run has ended.
-    fn ran(&self, report: &RunReport);
+    fn run_ended(&self, report: &RunReport);
     /// A text was condensed on its own, in so much time.
-    fn condensed(&self, shrunk: Shrunk, took: Duration);
+    fn text_condensed(&self, shrunk: ReducedText, took: Duration);
 }
 
 /// Hears nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Deaf;
+pub struct NoopSink;
 
-impl Listener for Deaf {
-    fn ran(&self, _: &RunReport) {}
-    fn condensed(&self, _: Shrunk, _: Duration) {}
+impl RunMetricsSink for NoopSink {
+    fn run_ended(&self, _: &RunReport) {}
+    fn text_condensed(&self, _: ReducedText, _: Duration) {}
 }
 
 impl RunReport {
@@ -63,10 +63,10 @@ impl RunReport {
     ) -> Self {
         let Some(receipt) = receipt else { return Self::default() };
         let smaller = receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
-        let shrunk: Vec<Shrunk> = smaller
+        let shrunk: Vec<ReducedText> = smaller
             .filter(|_| receipt.refused.is_none())
             .filter_map(|part| {
-                Some(Shrunk { to: part.rendition, before: original(part)?, after: part.tokens })
+                Some(ReducedText { to: part.rendition, before: original(part)?, after: part.tokens })
             })
             .collect();
         Self {
@@ -129,7 +129,7 @@ impl Sizes {
             let sum = match source(&part.slot) {
                 _ if &*part.slot == "summary" => &mut sizes.summary,
                 Some(SlotSource::Messages) => &mut sizes.recent,
-                _ if part.reason == Reason::Critical => &mut sizes.pinned,
+                _ if part.reason == PartReason::Critical => &mut sizes.pinned,
                 _ => &mut sizes.rag,
             };
             *sum = sum.saturating_add(part.tokens);
@@ -155,7 +155,7 @@ pub(super) fn log_sizes(progress: &Progress<'_>, receipt: &Receipt) {
 /// A call of a model under way (R4-8.3 to R4-8.5).
 pub(super) struct CallLog<'a> {
     progress: &'a Progress<'a>,
-    candidate: &'a Candidate,
+    candidate: &'a ModelCandidate,
     began: Instant,
     has_ended: bool,
 }
@@ -170,7 +170,7 @@ impl Drop for CallLog<'_> {
 }
 
 impl<'a> CallLog<'a> {
-    pub(super) fn start(progress: &'a Progress<'a>, candidate: &'a Candidate, tokens: usize) -> Self {
+    pub(super) fn start(progress: &'a Progress<'a>, candidate: &'a ModelCandidate, tokens: usize) -> Self {
         tracing::info!(
             run_id = %progress.run_id,
             operation = progress.recipe.id(),

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use larder_core::recipe::{Code, Diagnostic, MAX_FILE_BYTES, ProjectFiles, REGISTRY_PATH};
+use larder_core::recipe::{Diagnostic, DiagnosticCode, MAX_FILE_BYTES, ProjectFiles, REGISTRY_PATH};
 
 use super::ProjectError;
 
@@ -77,7 +77,7 @@ fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut Contents) {
                 let message = format!(
                     "the project holds more than {MAX_FILES} files; this and later ones are not read"
                 );
-                let problem = Diagnostic::whole_file(Code::TooLarge, &path, message, "");
+                let problem = Diagnostic::whole_file(DiagnosticCode::TooLarge, &path, message, "");
                 return contents.problems.push(problem);
             }
             Ok(_) => take(&entry.path(), &path, MAX_FILE_BYTES, contents),
@@ -112,7 +112,7 @@ impl Contents {
     fn unreadable(&mut self, inside: &str, why: &str) {
         let message = format!("cannot read {inside}: {why}");
         let help = "put a copy of the file into the project folder";
-        self.problems.push(Diagnostic::whole_file(Code::Unreadable, inside, message, help));
+        self.problems.push(Diagnostic::whole_file(DiagnosticCode::Unreadable, inside, message, help));
     }
 }
 

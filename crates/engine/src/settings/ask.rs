@@ -64,7 +64,7 @@ impl AnswerMode {
 
 /// How questions are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asking {
+pub struct AskSettings {
     /// What the answer is made of.
     pub answer: AnswerMode,
     /// Who decides what is read.

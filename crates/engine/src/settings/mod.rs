@@ -5,7 +5,7 @@ mod ask;
 mod tools;
 mod turns;
 
-pub use self::ask::{AnswerMode, AskLimits, Asking, Planner};
+pub use self::ask::{AnswerMode, AskLimits, AskSettings, Planner};
 pub(crate) use self::tools::MCP_TIMEOUT;
-pub use self::tools::{McpPlace, McpSettings, ToolSettings};
+pub use self::tools::{McpSettings, McpTransport, ToolSettings};
 pub use self::turns::TurnLimits;

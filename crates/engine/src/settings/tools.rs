@@ -79,14 +79,14 @@ impl Default for ToolSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpSettings {
     /// Where it is.
-    pub place: McpPlace,
+    pub place: McpTransport,
     /// Time for one call.
     pub timeout: Duration,
 }
 
 /// Where an MCP server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum McpPlace {
+pub enum McpTransport {
     /// A program of this machine, spoken to over its standard input and output.
     Program {
         /// Its name or path.

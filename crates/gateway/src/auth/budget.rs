@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use larder_engine::executor::Reach;
+use larder_engine::executor::ModelSet;
 use larder_models::price::Usd;
-use larder_store::{DaySpend, Reservation, Reserved, Shortage, Spend, Store, StoreError};
+use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store, StoreError};
 
 use super::{Auth, AuthError, Caller, lock};
 
@@ -33,11 +33,11 @@ impl Auth {
             return Ok(BudgetReservation { store, reservation: None, open });
         };
         match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
-            Ok(Reserved::Held(reservation)) => {
+            Ok(ReserveOutcome::Held(reservation)) => {
                 lock(&open).insert(reservation.id());
                 Ok(BudgetReservation { store, reservation: Some(reservation), open })
             }
-            Ok(Reserved::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
+            Ok(ReserveOutcome::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
             Err(StoreError::KeyRevoked { .. }) => Err(AuthError::Revoked { id: key.clone() }),
             Err(StoreError::UnknownKey { .. }) => Err(AuthError::Unknown),
             Err(error) => Err(error.into()),
@@ -47,7 +47,7 @@ impl Auth {
 
 impl Caller {
     /// Fails where the key is limited in money and one of these models has no price.
-    pub fn may_ask(&self, reach: &Reach) -> Result<(), AuthError> {
+    pub fn may_ask(&self, reach: &ModelSet) -> Result<(), AuthError> {
         match reach.unpriced().filter(|_| self.limits.picos_per_day.is_some()) {
             Some(model) => Err(AuthError::Unpriced { model: model.to_owned() }),
             None => Ok(()),
@@ -62,10 +62,10 @@ impl Auth {
         &self,
         caller: &Caller,
         tokens: u64,
-        reach: &Reach,
+        reach: &ModelSet,
     ) -> Result<BudgetReservation, AuthError> {
         caller.may_ask(reach)?;
-        self.reserve(caller, tokens, reach.most(tokens))
+        self.reserve(caller, tokens, reach.max_cost(tokens))
     }
 
     /// Has what calls under way hold stay held, however long they take: to be called more often than reservations

@@ -165,7 +165,7 @@ impl ActiveRequest {
     }
 
     /// Records what the run of a recipe used, and with it what calls may have used whose end is not known.
-    pub fn record_run(&mut self, used: executor::Taken, unknown: (u64, Usd)) {
+    pub fn record_run(&mut self, used: executor::Spending, unknown: (u64, Usd)) {
         let cost = used.cost.unwrap_or_default() + unknown.1;
         self.run = Some((used.tokens().saturating_add(unknown.0), cost));
         let summary = &mut self.record.summary;

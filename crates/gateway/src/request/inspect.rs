@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_engine::Engine;
-use larder_engine::config::{Config, Gateway};
+use larder_engine::config::{Config, GatewaySettings};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use larder_proxy::window::{LastRenditions, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
@@ -77,7 +77,7 @@ pub struct InspectRequest<'a> {
 /// By what a request is decided.
 struct Rules<'a> {
     routes: &'a Routes,
-    gateway: &'a Gateway,
+    gateway: &'a GatewaySettings,
     engine: &'a Engine,
     caches: &'a RequestCaches,
 }

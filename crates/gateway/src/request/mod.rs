@@ -33,8 +33,8 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use larder_engine::config::Gateway;
-use larder_models::upstream::{self, Outgoing, Patience, Target};
+use larder_engine::config::GatewaySettings;
+use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome};
 use larder_proxy::wire::ApiDialect;
 
@@ -136,7 +136,7 @@ async fn read(
     active: &mut ActiveRequest,
     headers: &HeaderMap,
     body: Body,
-    gateway: &Gateway,
+    gateway: &GatewaySettings,
 ) -> Result<Bytes, RequestError> {
     let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
@@ -156,7 +156,7 @@ async fn upstream(
     dialect: ApiDialect,
     ready: UpstreamRequest,
     parts: &Parts,
-    gateway: &Gateway,
+    gateway: &GatewaySettings,
 ) -> Response {
     let UpstreamRequest { target, body, rehydrator, estimate_factor } = ready;
     let ours = reply::ours(&active.record);
@@ -180,7 +180,7 @@ async fn upstream(
 }
 
 /// A request of a client as it goes to `target`, with another body.
-fn outgoing(target: &Target, parts: &Parts, body: Bytes) -> Outgoing {
+fn outgoing(target: &UpstreamTarget, parts: &Parts, body: Bytes) -> Outgoing {
     let keeps_key = |_: &HeaderName, value: &HeaderValue| !target.has_key() && !is_ours(value);
     Outgoing {
         method: parts.method.clone(),
@@ -196,8 +196,8 @@ fn is_ours(value: &HeaderValue) -> bool {
 }
 
 /// How long upstreams are waited for.
-fn patience(gateway: &Gateway) -> Patience {
-    Patience {
+fn patience(gateway: &GatewaySettings) -> RetryLimits {
+    RetryLimits {
         retries: gateway.retries,
         longest_pause: gateway.retry_after_max,
         silence: gateway.upstream_timeout,

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_models::chat::Usage;
 use larder_models::table::Provider;
-use larder_models::upstream::{Incoming, Target};
+use larder_models::upstream::{Incoming, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
 use larder_proxy::wire::{ApiDialect, PartialUsage};
 use larder_text::hash::ContentHash;
@@ -81,7 +81,7 @@ pub async fn embeddings(
 
 /// An embedding request that may leave.
 struct EmbeddingRequest {
-    target: Arc<Target>,
+    target: Arc<UpstreamTarget>,
     body: Bytes,
 }
 
@@ -102,7 +102,7 @@ fn ready(
     let route = current.routes.find(Endpoint::Embeddings, &name, current.shared())?;
     let input = member("input").map_or("", spans::Value::raw);
     let counts = active.app().caches.counts(&route.counter);
-    let hash = ContentHash::of(input.as_bytes());
+    let hash = ContentHash::new(input.as_bytes());
     let tokens = counts.get(&hash).unwrap_or_else(|| {
         let tokens = route.counter.count(input);
         counts.insert(hash, tokens);
@@ -283,7 +283,7 @@ fn target(
     current: &Snapshot,
     provider: Provider,
     parts: &Parts,
-) -> Result<Arc<Target>, RequestError> {
+) -> Result<Arc<UpstreamTarget>, RequestError> {
     let refused = |words: &str| {
         Err(RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words))
     };
@@ -319,7 +319,7 @@ fn target(
 async fn read_through(
     app: &App,
     current: &Snapshot,
-    target: &Arc<Target>,
+    target: &Arc<UpstreamTarget>,
     parts: &Parts,
     body: Body,
 ) -> Result<Response, RequestError> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use larder_models::upstream::Target;
+use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTrips, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
@@ -44,7 +44,7 @@ pub enum Destination {
 /// A request that may leave.
 pub struct UpstreamRequest {
     /// Its server.
-    pub target: Arc<Target>,
+    pub target: Arc<UpstreamTarget>,
     /// Its body.
     pub body: Bytes,
     /// Answers calls of our tool, where it was offered.

@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_core::recipe::Recipe;
 use larder_engine::Engine;
-use larder_engine::executor::{Meter, Observer, RunOutcome, RunReceipt, Silent, Taken};
+use larder_engine::executor::{Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending};
 use larder_engine::inputs::RunInput;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -69,7 +69,7 @@ pub fn job(
 }
 
 fn message(item: &Item<'_>) -> Message {
-    let call = |call: &larder_proxy::wire::Call<'_>| ToolCall {
+    let call = |call: &larder_proxy::wire::ItemCall<'_>| ToolCall {
         id: call.id.to_string(),
         name: call.name.to_string(),
         arguments: call.arguments.to_string(),
@@ -117,7 +117,7 @@ fn ended(
     active.record.summary.recipe = Some(job.recipe.clone());
     let call = set_aside(active, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
-    active.record_run(Taken::default(), call);
+    active.record_run(Spending::default(), call);
     let (ended, taken, open) = {
         let account = RunBudget::new(active, call);
         let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
@@ -139,7 +139,7 @@ fn set_aside(
     job: &RecipeRun,
 ) -> Result<(u64, Usd), RequestError> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
-    let Ok(recipe) = engine.own_or_shipped(&job.recipe) else { return Ok(Default::default()) };
+    let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
@@ -152,7 +152,7 @@ fn set_aside(
             provider: found.spec.provider,
         });
     }
-    let reach = engine.reach(recipe, None);
+    let reach = engine.reachable_models(recipe, None);
     let now = active.app().store.now();
     active.caller.may_ask(&reach).map_err(|error| RequestError::of_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
@@ -176,7 +176,7 @@ struct RunBudget<'a> {
 impl<'a> RunBudget<'a> {
     /// The account of a run for whose first call enough is held.
     fn new(active: &'a mut ActiveRequest, call: (u64, Usd)) -> Self {
-        let meter = Meter::new(&Silent, None, None);
+        let meter = Meter::new(&NoopObserver, None, None);
         Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((active, call.0, call.1)) }
     }
 
@@ -188,7 +188,7 @@ impl<'a> RunBudget<'a> {
     }
 }
 
-impl Observer for RunBudget<'_> {
+impl ProgressObserver for RunBudget<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}

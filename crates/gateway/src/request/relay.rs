@@ -10,7 +10,7 @@ use axum::http::response::{Builder, Response};
 use bytes::Bytes;
 use futures::stream;
 use larder_models::chat::ModelError;
-use larder_models::upstream::{Incoming, Outgoing, Patience, Target};
+use larder_models::upstream::{Incoming, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, WholeReply};
 use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
@@ -46,18 +46,18 @@ pub struct ResponseRelay {
 /// A request on its way to a server.
 pub struct InFlightRequest {
     /// The server.
-    pub target: Arc<Target>,
+    pub target: Arc<UpstreamTarget>,
     /// What is sent.
     pub outgoing: Outgoing,
     /// How long to wait for it.
-    pub patience: Patience,
+    pub patience: RetryLimits,
 }
 
 impl InFlightRequest {
     /// Sends it as one more round of `active`.
     ///
     /// # Errors
-    /// As [`Target::send`].
+    /// As [`UpstreamTarget::send`].
     pub async fn send(&self, active: &mut ActiveRequest) -> Result<Incoming, ModelError> {
         let started = Instant::now();
         active.begin_round();

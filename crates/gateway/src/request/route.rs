@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 use larder_engine::Engine;
-use larder_engine::config::{Config, Gateway};
+use larder_engine::config::{Config, GatewaySettings};
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
-use larder_models::upstream::{Target, Upstream};
+use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_text::tokens::Counter;
 
@@ -25,7 +25,7 @@ pub struct Route {
     /// The model, for records.
     pub model: AnsweredBy,
     /// The server.
-    pub target: Arc<Target>,
+    pub target: Arc<UpstreamTarget>,
     /// Who counts.
     pub counter: Counter,
     /// What may go there.
@@ -38,13 +38,13 @@ pub struct Route {
 
 /// All routes of one state of the settings.
 pub struct Routes {
-    settings: Settings,
+    settings: PolicySettings,
     /// Models of the table by name.
     models: BTreeMap<String, TableModel>,
     /// Names by the provider's id.
     ids: BTreeMap<String, Vec<String>>,
     /// Servers for all other models.
-    others: Vec<(Provider, Arc<Target>)>,
+    others: Vec<(Provider, Arc<UpstreamTarget>)>,
     window: usize,
     max_output: usize,
 }
@@ -53,7 +53,7 @@ pub struct Routes {
 struct TableModel {
     spec: ModelSpec,
     /// Its server, or why there is none.
-    target: Result<Arc<Target>, String>,
+    target: Result<Arc<UpstreamTarget>, String>,
 }
 
 impl Routes {
@@ -61,7 +61,7 @@ impl Routes {
     ///
     /// # Errors
     /// When a server for other models cannot be used, or the policy contradicts itself; in words.
-    pub fn new(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+    pub fn new(config: &Config, gateway: &GatewaySettings, engine: &Engine) -> Result<Self, String> {
         Self::settled(config, gateway, engine, &|_, target| target)
     }
 
@@ -69,7 +69,7 @@ impl Routes {
     ///
     /// # Errors
     /// When the policy contradicts itself; in words.
-    pub fn to_decide(config: &Config, gateway: &Gateway, engine: &Engine) -> Result<Self, String> {
+    pub fn to_decide(config: &Config, gateway: &GatewaySettings, engine: &Engine) -> Result<Self, String> {
         let nowhere = |provider: Provider| {
             engine.models.upstream(&Upstream { provider, base_url: NOWHERE.to_owned(), key: None })
         };
@@ -78,9 +78,9 @@ impl Routes {
 
     fn settled(
         config: &Config,
-        gateway: &Gateway,
+        gateway: &GatewaySettings,
         engine: &Engine,
-        settle: &dyn Fn(Provider, Result<Target, ModelError>) -> Result<Target, ModelError>,
+        settle: &dyn Fn(Provider, Result<UpstreamTarget, ModelError>) -> Result<UpstreamTarget, ModelError>,
     ) -> Result<Self, String> {
         let settings = config.context_policy();
         let problems = settings.problems();
@@ -130,7 +130,7 @@ impl Routes {
     }
 
     /// The server for requests that name no model: the one for other models, or the only one there is.
-    pub fn any(&self, provider: Provider) -> Option<Arc<Target>> {
+    pub fn any(&self, provider: Provider) -> Option<Arc<UpstreamTarget>> {
         let mut of_table = self.models.values().filter(|known| known.spec.provider == provider);
         self.other(provider).or_else(|| {
             let only = of_table.next().filter(|_| of_table.next().is_none())?;
@@ -163,7 +163,7 @@ impl Routes {
         ContextBudgetPolicy::from_settings(&self.settings, &profile)
     }
 
-    fn other(&self, wanted: Provider) -> Option<Arc<Target>> {
+    fn other(&self, wanted: Provider) -> Option<Arc<UpstreamTarget>> {
         self.others.iter().find(|(provider, _)| *provider == wanted).map(|(_, target)| Arc::clone(target))
     }
 
@@ -171,7 +171,7 @@ impl Routes {
         &self,
         name: &str,
         spec: &ModelSpec,
-        target: Arc<Target>,
+        target: Arc<UpstreamTarget>,
         asked: &str,
         engine: &Engine,
     ) -> Route {
@@ -190,7 +190,7 @@ impl Routes {
         }
     }
 
-    fn unknown(&self, model: &str, target: Arc<Target>, engine: &Engine) -> Route {
+    fn unknown(&self, model: &str, target: Arc<UpstreamTarget>, engine: &Engine) -> Route {
         let profile =
             ModelProfile { window: self.window, max_output: Some(self.max_output), cache_price: None };
         Route {

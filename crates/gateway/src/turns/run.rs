@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::{Meter, Silent};
+use larder_engine::executor::{Meter, NoopObserver};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -167,7 +167,7 @@ impl TurnWorker {
             return;
         };
         // No call begins that the reservation does not cover; vectors that older turns lack are made by the turns that follow.
-        let meter = Meter::new(&Silent, Some(SUMMARY_TOKENS), None);
+        let meter = Meter::new(&NoopObserver, Some(SUMMARY_TOKENS), None);
         tokio::select! {
             concluded = turns.conclude(outcome, &meter) => {
                 if let Err(error) = concluded {

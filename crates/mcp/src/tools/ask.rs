@@ -1,14 +1,14 @@
 //! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
 
-use larder_agent::ask::{Answer, AskError, Asker, Question};
+use larder_agent::ask::{AskAnswer, AskError, Asker, Question};
 use larder_engine::executor::Meter;
-use larder_engine::settings::{AskLimits, Asking};
+use larder_engine::settings::{AskLimits, AskSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::Guest;
-use super::super::given::Failure;
-use super::super::progress::Course;
+use super::super::McpCaller;
+use super::super::sources::CallError;
+use super::super::progress::CallProgress;
 use super::{Reading, Tool, missing};
 
 /// The recipe that answers, unless the call names one.
@@ -84,28 +84,28 @@ impl Tool for Ask {
         sentence comes from. A model's answer costs calls of the model; `search` does not.";
     const ASKS: bool = true;
 
-    fn call(self, guest: &Guest, course: &Course) -> Result<(Answered, String), Failure> {
-        let paths = guest.sources(&self.sources)?;
-        let own = guest.asking.limits;
+    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Answered, String), CallError> {
+        let paths = caller.sources(&self.sources)?;
+        let own = caller.asking.limits;
         let limits =
             AskLimits { tokens: self.max_tokens.map_or(own.tokens, |tokens| tokens.min(own.tokens)), ..own };
         let recipe = self.recipe.as_deref().unwrap_or(RECIPE);
-        guest.engine.own_or_shipped(recipe).map_err(|error| missing(&error))?;
-        let asking = Asking { limits, ..guest.asking };
+        caller.engine.recipe_or_builtin(recipe).map_err(|error| missing(&error))?;
+        let asking = AskSettings { limits, ..caller.asking };
         let question = Question { text: &self.question, paths: &paths, recipe, asking };
-        let reach = question.reach(&guest.engine);
-        let reserved = match &guest.purse {
-            Some(purse) if !reach.is_empty() => Some(purse.reserve(limits.tokens, &reach).map_err(Failure)?),
+        let reach = question.reach(&caller.engine);
+        let reserved = match &caller.budget {
+            Some(budget) if !reach.is_empty() => Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?),
             _ => None,
         };
-        let meter = Meter::new(course, None, None);
-        let answer = course.wait(Asker::new(&guest.engine, &meter).ask(&question));
-        let answer = answer.ok_or_else(|| Failure("cancelled".to_owned()))?;
+        let meter = Meter::new(progress, None, None);
+        let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question));
+        let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
         let taken = meter.taken();
         let used = match &answer {
             // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
             // that condensed, too. The larger of the two holds.
-            Ok(Answer { search, .. }) => {
+            Ok(AskAnswer { search, .. }) => {
                 let usage = if search.tokens() > taken.tokens() { search.usage } else { taken.usage };
                 Some((usage, search.cost.max(taken.cost)))
             }
@@ -116,19 +116,19 @@ impl Tool for Ask {
         if let (Some(reserved), Some((usage, cost))) = (reserved, used) {
             reserved.settle(usage, cost);
         }
-        let answered = Answered::of(answer?, guest);
+        let answered = Answered::of(answer?, caller);
         let text = answered.print();
         Ok((answered, text))
     }
 }
 
 impl Answered {
-    fn of(answer: Answer, guest: &Guest) -> Self {
-        let Answer { outcome, verified, claims, search, .. } = answer;
+    fn of(answer: AskAnswer, caller: &McpCaller) -> Self {
+        let AskAnswer { outcome, verified, claims, search, .. } = answer;
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-        let claim = |claim: larder_agent::ask::Claim| Claim {
+        let claim = |claim: larder_agent::ask::GroundedClaim| Claim {
             text: claim.text,
-            source: guest.roots.shown(&claim.source),
+            source: caller.roots.shown(&claim.source),
             lines: claim.lines.into(),
             bytes: claim.bytes.into(),
             pointer: claim.pointer.to_string(),
@@ -138,7 +138,7 @@ impl Answered {
             answer: text.to_owned(),
             verified,
             claims: claims.into_iter().map(claim).collect(),
-            read: Reading::of(&search, guest),
+            read: Reading::of(&search, caller),
             run_id: outcome.run_id.as_str().to_owned(),
             model: outcome.receipt.model,
             calls: search.calls,

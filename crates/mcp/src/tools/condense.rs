@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use larder_condense::{CondenseRequest, ContentType, Gap, Unit};
+use larder_condense::{CondenseRequest, ContentType, Gap, GapUnit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::given::{Failure, Given};
-use super::super::progress::Course;
-use super::super::{Guest, brief};
+use super::super::progress::CallProgress;
+use super::super::sources::{CallError, SourceText};
+use super::super::{McpCaller, brief};
 use super::{Tool, word};
 
 /// Every content type, as it is written.
@@ -89,7 +89,7 @@ struct LeftOut {
 impl LeftOut {
     fn of(gap: &Gap) -> Self {
         Self {
-            lines: (gap.unit == Unit::Line).then_some(gap.range.into()),
+            lines: (gap.unit == GapUnit::Line).then_some(gap.range.into()),
             bytes: [gap.bytes.start, gap.bytes.end],
             pointer: gap.pointer.to_string(),
         }
@@ -105,10 +105,10 @@ impl Tool for Condense {
         and what answers the query. Nothing is lost: the original is stored first, and every gap names \
         the pointer that gives it back.";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Smaller, String), Failure> {
+    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
-        let counter = guest.counter(self.model.as_deref())?;
-        let Given { name, text } = guest.given(self.text, self.source.as_deref())?;
+        let counter = caller.counter(self.model.as_deref())?;
+        let SourceText { name, text } = caller.given(self.text, self.source.as_deref())?;
         let began = Instant::now();
         let condensed = larder_condense::condense(&CondenseRequest {
             text: &text,
@@ -117,11 +117,11 @@ impl Tool for Condense {
             query: self.query.as_deref(),
             pins: &self.pins,
             counter: &counter,
-            key: guest.engine.store.key(),
+            key: caller.engine.store.key(),
         })?;
-        guest.engine.condensed(&condensed, began.elapsed());
+        caller.engine.condensed(&condensed, began.elapsed());
         // The way back exists before the text is shown.
-        guest.engine.store.put(text.as_bytes(), "document", &name)?;
+        caller.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {
             tokens: condensed.tokens,
             original_tokens: condensed.original_tokens,
@@ -135,9 +135,9 @@ impl Tool for Condense {
     }
 }
 
-fn content_type(name: &str) -> Result<ContentType, Failure> {
+fn content_type(name: &str) -> Result<ContentType, CallError> {
     serde_json::from_value(Value::from(name))
-        .map_err(|_| Failure(format!("there is no type {:?}; there are {}", brief(name), TYPES.join(", "))))
+        .map_err(|_| CallError(format!("there is no type {:?}; there are {}", brief(name), TYPES.join(", "))))
 }
 
 #[cfg(test)]

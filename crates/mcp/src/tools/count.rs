@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::Guest;
-use super::super::given::Failure;
-use super::super::progress::Course;
+use super::super::McpCaller;
+use super::super::progress::CallProgress;
+use super::super::sources::CallError;
 use super::{Tool, word};
 
 /// What it takes.
@@ -45,9 +45,9 @@ impl Tool for Count {
     const DESCRIPTION: &'static str = "Counts the tokens of a text, of a file or of what is behind \
         a pointer, for a model. Use it to see whether something fits before you read it.";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Counted, String), Failure> {
-        let counter = guest.counter(self.model.as_deref())?;
-        let text = guest.given(self.text, self.source.as_deref())?.text;
+    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Counted, String), CallError> {
+        let counter = caller.counter(self.model.as_deref())?;
+        let text = caller.given(self.text, self.source.as_deref())?.text;
         let tokens = match self.limit {
             Some(limit) => counter.count_up_to(&text, limit),
             None => Some(counter.count(&text)),

@@ -8,9 +8,9 @@ use larder_engine::executor::RunReceipt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::Guest;
-use super::super::given::{Failure, Inputs};
-use super::super::progress::Course;
+use super::super::McpCaller;
+use super::super::progress::CallProgress;
+use super::super::sources::{CallError, Inputs};
 use super::{Tool, missing};
 
 /// What it takes.
@@ -106,8 +106,8 @@ impl Tool for Explain {
         it, and says of every part in which form it stands (whole, condensed, pointer, absent), what \
         it costs in tokens and why.";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Explained, String), Failure> {
-        let found = guest.engine.own_or_shipped(&self.recipe);
+    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Explained, String), CallError> {
+        let found = caller.engine.recipe_or_builtin(&self.recipe);
         let recipe = found.map_err(|error| missing(&error))?.id();
         let inputs = Inputs {
             query: self.query,
@@ -119,7 +119,7 @@ impl Tool for Explain {
                 ModeGiven::Code => Mode::Code,
             }),
         };
-        let receipt = guest.engine.lay_out(&recipe, &inputs.read(guest)?)?;
+        let receipt = caller.engine.lay_out(&recipe, &inputs.read(caller)?)?;
         let text = layout(&receipt.receipt);
         Ok((Explained::of(receipt), text))
     }

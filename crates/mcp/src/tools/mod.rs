@@ -7,7 +7,7 @@ mod explain;
 mod rehydrate;
 mod search;
 
-use larder_agent::ask::{Quote, Search};
+use larder_agent::ask::{Quote, SearchReport};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::given::Failure;
-use super::progress::Course;
-use super::{Guest, brief, schema};
+use super::sources::CallError;
+use super::progress::CallProgress;
+use super::{McpCaller, brief, schema};
 
 /// A tool: its type is what it takes.
 trait Tool: DeserializeOwned + JsonSchema {
@@ -31,11 +31,11 @@ trait Tool: DeserializeOwned + JsonSchema {
     const ASKS: bool = false;
 
     /// May block. Gives data, and the same for readers.
-    fn call(self, guest: &Guest, course: &Course) -> Result<(Self::Output, String), Failure>;
+    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Self::Output, String), CallError>;
 }
 
 /// Calls a tool with arguments as they came.
-pub(super) type Call = fn(JsonObject, &Guest, &Course) -> CallToolResult;
+pub(super) type Call = fn(JsonObject, &McpCaller, &CallProgress) -> CallToolResult;
 
 struct Entry {
     name: &'static str,
@@ -87,17 +87,17 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
         .with_annotations(hints)
 }
 
-fn call<T: Tool>(arguments: JsonObject, guest: &Guest, course: &Course) -> CallToolResult {
+fn call<T: Tool>(arguments: JsonObject, caller: &McpCaller, progress: &CallProgress) -> CallToolResult {
     let read = serde_json::from_value::<T>(Value::Object(arguments));
     let read = read.map_err(|error| {
-        Failure(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
+        CallError(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
     });
-    let given = read.and_then(|tool| tool.call(guest, course)).and_then(|(output, text)| {
+    let given = read.and_then(|tool| tool.call(caller, progress)).and_then(|(output, text)| {
         let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
         result.structured_content = Some(serde_json::to_value(output)?);
         Ok(result)
     });
-    given.unwrap_or_else(|Failure(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
+    given.unwrap_or_else(|CallError(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
 }
 
 /// A stretch of a text, with the way back.
@@ -121,10 +121,10 @@ struct Passage {
 const SHOWN_CHARS: usize = 2_000;
 
 impl Passage {
-    fn of(quote: Quote, guest: &Guest) -> Self {
+    fn of(quote: Quote, caller: &McpCaller) -> Self {
         let end = quote.text.char_indices().nth(SHOWN_CHARS).map(|(at, _)| at);
         Self {
-            source: guest.roots.shown(&quote.source),
+            source: caller.roots.shown(&quote.source),
             lines: quote.lines.into(),
             bytes: quote.bytes.into(),
             pointer: quote.pointer.to_string(),
@@ -155,16 +155,16 @@ struct Reading {
 const SKIPPED_NAMED: usize = 10;
 
 impl Reading {
-    fn of(search: &Search, guest: &Guest) -> Self {
+    fn of(search: &SearchReport, caller: &McpCaller) -> Self {
         let failed = search.skipped.iter().filter(|skipped| !skipped.is_expected).take(SKIPPED_NAMED);
-        let skipped = failed.map(|skipped| guest.roots.shown(&skipped.to_string())).collect();
+        let skipped = failed.map(|skipped| caller.roots.shown(&skipped.to_string())).collect();
         Self { files: search.files, bytes: search.bytes, skipped }
     }
 }
 
 /// A recipe that is not there, which is the caller's to mend; a run of it would ask for a human.
-fn missing(error: &RecipeError) -> Failure {
-    Failure(format!("{}. {}", brief(&error.to_string()), error.help()))
+fn missing(error: &RecipeError) -> CallError {
+    CallError(format!("{}. {}", brief(&error.to_string()), error.help()))
 }
 
 /// As in JSON: the word for a variant.

@@ -8,9 +8,9 @@ use larder_text::tokens::Counter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::given::Failure;
-use super::super::progress::Course;
-use super::super::{Guest, brief};
+use super::super::progress::CallProgress;
+use super::super::sources::CallError;
+use super::super::{McpCaller, brief};
 use super::Tool;
 
 /// Tokens given at once unless the call says otherwise: an original that was kept out of a window should not flood it
@@ -63,10 +63,10 @@ impl Tool for Rehydrate {
         unchanged. Narrow it to what you need with one of lines, bytes, pattern (a regular expression) \
         or path (into JSON).";
 
-    fn call(self, guest: &Guest, _: &Course) -> Result<(Original, String), Failure> {
+    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Original, String), CallError> {
         let pointer: Pointer =
-            self.id.trim().parse().map_err(|error| Failure(format!("{:?} is {error}", brief(&self.id))))?;
-        let store = &guest.engine.store;
+            self.id.trim().parse().map_err(|error| CallError(format!("{:?} is {error}", brief(&self.id))))?;
+        let store = &caller.engine.store;
         let stored = store.pointer(&pointer)?;
         let bytes = match self.selection()? {
             Some(selection) => store.rehydrate(&pointer, &selection)?,
@@ -80,7 +80,7 @@ impl Tool for Rehydrate {
         let shown = text.as_ref().or(base64.as_ref()).cloned().unwrap_or_default();
         if Counter::cl100k().count_up_to(&shown, limit).is_none() {
             let lines = shown.lines().count();
-            return Err(Failure(format!(
+            return Err(CallError(format!(
                 "what was asked for has {} bytes in {lines} lines, more than {limit} tokens; narrow it \
                  with lines, bytes, pattern or path, find what matters in it with `search`, or raise `limit`",
                 shown.len()
@@ -103,7 +103,7 @@ impl Tool for Rehydrate {
 }
 
 impl Rehydrate {
-    fn selection(&self) -> Result<Option<Selection>, Failure> {
+    fn selection(&self) -> Result<Option<Selection>, CallError> {
         let given = [
             ("lines", &self.lines),
             ("bytes", &self.bytes),
@@ -120,7 +120,7 @@ impl Rehydrate {
             [(_, path)] => Ok(Some(Selection::path(path)?)),
             many => {
                 let names: Vec<&str> = many.iter().map(|(name, _)| *name).collect();
-                Err(Failure(format!(
+                Err(CallError(format!(
                     "give one of lines, bytes, pattern and path, not {}",
                     names.join(" and ")
                 )))

@@ -5,9 +5,9 @@ use larder_store::Selection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::Guest;
-use super::super::given::Failure;
-use super::super::progress::Course;
+use super::super::McpCaller;
+use super::super::progress::CallProgress;
+use super::super::sources::CallError;
 use super::{Passage, Reading, Tool};
 
 /// Passages given unless the call says otherwise.
@@ -50,24 +50,24 @@ impl Tool for SearchFor {
         (query, ranked by shared words; no model is asked). Each comes with its place and a pointer to \
         read it again; `rehydrate` of the pointer's id with other lines reads around it.";
 
-    fn call(self, guest: &Guest, course: &Course) -> Result<(Findings, String), Failure> {
-        let paths = guest.sources(&self.sources)?;
+    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Findings, String), CallError> {
+        let paths = caller.sources(&self.sources)?;
         let most = self.most.unwrap_or(MOST).clamp(1, LIMIT);
         // One more than is shown tells whether there is more.
         let (mut quotes, search) = match (&self.pattern, &self.query) {
             (Some(pattern), None) => {
-                Asker::new(&guest.engine, course).select(&paths, &Selection::grep(pattern)?, most + 1)?
+                Asker::new(&caller.engine, progress).select(&paths, &Selection::grep(pattern)?, most + 1)?
             }
             (None, Some(query)) => {
-                let question = Question { text: query, paths: &paths, recipe: "", asking: guest.asking };
-                Asker::new(&guest.engine, course).quote(&question, most + 1)?
+                let question = Question { text: query, paths: &paths, recipe: "", asking: caller.asking };
+                Asker::new(&caller.engine, progress).quote(&question, most + 1)?
             }
-            _ => return Err(Failure("give either `pattern` or `query`, and not both".to_owned())),
+            _ => return Err(CallError("give either `pattern` or `query`, and not both".to_owned())),
         };
         let more = quotes.len() > most;
         quotes.truncate(most);
-        let found: Vec<Passage> = quotes.into_iter().map(|quote| Passage::of(quote, guest)).collect();
-        let read = Reading::of(&search, guest);
+        let found: Vec<Passage> = quotes.into_iter().map(|quote| Passage::of(quote, caller)).collect();
+        let read = Reading::of(&search, caller);
         let mut text: String = found.iter().map(|passage| passage.print() + "\n").collect();
         text.push_str(&format!(
             "{} found{} in {} files",

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_engine::project::Project;
-use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
-use larder_engine::{Engine, Policy};
-use larder_mcp::{Guest, Roots, serve};
+use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_engine::{Engine, RunPolicy};
+use larder_mcp::{McpCaller, Roots, serve};
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::{ModelSpec, ModelTable};
@@ -74,37 +74,37 @@ impl Shop {
         std::fs::write(path, text).unwrap();
     }
 
-    pub fn guest(&self, user: &str) -> Guest {
+    pub fn caller(&self, user: &str) -> McpCaller {
         self.guest_over(TABLE, user)
     }
 
-    /// A guest for whom the model plans, too.
-    pub fn planning(&self, user: &str) -> Guest {
+    /// A caller for whom the model plans, too.
+    pub fn planning(&self, user: &str) -> McpCaller {
         let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
-        let guest = self.guest_over(&table, user);
-        Guest { asking: Asking { planner: Planner::Model, ..guest.asking }, ..guest }
+        let caller = self.guest_over(&table, user);
+        McpCaller { asking: AskSettings { planner: Planner::Model, ..caller.asking }, ..caller }
     }
 
-    fn guest_over(&self, table: &str, user: &str) -> Guest {
+    fn guest_over(&self, table: &str, user: &str) -> McpCaller {
         let models = Models::new(ModelTable::parse(table).unwrap(), self.dir.path(), &|_| None);
         let models = models.with_embedded(Arc::new(Only(Arc::clone(&self.model))));
         let project = Project::builtin(&Counter::cl100k());
         let store = self.store.user(user).unwrap();
-        let engine = Engine::new(project, models, store, Policy::default(), Box::new(|_| None)).unwrap();
-        Guest {
+        let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
+        McpCaller {
             engine: Arc::new(engine),
-            asking: Asking {
+            asking: AskSettings {
                 answer: AnswerMode::Generate,
                 planner: Planner::Rules,
                 limits: AskLimits::DEFAULT,
             },
             roots: Arc::new(Roots::open(&[self.path("files")]).unwrap()),
-            purse: None,
+            budget: None,
         }
     }
 
     pub async fn client(&self, user: &str) -> Client {
-        Client::start(self.guest(user)).await
+        Client::start(self.caller(user)).await
     }
 
     /// Stores a content of the user's and gives its pointer.
@@ -126,10 +126,10 @@ pub struct Client {
 }
 
 impl Client {
-    pub async fn start(guest: Guest) -> Self {
+    pub async fn start(caller: McpCaller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(theirs);
-        tokio::spawn(serve(guest, input, output));
+        tokio::spawn(serve(caller, input, output));
         let (input, output) = tokio::io::split(ours);
         let input = BufReader::new(input).lines();
         let mut client = Self { input, output, asked: 0, notes: Vec::new(), info: Value::Null };

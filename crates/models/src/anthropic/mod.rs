@@ -1,4 +1,4 @@
-//! Anthropic's Messages API, which Amazon Bedrock speaks too. Knows nothing of the model table beyond [`Settings`].
+//! Anthropic's Messages API, which Amazon Bedrock speaks too. Knows nothing of the model table beyond [`ProviderSettings`].
 //!
 //! Structured output goes by `output_config.format`, not by a forced tool: it leaves the tools free, and the reply is
 //! the JSON text itself. The API takes a subset of JSON Schema; `schema` reduces to it.
@@ -12,8 +12,8 @@ use futures::stream::BoxStream;
 
 use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use crate::decode;
-use crate::http::{Endpoint, within};
-use crate::settings::Settings;
+use crate::http::{HttpEndpoint, within};
+use crate::settings::ProviderSettings;
 
 /// Where requests go when the model table names no address.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -29,13 +29,13 @@ const PATH: &str = "v1/messages";
 /// A model behind a server that speaks the Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
-    endpoint: Endpoint,
-    settings: Settings,
+    endpoint: HttpEndpoint,
+    settings: ProviderSettings,
 }
 
 impl Anthropic {
     /// A model at `endpoint`.
-    pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+    pub fn new(endpoint: HttpEndpoint, settings: ProviderSettings) -> Self {
         Self { endpoint, settings }
     }
 

@@ -6,15 +6,15 @@ use larder_text::message::ToolCall;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
-use crate::decode::{Decoder, Step};
-use crate::http::Endpoint;
+use crate::decode::{DecodeStep, Decoder};
+use crate::http::HttpEndpoint;
 use crate::sse::SseEvent;
 
 /// An unstreamed reply.
 ///
 /// # Errors
 /// [`ModelError::Protocol`] when it holds no content; the provider's own error when it holds one.
-pub fn whole(json: &Value, from: &Endpoint) -> Result<ChatReply, ModelError> {
+pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError> {
     if json.get("type").is_some_and(|kind| kind == "error") {
         return Err(from.late_failure(json));
     }
@@ -36,7 +36,7 @@ pub struct StreamDecoder {
 }
 
 impl Decoder for StreamDecoder {
-    fn event(&mut self, event: SseEvent, from: &Endpoint) -> Result<Step, ModelError> {
+    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         let json: Value = serde_json::from_str(&event.data)
             .map_err(|error| from.protocol(format!("an event of the stream is not JSON: {error}")))?;
         let part = |key: &str| json.get(key).unwrap_or(&Value::Null);
@@ -44,14 +44,16 @@ impl Decoder for StreamDecoder {
         // Unknown kinds are skipped: the API announces that it will add some.
         match part("type").as_str().unwrap_or_default() {
             "error" => return Err(from.late_failure(&json)),
-            "message_stop" => return Ok(Step::End),
+            "message_stop" => return Ok(DecodeStep::End),
             "message_start" => self.draft.take_usage(part("message")),
-            "content_block_start" => return Ok(Step::Text(self.draft.start(index, part("content_block")))),
+            "content_block_start" => {
+                return Ok(DecodeStep::Text(self.draft.start(index, part("content_block"))));
+            }
             "content_block_delta" => {
                 return self
                     .draft
                     .grow(index, part("delta"))
-                    .map(Step::Text)
+                    .map(DecodeStep::Text)
                     .map_err(|why| from.protocol(why));
             }
             "message_delta" => {
@@ -60,7 +62,7 @@ impl Decoder for StreamDecoder {
             }
             _ => {}
         }
-        Ok(Step::More)
+        Ok(DecodeStep::More)
     }
 
     fn finish(&mut self, said_end: bool) -> Result<ChatReply, String> {

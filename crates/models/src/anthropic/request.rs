@@ -5,14 +5,19 @@ use serde_json::{Map, Value, json};
 
 use super::schema;
 use crate::chat::ChatRequest;
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
 /// The least thinking budget that the API takes.
 const MIN_THINKING: u32 = 1_024;
 
 /// The whole body. `thinking` is the budget for hidden reasoning, where it is wanted and can be had.
-pub fn body(request: &ChatRequest, settings: &Settings, thinking: Option<u32>, stream: bool) -> Value {
+pub fn body(
+    request: &ChatRequest,
+    settings: &ProviderSettings,
+    thinking: Option<u32>,
+    stream: bool,
+) -> Value {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     let mark = if settings.can(Capability::Cache) { request.stable_messages } else { 0 };

@@ -6,8 +6,8 @@ use larder_text::message::ToolDef;
 
 use super::*;
 
-fn settings(capabilities: &[Capability]) -> Settings {
-    Settings { capabilities: capabilities.iter().copied().collect(), extra_body: Map::new() }
+fn settings(capabilities: &[Capability]) -> ProviderSettings {
+    ProviderSettings { capabilities: capabilities.iter().copied().collect(), extra_body: Map::new() }
 }
 
 fn request(messages: Vec<Message>) -> ChatRequest {
@@ -79,7 +79,7 @@ fn breakpoints_end_the_system_text_and_the_stable_prefix() {
         text(Role::User, "c"),
     ];
     let stable = |stable_messages| ChatRequest { stable_messages, ..request(messages.clone()) };
-    let marks = |request: &ChatRequest, settings: &Settings| {
+    let marks = |request: &ChatRequest, settings: &ProviderSettings| {
         body(request, settings, None, false).to_string().matches("cache_control").count()
     };
     let able = settings(&[Capability::Cache]);

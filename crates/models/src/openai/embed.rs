@@ -8,27 +8,27 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value, json};
 
 use crate::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
-use crate::http::{Endpoint, within};
-use crate::settings::Settings;
+use crate::http::{HttpEndpoint, within};
+use crate::settings::ProviderSettings;
 
 /// An embedding model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAiEmbeddings {
-    endpoint: Endpoint,
+    endpoint: HttpEndpoint,
     model: String,
     dimensions: usize,
     timeout: Duration,
-    settings: Settings,
+    settings: ProviderSettings,
 }
 
 impl OpenAiEmbeddings {
     /// The model `model` at `endpoint`, whose vectors have `dimensions` numbers; `timeout` is for one request.
     pub fn new(
-        endpoint: Endpoint,
+        endpoint: HttpEndpoint,
         model: &str,
         dimensions: usize,
         timeout: Duration,
-        settings: Settings,
+        settings: ProviderSettings,
     ) -> Self {
         Self { endpoint, model: model.to_owned(), dimensions, timeout, settings }
     }

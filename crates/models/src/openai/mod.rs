@@ -1,5 +1,5 @@
 //! Chat completions and embeddings as OpenAI defines them, which vLLM, llama.cpp, Ollama, Kimi and others speak too.
-//! Knows nothing of the model table beyond [`Settings`].
+//! Knows nothing of the model table beyond [`ProviderSettings`].
 
 mod embed;
 mod reply;
@@ -12,8 +12,8 @@ pub use embed::{OpenAiEmbeddings, vector};
 
 use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use crate::decode;
-use crate::http::{Endpoint, within};
-use crate::settings::Settings;
+use crate::http::{HttpEndpoint, within};
+use crate::settings::ProviderSettings;
 
 /// Where requests go when the model table names no address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -25,13 +25,13 @@ pub const DEFAULT_KEY_HEADER: &str = "authorization";
 /// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAi {
-    endpoint: Endpoint,
-    settings: Settings,
+    endpoint: HttpEndpoint,
+    settings: ProviderSettings,
 }
 
 impl OpenAi {
     /// A model at `endpoint`.
-    pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+    pub fn new(endpoint: HttpEndpoint, settings: ProviderSettings) -> Self {
         Self { endpoint, settings }
     }
 

@@ -4,8 +4,8 @@ use larder_text::message::ToolCall;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
-use crate::decode::{Decoder, Step};
-use crate::http::Endpoint;
+use crate::decode::{DecodeStep, Decoder};
+use crate::http::HttpEndpoint;
 use crate::sse::SseEvent;
 
 /// The event that ends a stream.
@@ -17,7 +17,7 @@ const MAX_TOOL_CALLS: usize = 1_024;
 ///
 /// # Errors
 /// [`ModelError::Protocol`] when it holds no choice; the provider's own error when it holds one.
-pub fn whole(json: &Value, from: &Endpoint) -> Result<ChatReply, ModelError> {
+pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError> {
     if json.get("error").is_some_and(|error| !error.is_null()) {
         return Err(from.late_failure(json));
     }
@@ -45,9 +45,9 @@ pub struct StreamDecoder {
 }
 
 impl Decoder for StreamDecoder {
-    fn event(&mut self, event: SseEvent, from: &Endpoint) -> Result<Step, ModelError> {
+    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         if event.data.trim() == DONE {
-            return Ok(Step::End);
+            return Ok(DecodeStep::End);
         }
         let json: Value = serde_json::from_str(&event.data)
             .map_err(|error| from.protocol(format!("an event of the stream is not JSON: {error}")))?;
@@ -55,19 +55,19 @@ impl Decoder for StreamDecoder {
             return Err(from.late_failure(&json));
         }
         self.draft.take_usage(&json);
-        let Some(choice) = json.pointer("/choices/0") else { return Ok(Step::More) };
+        let Some(choice) = json.pointer("/choices/0") else { return Ok(DecodeStep::More) };
         self.draft.take_usage(choice);
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             self.draft.finish = Some(finish.to_owned());
         }
-        let Some(delta) = choice.get("delta") else { return Ok(Step::More) };
+        let Some(delta) = choice.get("delta") else { return Ok(DecodeStep::More) };
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.draft.take_fragment(call).map_err(|why| from.protocol(why))?;
         }
         self.draft.refusal.push_str(&text(delta.get("refusal")));
         let text = text(delta.get("content"));
         self.draft.text.push_str(&text);
-        Ok(Step::Text(text))
+        Ok(DecodeStep::Text(text))
     }
 
     /// Some servers leave out `[DONE]`; a finish reason ends a reply just as well.

@@ -4,14 +4,14 @@ use larder_text::message::{Content, Message, Role};
 use serde_json::{Map, Value, json};
 
 use crate::chat::ChatRequest;
-use crate::settings::Settings;
+use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
 /// The name that the answer's schema goes by; providers want one and do not use it.
 const SCHEMA_NAME: &str = "answer";
 
 /// The whole body.
-pub fn body(request: &ChatRequest, settings: &Settings, stream: bool) -> Value {
+pub fn body(request: &ChatRequest, settings: &ProviderSettings, stream: bool) -> Value {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     set("model", json!(request.model));

@@ -6,8 +6,8 @@ use larder_text::message::{ToolCall, ToolDef};
 
 use super::*;
 
-fn settings(capabilities: &[Capability]) -> Settings {
-    Settings { capabilities: capabilities.iter().copied().collect(), extra_body: Map::new() }
+fn settings(capabilities: &[Capability]) -> ProviderSettings {
+    ProviderSettings { capabilities: capabilities.iter().copied().collect(), extra_body: Map::new() }
 }
 
 #[test]

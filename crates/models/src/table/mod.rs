@@ -11,7 +11,7 @@ use larder_core::recipe::{Layer, Mode};
 use serde::{Deserialize, Serialize};
 
 pub use larder_text::provider::Provider;
-pub use problem::{Code, Problems, TableProblem};
+pub use problem::{Problems, TableProblem, TableProblemCode};
 
 use crate::price::Prices;
 
@@ -155,7 +155,7 @@ pub struct Binding {
 
 /// A layer's model, found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Resolved<'a> {
+pub struct ResolvedModel<'a> {
     /// The model's name in the table.
     pub name: &'a str,
     /// The model.
@@ -191,13 +191,13 @@ impl ModelTable {
     }
 
     /// The model that plays `layer` for recipes of `mode`; `None` when the layer is bound to none.
-    pub fn resolve(&self, layer: Layer, mode: Option<Mode>) -> Option<Resolved<'_>> {
+    pub fn resolve(&self, layer: Layer, mode: Option<Mode>) -> Option<ResolvedModel<'_>> {
         let binding = self.layers.get(&layer)?;
         let code = binding.code_model.as_ref().filter(|_| mode == Some(Mode::Code));
         let alternative = binding.alternative.as_ref().filter(|_| self.use_alternative);
         let name = alternative.or(code).unwrap_or(&binding.model);
         let (name, spec) = self.models.get_key_value(name)?;
-        Some(Resolved {
+        Some(ResolvedModel {
             name,
             spec,
             temperature: binding.temperature.or(spec.temperature),

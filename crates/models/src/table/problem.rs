@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The kind of a problem; stable across versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Code {
+pub enum TableProblemCode {
     /// The file is not TOML.
     M001,
     /// A key that Larder does not know.
@@ -27,7 +27,7 @@ pub enum Code {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableProblem {
     /// Its kind.
-    pub code: Code,
+    pub code: TableProblemCode,
     /// Line in `larder.toml`, from 1.
     pub line: usize,
     /// Column in characters, from 1.

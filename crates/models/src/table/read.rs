@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Binding, Capability, Code, DEFAULT_RETRIES, DEFAULT_TABLE, DEFAULT_TIMEOUT_MS, ModelSpec, ModelTable,
-    Problems, Provider, SHIPPED,
+    Binding, Capability, DEFAULT_RETRIES, DEFAULT_TABLE, DEFAULT_TIMEOUT_MS, ModelSpec, ModelTable, Problems,
+    Provider, SHIPPED, TableProblemCode,
 };
 use crate::price::{Price, Prices};
 use walk::{Span, Walk};
@@ -142,7 +142,7 @@ fn shipped(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTab
     let table = ModelTable::shipped(&name);
     if table.is_none() {
         let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        walk.unknown_name(Code::M005, value.span(), "table", &name, &names);
+        walk.unknown_name(TableProblemCode::M005, value.span(), "table", &name, &names);
     }
     table
 }
@@ -153,7 +153,7 @@ fn layers(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, table: &mut ModelTa
         let layer = Layer::ALL.iter().find(|(layer, _)| *layer == name.get_ref().as_ref());
         let Some(&(_, layer)) = layer else {
             walk.unknown_name(
-                Code::M005,
+                TableProblemCode::M005,
                 name.span(),
                 "layer",
                 name.get_ref(),
@@ -190,7 +190,12 @@ fn binding(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, start: Option<Bind
         }
     }
     if binding.model.is_empty() && !table.contains_key("model") {
-        walk.problem(Code::M004, value.span(), "the layer names no `model`", "add `model = \"…\"`");
+        walk.problem(
+            TableProblemCode::M004,
+            value.span(),
+            "the layer names no `model`",
+            "add `model = \"…\"`",
+        );
         return None;
     }
     Some(binding)
@@ -220,7 +225,7 @@ fn model(walk: &mut Walk<'_>, name: &str, value: &Spanned<DeValue<'_>>, mut draf
             "size" => draft.size = walk.string("size", value),
             "extra_body" => extra_body(walk, value, &mut draft.extra_body),
             "api_key" | "key" | "token" => walk.problem(
-                Code::M007,
+                TableProblemCode::M007,
                 key.span(),
                 "a key must not stand in larder.toml",
                 "put it into an environment variable and name that with `api_key_env`, or into a file and name that \
@@ -237,7 +242,7 @@ fn provider(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Provide
     let found = Provider::NAMES.iter().find(|(provider, _)| *provider == name);
     if found.is_none() {
         walk.unknown_name(
-            Code::M003,
+            TableProblemCode::M003,
             value.span(),
             "provider",
             &name,
@@ -252,7 +257,7 @@ fn temperature(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32>
     let good = number.filter(|number| (0.0..=MAX_TEMPERATURE).contains(number));
     if good.is_none() {
         let message = format!("`temperature` is a number from 0 to {MAX_TEMPERATURE}");
-        walk.problem(Code::M003, value.span(), message, "");
+        walk.problem(TableProblemCode::M003, value.span(), message, "");
     }
     good.map(|number| number as f32)
 }
@@ -271,7 +276,7 @@ fn prices(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
                 found.insert(name, price);
             }
             None => walk.problem(
-                Code::M003,
+                TableProblemCode::M003,
                 value.span(),
                 format!("the price `{text}` is no plain decimal number with at most six decimal places"),
                 "prices are US dollars per million tokens, such as `0.25`",
@@ -281,7 +286,7 @@ fn prices(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
     let Some(&input) = found.get("input") else {
         if !table.contains_key("input") {
             walk.problem(
-                Code::M004,
+                TableProblemCode::M004,
                 value.span(),
                 "`prices` lacks `input`",
                 "state US dollars per million tokens",
@@ -303,7 +308,7 @@ fn capabilities(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<C
     let mut capabilities = BTreeSet::new();
     let Some(items) = value.get_ref().as_array() else {
         let help = "write a list, such as `capabilities = [\"json_schema\", \"streaming\"]`";
-        walk.problem(Code::M003, value.span(), "`capabilities` is not a list", help);
+        walk.problem(TableProblemCode::M003, value.span(), "`capabilities` is not a list", help);
         return capabilities;
     };
     for item in items.iter() {
@@ -313,7 +318,7 @@ fn capabilities(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<C
                 capabilities.insert(*capability);
             }
             None => walk.unknown_name(
-                Code::M003,
+                TableProblemCode::M003,
                 item.span(),
                 "capability",
                 &name,
@@ -334,7 +339,7 @@ fn extra_body(
         let name = key.get_ref().as_ref();
         if OWN_FIELDS.contains(&name) {
             let message = format!("`extra_body` may not set `{name}`: Larder sets it from the recipe");
-            walk.problem(Code::M006, key.span(), message, "remove it");
+            walk.problem(TableProblemCode::M006, key.span(), message, "remove it");
         } else if let Some(json) = walk.json(value) {
             body.insert(name.to_owned(), json);
         }

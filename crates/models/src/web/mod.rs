@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Get<'a> {
+pub struct WebRequest<'a> {
     /// An address of `http` or `https`.
     pub url: &'a str,
     /// The media types that are wanted, as the header `accept` has them.
@@ -32,7 +32,7 @@ pub struct Get<'a> {
 
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Got {
+pub struct WebReply {
     /// The status, redirects and errors included.
     pub status: u16,
     /// Its media type and charset, as stated.
@@ -101,7 +101,7 @@ pub enum WebError {
 ///
 /// # Errors
 /// [`WebError`]; a status that says no is none.
-pub async fn get(request: Get<'_>, guard: &Guard) -> Result<Got, WebError> {
+pub async fn get(request: WebRequest<'_>, guard: &Guard) -> Result<WebReply, WebError> {
     let url = visitable(request.url)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let address = resolve(&url, &host, guard).await?;
@@ -124,7 +124,7 @@ pub async fn get(request: Get<'_>, guard: &Guard) -> Result<Got, WebError> {
     let (body, truncated) = read(sent, request.limit).await.map_err(broken)?;
     let location = text_of(&headers, LOCATION.as_str()).and_then(|to| url.join(&to).ok()).map(String::from);
     let content_type = text_of(&headers, CONTENT_TYPE.as_str());
-    Ok(Got { status, content_type, location, body, truncated, peer: address.ip() })
+    Ok(WebReply { status, content_type, location, body, truncated, peer: address.ip() })
 }
 
 /// A client for servers that the settings name: it follows no redirect.

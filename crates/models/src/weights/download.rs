@@ -10,7 +10,7 @@ use futures::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_RANGE, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
-use super::{Digest, Progress, WeightsError, io};
+use super::{Digest, DownloadProgress, WeightsError, io};
 
 /// Requests in a row that bring nothing before a download is given up.
 const FRUITLESS_REQUESTS: u32 = 3;
@@ -78,7 +78,7 @@ impl Client {
     pub(super) async fn fetch(
         &self,
         transfer: &Transfer<'_>,
-        progress: Progress<'_>,
+        progress: DownloadProgress<'_>,
     ) -> Result<(), WeightsError> {
         let mut fruitless = 0;
         loop {
@@ -100,7 +100,7 @@ impl Client {
         &self,
         transfer: &Transfer<'_>,
         have: u64,
-        progress: Progress<'_>,
+        progress: DownloadProgress<'_>,
     ) -> Result<Step, WeightsError> {
         let (mut request, shown) = self.get(transfer.url)?;
         if have > 0 {
@@ -137,7 +137,7 @@ async fn append(
     response: Response,
     part: &Path,
     start: u64,
-    progress: Progress<'_>,
+    progress: DownloadProgress<'_>,
 ) -> Result<Step, WeightsError> {
     let total = response.content_length().map(|left| start.saturating_add(left));
     let mut file = OpenOptions::new().create(true).append(true).open(part).map_err(io(part))?;

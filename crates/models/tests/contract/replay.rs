@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use larder_models::chat::{ChatModel, ChatReply, ModelError, StopReason, Usage};
 use larder_models::connect::Models;
-use larder_models::replay::{Recorder, recording_path};
+use larder_models::replay::{ReplayRecorder, recording_path};
 use larder_models::secret::Secret;
 use larder_models::table::ModelTable;
 use larder_testkit::scripted::{Act, ScriptedModel};
@@ -32,7 +32,7 @@ async fn every_kind_of_reply_comes_back_as_it_was() {
     for said in replies {
         let folder = tempfile::tempdir().expect("a folder");
         let model = ScriptedModel::new([Act::Say(Ok(said.clone()))]);
-        let recorder = Recorder::new(Arc::new(model), folder.path().join("replies"), Vec::new());
+        let recorder = ReplayRecorder::new(Arc::new(model), folder.path().join("replies"), Vec::new());
         recorder.chat(&with_tools()).await.expect("a reply");
         let replay = replayed(folder.path());
         assert_eq!(replay.chat(&with_tools()).await, Ok(said.clone()));
@@ -50,7 +50,7 @@ async fn a_real_provider_is_recorded_without_its_key() {
     let stub = stubbed(&OpenAi, [Answer::events(OpenAi.streamed(&said))]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let secrets = vec![Secret::new(KEY).expect("a key")];
-    let recorder = Recorder::new(Arc::clone(&stub.model), folder.path().join("replies"), secrets);
+    let recorder = ReplayRecorder::new(Arc::clone(&stub.model), folder.path().join("replies"), secrets);
     events(&recorder, &request()).await.expect("a stream");
     let file = recording_path(&folder.path().join("replies"), &request());
     assert!(!std::fs::read_to_string(file).expect("a recording").contains(KEY));
@@ -66,7 +66,7 @@ async fn errors_are_not_recorded() {
         Act::Say(Err(error.clone())),
     ]);
     let folder = tempfile::tempdir().expect("a folder");
-    let recorder = Recorder::new(Arc::new(model), folder.path(), Vec::new());
+    let recorder = ReplayRecorder::new(Arc::new(model), folder.path(), Vec::new());
     assert_eq!(events(&recorder, &request()).await, Err(error.clone()));
     assert_eq!(recorder.chat(&request()).await, Err(error));
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);

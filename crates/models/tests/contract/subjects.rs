@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_models::chat::{ChatModel, ChatRequest};
-use larder_models::replay::Recorder;
+use larder_models::replay::ReplayRecorder;
 use larder_testkit::scripted::{self, ScriptedModel};
 use larder_testkit::stub::{Answer, End};
 
@@ -44,7 +44,7 @@ impl Provider for Recorded {
                 panic!("a recording holds replies only")
             };
             let model = ScriptedModel::new([scripted::Act::Say(Ok(reply))]);
-            let recorder = Recorder::new(Arc::new(model), folder.path().join("replies"), Vec::new());
+            let recorder = ReplayRecorder::new(Arc::new(model), folder.path().join("replies"), Vec::new());
             recorder.chat(asked).await.expect("a reply to record");
             Subject { model: replayed(folder.path()), _keeps: Box::new(folder) }
         }

@@ -2,7 +2,9 @@
 //! request before. Plain data; decides nothing.
 
 use larder_core::pack::Rendition;
-use larder_core::policy::{BudgetDecision, Conversation, ConversationItem, DecidedItem, Verdict, Window};
+use larder_core::policy::{
+    BudgetDecision, Conversation, ConversationItem, DecidedItem, DecidedWindow, Verdict,
+};
 use larder_text::message::Role;
 
 use crate::record::{Compaction, RequestRecord, Tokens, WindowPart, cut_name};
@@ -64,7 +66,7 @@ impl LastRenditions {
 /// Reports on a window. `last` are the renditions of the request before.
 pub fn describe(
     request: &Request<'_>,
-    window: &Window,
+    window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &LastRenditions,
 ) -> WindowReport {
@@ -78,7 +80,7 @@ pub fn describe(
     }
 }
 
-fn tokens(window: &Window, conversation: &Conversation<'_>, tools: u64) -> Tokens {
+fn tokens(window: &DecidedWindow, conversation: &Conversation<'_>, tools: u64) -> Tokens {
     let decision = &window.decision;
     let sum = |system: bool| -> u64 {
         let items = conversation.items.iter().zip(&window.items);
@@ -100,7 +102,7 @@ fn tokens(window: &Window, conversation: &Conversation<'_>, tools: u64) -> Token
 
 fn parts(
     request: &Request<'_>,
-    window: &Window,
+    window: &DecidedWindow,
     conversation: &Conversation<'_>,
     tools: u64,
 ) -> Vec<WindowPart> {
@@ -120,7 +122,7 @@ fn parts(
 }
 
 /// Whether our tool is part of the request that is sent.
-pub fn offers(window: &Window) -> bool {
+pub fn offers(window: &DecidedWindow) -> bool {
     window.verdict == Verdict::Edited && window.offer_tool
 }
 
@@ -148,7 +150,7 @@ fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
         rendition: Rendition::Whole,
         tokens,
         original_tokens: tokens,
-        reason: larder_core::pack::Reason::Protected.as_str().to_owned(),
+        reason: larder_core::pack::PartReason::Protected.as_str().to_owned(),
         pointer: None,
         message: None,
         epoch: 0,
@@ -164,7 +166,7 @@ fn mergeable(before: &WindowPart, part: &WindowPart) -> bool {
 
 fn compactions(
     request: &Request<'_>,
-    window: &Window,
+    window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &LastRenditions,
 ) -> Vec<Compaction> {

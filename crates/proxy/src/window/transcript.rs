@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use larder_core::policy::{ConversationItem, MessageForm, Window};
+use larder_core::policy::{ConversationItem, DecidedWindow, MessageForm};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Edit};
 use larder_text::message::TranscriptMessage;
@@ -34,7 +34,7 @@ impl Transcript {
     pub fn new(
         request: &Request<'_>,
         items: &[ConversationItem<'_>],
-        changed: Option<(&Window, &[Edit])>,
+        changed: Option<(&DecidedWindow, &[Edit])>,
         body: &Bytes,
     ) -> Self {
         let mut messages: Vec<Located> = (0..request.messages()).map(|at| locate(request, at)).collect();
@@ -48,7 +48,7 @@ impl Transcript {
             identify(of, item, identity);
         }
         for (message, identity) in messages.iter_mut().zip(&identities) {
-            message.identity = ContentHash::of(identity);
+            message.identity = ContentHash::new(identity);
         }
         if let Some((window, edits)) = changed {
             note_changes(request, window, edits, &mut messages);
@@ -78,7 +78,7 @@ fn locate(request: &Request<'_>, at: usize) -> Located {
     // The message is a part of the body.
     let start = (raw.as_ptr() as usize).saturating_sub(request.body.as_ptr() as usize);
     Located {
-        identity: ContentHash::of(b""),
+        identity: ContentHash::new(b""),
         role: "",
         raw: start..start.saturating_add(raw.len()),
         sent: None,
@@ -99,13 +99,13 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
         [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
     }
     for opaque in &of.opaque {
-        add(ContentHash::of(opaque.raw.as_bytes()).as_bytes());
+        add(ContentHash::new(opaque.raw.as_bytes()).as_bytes());
     }
     add(item.result_of.unwrap_or_default().as_bytes());
 }
 
 /// Notes how messages were sent. `edits` are those that put the window into the body.
-fn note_changes(request: &Request<'_>, window: &Window, edits: &[Edit], messages: &mut [Located]) {
+fn note_changes(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], messages: &mut [Located]) {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.range.start);
     for (at, decided) in window.items.iter().enumerate() {

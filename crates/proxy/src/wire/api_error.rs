@@ -113,7 +113,8 @@ impl ApiError {
                  resulted in {tokens} tokens."
             ),
         };
-        let largest: Vec<_> = largest.iter().map(|large| format!("{} ({})", large.part, large.tokens)).collect();
+        let largest: Vec<_> =
+            largest.iter().map(|large| format!("{} ({})", large.part, large.tokens)).collect();
         let largest = if largest.is_empty() {
             String::new()
         } else {

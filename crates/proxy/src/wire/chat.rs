@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::Call;
+use larder_core::policy::ItemCall;
 use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
@@ -80,7 +80,7 @@ fn read_message<'b>(
         item.calls.push(read_call(call));
     }
     // The legacy form has no ids; the result that follows is its own.
-    item.calls.extend(call.map(|call| Call { id: Cow::Borrowed(""), ..function(call, call) }));
+    item.calls.extend(call.map(|call| ItemCall { id: Cow::Borrowed(""), ..function(call, call) }));
     if role == Role::Tool {
         item.result = Some(ToolResult {
             id: id.and_then(Value::text).unwrap_or_default(),
@@ -99,15 +99,15 @@ fn read_message<'b>(
     Ok(item)
 }
 
-fn read_call<'b>(call: Value<'_, 'b>) -> Call<'b> {
+fn read_call<'b>(call: Value<'_, 'b>) -> ItemCall<'b> {
     let inner = call.given("function").or_else(|| call.given("custom")).unwrap_or(call);
     function(call, inner)
 }
 
-fn function<'b>(call: Value<'_, 'b>, inner: Value<'_, 'b>) -> Call<'b> {
+fn function<'b>(call: Value<'_, 'b>, inner: Value<'_, 'b>) -> ItemCall<'b> {
     let text = |value: Option<Value<'_, 'b>>| value.and_then(Value::text).unwrap_or_default();
     let arguments = inner.given("arguments").or_else(|| inner.given("input"));
-    Call {
+    ItemCall {
         id: text(call.given("id")),
         name: text(inner.given("name")),
         // Some servers take arguments as an object.

@@ -13,7 +13,7 @@ use super::super::{ApiDialect, REHYDRATE, read, rehydrate_tool_json};
 use super::*;
 
 fn substitution(text: &str) -> Arc<Substitution> {
-    let pointer = Pointer::whole(PointerKey::new([1; 32]).mint(ContentHash::of(b"original")));
+    let pointer = Pointer::whole(PointerKey::new([1; 32]).mint(ContentHash::new(b"original")));
     let (text, gaps) = (text.to_owned(), Vec::new());
     Arc::new(Substitution { rendition: Rendition::Pointer, text, tokens: 1, pointer, gaps, complete: false })
 }

@@ -213,7 +213,7 @@ pub(super) fn keys(dialect: ApiDialect, unit: Value<'_, '_>, answers: bool) -> V
     let kind = text("type").unwrap_or_default();
     let mut keys = Vec::new();
     let mut add = |of: &str, parts: &[&str]| {
-        let hash = ContentHash::of(format!("{of}\0{}", parts.join("\0")).as_bytes());
+        let hash = ContentHash::new(format!("{of}\0{}", parts.join("\0")).as_bytes());
         keys.push(hash.to_hex());
     };
     match dialect {

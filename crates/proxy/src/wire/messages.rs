@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::Call;
+use larder_core::policy::ItemCall;
 use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
@@ -60,7 +60,7 @@ fn read_message<'b>(at: usize, message: Value<'_, 'b>, request: &mut Request<'b>
             rest.cache_control |= cache.is_some();
             let text = |value: Option<Value<'_, 'b>>| value.and_then(Value::text).unwrap_or_default();
             let arguments = Cow::Borrowed(input.map_or("{}", Value::raw));
-            rest.calls.push(Call { id: text(id), name: text(name), arguments });
+            rest.calls.push(ItemCall { id: text(id), name: text(name), arguments });
         } else {
             rest.read_part(block, &path)?;
         }

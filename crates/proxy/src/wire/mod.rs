@@ -62,7 +62,7 @@ pub use self::request::{
 };
 pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;
-pub use larder_core::policy::{Call, REHYDRATE};
+pub use larder_core::policy::{ItemCall, REHYDRATE};
 
 /// What a body is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

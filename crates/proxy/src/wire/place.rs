@@ -33,12 +33,12 @@ impl ReplyPlace {
         if self.elsewhere || text.is_empty() {
             return None;
         }
-        let text = ContentHash::of(text.as_bytes());
+        let text = ContentHash::new(text.as_bytes());
         let times = self.said.iter().filter(|said| **said == text).count();
         self.said.push(text);
         let Self { others, first, last, .. } = self;
         let whole = format!("said\0{others}\0{first}\0{last}\0{times}\0{text}");
-        Some(ContentHash::of(whole.as_bytes()).to_hex())
+        Some(ContentHash::new(whole.as_bytes()).to_hex())
     }
 
     /// Takes in what others say; `ends`: the model speaks next.
@@ -51,7 +51,7 @@ impl ReplyPlace {
             return;
         }
         let texts: String = items.iter().map(|item| item.identity().to_hex()).collect();
-        self.last = ContentHash::of(texts.as_bytes()).to_hex();
+        self.last = ContentHash::new(texts.as_bytes()).to_hex();
         if opens {
             self.first = self.last.clone();
         }

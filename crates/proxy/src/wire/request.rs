@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::policy::Call;
+use larder_core::policy::ItemCall;
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
@@ -71,7 +71,7 @@ pub struct Item<'b> {
     /// Its text, in order.
     pub texts: Vec<Text<'b>>,
     /// Calls that it asks for.
-    pub calls: Vec<Call<'b>>,
+    pub calls: Vec<ItemCall<'b>>,
     /// What it is the result of; there exactly when its role is [`Role::Tool`].
     pub result: Option<ToolResult<'b>>,
     /// What is never touched but counts.
@@ -212,7 +212,7 @@ impl<'b> Request<'b> {
     /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
     /// clients move on, and without what they say of its billing.
     pub fn identity(&self, message: usize) -> ContentHash {
-        let Some(&id) = self.elements.get(message) else { return ContentHash::of(b"") };
+        let Some(&id) = self.elements.get(message) else { return ContentHash::new(b"") };
         let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
         if let Some(item) = billed {
             return item.identity();
@@ -232,7 +232,7 @@ impl<'b> Request<'b> {
             from = mark.end;
         }
         kept.push_str(&self.body[from..whole.span().end]);
-        ContentHash::of(kept.as_bytes())
+        ContentHash::new(kept.as_bytes())
     }
 
     /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
@@ -341,7 +341,7 @@ impl<'b> Item<'b> {
 
     /// The hash of its text.
     pub fn hash(&self) -> ContentHash {
-        *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
+        *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
     }
 
     /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
@@ -358,7 +358,7 @@ impl<'b> Item<'b> {
                 false => Some(text.as_ref()),
             })
             .collect();
-        ContentHash::of(kept.join("\n").as_bytes())
+        ContentHash::new(kept.join("\n").as_bytes())
     }
 
     /// Whether it holds instructions that name the request's billing.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::Call;
+use larder_core::policy::ItemCall;
 use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
@@ -104,9 +104,9 @@ fn read_item<'b>(
     Ok(item)
 }
 
-fn read_call<'b>(element: Value<'_, 'b>, kind: &Cow<'b, str>) -> Call<'b> {
+fn read_call<'b>(element: Value<'_, 'b>, kind: &Cow<'b, str>) -> ItemCall<'b> {
     let arguments = ["arguments", "input", "action", "operation"].iter().find_map(|name| element.given(name));
-    Call {
+    ItemCall {
         id: element.given("call_id").and_then(Value::text).unwrap_or_default(),
         name: element.given("name").and_then(Value::text).unwrap_or_else(|| kind.clone()),
         arguments: arguments.map_or(Cow::Borrowed(""), |a| a.text().unwrap_or(Cow::Borrowed(a.raw()))),

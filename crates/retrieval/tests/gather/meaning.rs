@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_engine::embedding::Embedder;
-use larder_engine::executor::Silent;
+use larder_engine::executor::NoopObserver;
 use larder_local::MiniLm;
 use larder_models::chat::{EmbeddingModel, Embeddings, ModelError};
 use larder_models::weights::EMBEDDING_MODEL;
-use larder_retrieval::{Found, Grant};
+use larder_retrieval::{Candidates, Grant};
 use larder_store::TextVector;
 use larder_testkit::layers::{Answering, with_vectors};
 use larder_testkit::vectors::ScriptedVectors;
@@ -41,13 +41,13 @@ fn embedder(model: Arc<dyn EmbeddingModel>) -> Embedder {
 }
 
 impl Vault {
-    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Found {
+    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Candidates {
         let retrieval = self.retrieval(Grant::Gatherer).with_vector(vector);
         retrieval.find(query, u32::MAX, None, None).await.unwrap()
     }
 }
 
-fn turns(found: &Found) -> Vec<u32> {
+fn turns(found: &Candidates) -> Vec<u32> {
     found.turn_index.iter().map(|turn| turn.turn).collect()
 }
 
@@ -55,13 +55,13 @@ fn turns(found: &Found) -> Vec<u32> {
 async fn a_paraphrase_is_found_with_vectors_and_not_without() {
     let vault = Vault::of(80).await;
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning)));
-    let made = embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
+    let made = embedder.fill_all(&vault.documents, &NoopObserver, &|_| {}).await.unwrap();
     assert_eq!(made, 80 + 16, "turns and research");
-    assert_eq!(embedder.fill(&vault.documents, 1..=80, &Silent).await.unwrap(), 0);
+    assert_eq!(embedder.fill(&vault.documents, 1..=80, &NoopObserver).await.unwrap(), 0);
     let (query, meant) = PARAPHRASE;
     let without = vault.found(query, None).await;
     assert!(!turns(&without).contains(&meant));
-    let vector = embedder.query(query, &Silent).await.unwrap();
+    let vector = embedder.query(query, &NoopObserver).await.unwrap();
     let found = vault.found(query, Some(&vector)).await;
     let first = &found.turn_index[0];
     assert_eq!((first.turn, first.why.as_str()), (meant, "its meaning is near the query"));
@@ -74,7 +74,7 @@ async fn a_paraphrase_is_found_with_vectors_and_not_without() {
     let (query, meant) = OF_RESEARCH;
     let without = vault.found(query, None).await;
     assert!(without.research_hits.is_empty() && without.cached_intel.is_empty());
-    let vector = embedder.query(query, &Silent).await.unwrap();
+    let vector = embedder.query(query, &NoopObserver).await.unwrap();
     let found = vault.found(query, Some(&vector)).await;
     assert_eq!(found.research_hits.iter().map(|research| research.turn).collect::<Vec<_>>(), [meant]);
     let logged = found.considered.iter().find(|entry| entry.kind == "research").unwrap();
@@ -85,11 +85,11 @@ async fn a_paraphrase_is_found_with_vectors_and_not_without() {
 async fn words_and_meaning_together_come_first() {
     let vault = Vault::of(80).await;
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning)));
-    embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
+    embedder.fill_all(&vault.documents, &NoopObserver, &|_| {}).await.unwrap();
     let (_, meant) = PARAPHRASE;
     let it = subject(meant);
     let query = format!("the {} of the {}", it.property, it.thing);
-    let vector = embedder.query(&query, &Silent).await.unwrap();
+    let vector = embedder.query(&query, &NoopObserver).await.unwrap();
     let found = vault.found(&query, Some(&vector)).await;
     let first = &found.turn_index[0];
     assert_eq!(
@@ -108,7 +108,7 @@ async fn words_and_meaning_together_come_first() {
 async fn the_embedded_model_finds_what_means_the_same() {
     let vault = Vault::of(100).await;
     let embedder = embedder(Arc::new(MiniLm::open(&folder(EMBEDDING_MODEL)).unwrap()));
-    embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
+    embedder.fill_all(&vault.documents, &NoopObserver, &|_| {}).await.unwrap();
     for (query, meant) in [
         ("Does a fiddle come with a guarantee?", 24),
         ("looking after a fish tank: keeping it hygienic", 53),
@@ -116,7 +116,7 @@ async fn the_embedded_model_finds_what_means_the_same() {
     ] {
         let without = vault.found(query, None).await;
         assert!(!turns(&without).contains(&meant), "{query}: words find it");
-        let vector = embedder.query(query, &Silent).await.unwrap();
+        let vector = embedder.query(query, &NoopObserver).await.unwrap();
         let near = vault.documents.near_turns(&vector, u32::MAX, 0.0, 5).unwrap();
         println!("{query}: {near:?}");
         let found = vault.found(query, Some(&vector)).await;
@@ -129,11 +129,11 @@ async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
     let vault = Vault::of(80).await;
     let refused = THINGS[0];
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
-    let all = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap();
+    let all = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap();
     let refused = all.iter().filter(|gist| gist.text.contains(refused)).count();
     assert!(refused > 0 && refused < all.len());
-    let made = embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
-    let left = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap().len();
+    let made = embedder.fill_all(&vault.documents, &NoopObserver, &|_| {}).await.unwrap();
+    let left = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap().len();
     assert_eq!((made as usize, left), (all.len() - refused, refused));
 }
 
@@ -153,7 +153,7 @@ impl EmbeddingModel for Mute {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_long_for_the_vector_of_a_query() {
     let (embedder, started) = (embedder(Arc::new(Mute)), tokio::time::Instant::now());
-    let late = embedder.query("Does a fiddle come with a guarantee?", &Silent).await;
+    let late = embedder.query("Does a fiddle come with a guarantee?", &NoopObserver).await;
     assert!(matches!(late, Err(ModelError::Timeout { .. })));
     assert_eq!(started.elapsed().as_secs(), 5);
 }

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::process;
 use crate::spec::ToolError;
-use larder_engine::settings::{McpPlace, McpSettings};
+use larder_engine::settings::{McpSettings, McpTransport};
 
 /// Time for a server to say who it is.
 const GREETING: Duration = Duration::from_secs(20);
@@ -85,7 +85,7 @@ impl Connection {
 
     async fn connect(&self) -> Result<Service, ToolError> {
         match &self.settings.place {
-            McpPlace::Program { command, args, env } => {
+            McpTransport::Program { command, args, env } => {
                 let path = match Path::new(command).is_absolute() {
                     true => Path::new(command).to_owned(),
                     false => process::find(command)
@@ -99,7 +99,7 @@ impl Connection {
                     .map_err(|error| self.failed(format!("{command} cannot be started: {error}")))?;
                 ().serve(child).await.map_err(|error| self.failed(error))
             }
-            McpPlace::Url { url, key_env } => {
+            McpTransport::Url { url, key_env } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 if let Some(name) = key_env {
                     let key = process::variable(name)

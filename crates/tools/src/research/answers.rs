@@ -4,7 +4,7 @@ use larder_vault::context::Claim;
 use larder_vault::{Listing, Score, Stock, Ttl};
 use serde::{Deserialize, Serialize};
 
-use larder_engine::answer::{Unusable, said, stated, topic};
+use larder_engine::answer::{UnusableAnswer, said, stated, topic};
 
 /// What `research/plan_research` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,14 +21,14 @@ impl ResearchPlanAnswer {
     ///
     /// # Errors
     /// When there is none.
-    pub fn searches(&self, most: usize) -> Result<Vec<String>, Unusable> {
+    pub fn searches(&self, most: usize) -> Result<Vec<String>, UnusableAnswer> {
         let mut searches: Vec<String> = Vec::new();
         for search in said(&self.searches) {
             if searches.len() < most && !searches.contains(&search) {
                 searches.push(search);
             }
         }
-        Unusable::unless(!searches.is_empty(), || "searches is empty; give at least one".into())?;
+        UnusableAnswer::unless(!searches.is_empty(), || "searches is empty; give at least one".into())?;
         Ok(searches)
     }
 }
@@ -48,14 +48,14 @@ impl SourcesAnswer {
     ///
     /// # Errors
     /// Addresses, and none of them was found.
-    pub fn chosen(&self, found: &[String]) -> Result<Vec<String>, Unusable> {
+    pub fn chosen(&self, found: &[String]) -> Result<Vec<String>, UnusableAnswer> {
         let mut chosen: Vec<String> = Vec::new();
         for url in said(&self.urls) {
             if found.contains(&url) && !chosen.contains(&url) {
                 chosen.push(url);
             }
         }
-        Unusable::unless(!chosen.is_empty() || self.urls.is_empty(), || {
+        UnusableAnswer::unless(!chosen.is_empty() || self.urls.is_empty(), || {
             "urls holds no address of the search results; copy addresses exactly".into()
         })?;
         Ok(chosen)

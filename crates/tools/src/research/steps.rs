@@ -10,8 +10,8 @@ use super::claims::PageClaims;
 use crate::context::ToolContext;
 use crate::web::{SearchHit, Visited};
 use larder_engine::answer;
-use larder_engine::executor::{Meter, Observer as _, Purpose};
-use larder_engine::inputs::{Document, RunInput};
+use larder_engine::executor::{Meter, ProgressObserver as _, RunKind};
+use larder_engine::inputs::{InputDocument, RunInput};
 
 const PLAN: &str = "research/plan_research";
 const SELECT: &str = "research/select_sources";
@@ -32,8 +32,8 @@ pub(super) struct SubRun<'a> {
 
 impl<'a> SubRun<'a> {
     pub(super) fn new(context: &'a ToolContext<'a>, task: &'a str, tokens: u64, until: Instant) -> Self {
-        let tokens = context.allowance.tokens.map_or(tokens, |left| left.min(tokens));
-        let meter = Meter::new(context.observer, Some(tokens), context.allowance.cost);
+        let tokens = context.budget.tokens.map_or(tokens, |left| left.min(tokens));
+        let meter = Meter::new(context.observer, Some(tokens), context.budget.cost);
         Self { context, task, tokens, until, meter, notes: Vec::new() }
     }
 
@@ -58,7 +58,7 @@ impl<'a> SubRun<'a> {
     ) -> Vec<String> {
         let found: Vec<String> = hits.iter().map(|hit| hit.url.clone()).collect();
         let results: Vec<String> = hits.iter().map(|hit| self.listed(hit)).collect();
-        let document = Document::whole("results", "results", results.join("\n"));
+        let document = InputDocument::whole("results", "results", results.join("\n"));
         let values = [("searched", json!(searches.join("; "))), ("most", json!(most.to_string()))];
         let answer: Result<SourcesAnswer, String> = self.run(SELECT, vec![document], &values).await;
         let chosen = answer.and_then(|answer| answer.chosen(&found).map_err(|error| error.to_string()));
@@ -80,7 +80,7 @@ impl<'a> SubRun<'a> {
     /// What a page states.
     pub(super) async fn extract(&self, page: &Visited) -> Result<ExtractAnswer, String> {
         let text = format!("Title: {}\nURL: {}\n\n{}", page.title, page.url, page.text);
-        self.run(EXTRACT, vec![Document::whole("page", page.url.clone(), text)], &[]).await
+        self.run(EXTRACT, vec![InputDocument::whole("page", page.url.clone(), text)], &[]).await
     }
 
     /// The write-up; none if there is nothing to write, or nobody to write it.
@@ -88,7 +88,7 @@ impl<'a> SubRun<'a> {
         if claims.all.is_empty() {
             return None;
         }
-        let document = Document::whole("claims", "claims", claims.listed());
+        let document = InputDocument::whole("claims", "claims", claims.listed());
         let written = self.run(WRITE, vec![document], &[]).await;
         let note =
             |why: &String| self.notes.push(format!("by rule it was written up from its claims: {why}"));
@@ -98,7 +98,7 @@ impl<'a> SubRun<'a> {
     async fn run<T: DeserializeOwned>(
         &self,
         name: &str,
-        documents: Vec<Document>,
+        documents: Vec<InputDocument>,
         more: &[(&str, Value)],
     ) -> Result<T, String> {
         if !self.meter.may_spend() {
@@ -121,7 +121,7 @@ impl<'a> SubRun<'a> {
             turn_id: Some(larder_vault::turn_name(self.context.turn.number())),
             ..RunInput::default()
         };
-        let running = engine.run_recipe(recipe, &input, &self.meter, Purpose::Answer);
+        let running = engine.run_recipe(recipe, &input, &self.meter, RunKind::Answer);
         let outcome = tokio::time::timeout_at(self.until, running)
             .await
             .map_err(|_| "the research's time is up".to_owned())?

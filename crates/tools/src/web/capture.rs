@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use larder_condense::{ContentType, WebPage, web_page};
-use larder_models::web::Got;
+use larder_models::web::WebReply;
 use larder_vault::{
     Captured, ContentSummary, Document, Manifest, Meta, PageContent, Tag, VaultPath, write_json,
 };
@@ -58,7 +58,7 @@ pub(crate) struct Visited {
 /// Reads what came back and writes the capture.
 pub(super) fn capture(
     url: &str,
-    got: &Got,
+    got: &WebReply,
     picture: Option<Result<Vec<u8>, String>>,
     context: &ToolContext<'_>,
 ) -> Result<Visited, ToolError> {
@@ -175,7 +175,7 @@ fn files(
         visible_elements: page.elements.iter().map(|element| (*element).to_owned()).collect(),
     };
     let kind = format!("page_{}", place.slug());
-    let mut meta = Meta::of_turn(context.turn.number(), &kind, context.documents.user(), context.now);
+    let mut meta = Meta::for_turn(context.turn.number(), &kind, context.documents.user(), context.now);
     meta.tags = vec![Tag::Turn.to_string()];
     let text = Document::new(meta, content).write(&place.content());
     let mut files = BTreeMap::from([

@@ -13,7 +13,7 @@ mod visit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_models::web::{self, Get, Got, Guard, WebError};
+use larder_models::web::{self, Guard, WebError, WebReply, WebRequest};
 
 use self::browser::Browser;
 pub(super) use self::capture::Visited;
@@ -60,7 +60,7 @@ impl Web {
 
     /// Visits a page and captures it, all within the time that a page has.
     pub(super) async fn visit(&self, url: &str, context: &ToolContext<'_>) -> Result<Visited, ToolError> {
-        let limit = context.allowance.time(self.page_timeout);
+        let limit = context.budget.time(self.page_timeout);
         let page = tokio::time::timeout(limit, self.page(url)).await;
         let late = |_| ToolError::Timeout { what: format!("the page {}", shown(url)), after: limit };
         let (at, got) = page.map_err(late)??;
@@ -72,13 +72,13 @@ impl Web {
     }
 
     /// Follows redirects to the page; each address on the way is asked for only if its site lets robots ask.
-    async fn page(&self, url: &str) -> Result<(String, Got), ToolError> {
+    async fn page(&self, url: &str) -> Result<(String, WebReply), ToolError> {
         let mut at = without_fragment(url.trim());
         for _ in 0..=MAX_REDIRECTS {
             if let Some(robots) = &self.robots {
                 robots.check(&at, &self.guard).await?;
             }
-            let request = Get { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
+            let request = WebRequest { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
             let got = web::get(request, &self.guard).await.map_err(told)?;
             match redirect(&got) {
                 Some(next) => at = without_fragment(&next),
@@ -89,7 +89,7 @@ impl Web {
     }
 }
 
-fn redirect(got: &Got) -> Option<String> {
+fn redirect(got: &WebReply) -> Option<String> {
     matches!(got.status, 301 | 302 | 303 | 307 | 308).then(|| got.location.clone()).flatten()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use larder_models::web::{self, Get, Guard};
+use larder_models::web::{self, Guard, WebRequest};
 use tokio::time::Instant;
 use url::Url;
 
@@ -76,7 +76,7 @@ async fn rules_of(page: &Url, guard: &Guard) -> Result<robotxt::Robots, ToolErro
         return Ok(robotxt::Robots::disallow_all());
     };
     for _ in 0..=MAX_REDIRECTS {
-        let request = Get { url: &at, accept: "text/plain, */*;q=0.1", limit: LARGEST };
+        let request = WebRequest { url: &at, accept: "text/plain, */*;q=0.1", limit: LARGEST };
         let got = web::get(request, guard).await.map_err(told)?;
         if let Some(next) = redirect(&got) {
             at = next;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use larder_engine::settings::{McpPlace, McpSettings, ToolSettings};
+use larder_engine::settings::{McpSettings, McpTransport, ToolSettings};
 use larder_testkit::stub::{Answer, End, StubServer};
-use larder_tools::Class;
+use larder_tools::ToolClass;
 use larder_vault::Mode;
 use larder_vault::context::CallStatus;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn server() -> StubServer {
     .await
 }
 
-fn settings(place: McpPlace) -> ToolSettings {
+fn settings(place: McpTransport) -> ToolSettings {
     let server = McpSettings { place, timeout: Duration::from_millis(1_500) };
     ToolSettings {
         mcp: [("far".to_owned(), server)].into(),
@@ -60,7 +60,7 @@ fn settings(place: McpPlace) -> ToolSettings {
 }
 
 async fn desk(url: &str) -> (Desk, Vec<String>) {
-    let mut desk = Desk::new(&settings(McpPlace::Url { url: url.to_owned(), key_env: None }));
+    let mut desk = Desk::new(&settings(McpTransport::Url { url: url.to_owned(), key_env: None }));
     let problems = desk.toolbox.connect().await;
     (desk, problems)
 }
@@ -71,15 +71,15 @@ async fn tools_of_a_server_are_tools_like_any_other() {
     let (desk, problems) = desk(&format!("{}/mcp", server.address())).await;
     assert!(matches!(problems.as_slice(), [one] if one.contains("cannot be used")), "{problems:?}");
     let specs = desk.toolbox.specs(Mode::Chat, &["mcp.far.*".to_owned()]);
-    let shown: Vec<(&str, Class, bool)> =
+    let shown: Vec<(&str, ToolClass, bool)> =
         specs.iter().map(|spec| (spec.name.as_str(), spec.class, spec.summarizable)).collect();
     assert_eq!(
         shown,
         [
-            ("mcp.far.drop", Class::Danger, false),
-            ("mcp.far.hang", Class::Read, true),
-            ("mcp.far.huge", Class::Read, true),
-            ("mcp.far.look", Class::Read, true)
+            ("mcp.far.drop", ToolClass::Danger, false),
+            ("mcp.far.hang", ToolClass::Read, true),
+            ("mcp.far.huge", ToolClass::Read, true),
+            ("mcp.far.look", ToolClass::Read, true)
         ]
     );
     let output = desk.call("mcp.far.look", json!({"name": "it"})).await;
@@ -113,7 +113,7 @@ async fn a_server_that_is_not_there_costs_its_own_tools_only() {
     assert!(output.status == CallStatus::Error && words(&output).contains("there is no tool"));
     assert!(!desk.toolbox.specs(Mode::Chat, &[]).is_empty());
     let place =
-        McpPlace::Program { command: "no-such-program".to_owned(), args: Vec::new(), env: Vec::new() };
+        McpTransport::Program { command: "no-such-program".to_owned(), args: Vec::new(), env: Vec::new() };
     let mut desk = Desk::new(&settings(place));
     assert!(desk.toolbox.connect().await[0].contains("there is no program"));
 }
@@ -132,7 +132,7 @@ case "$line" in
 esac; done"#;
     let args = vec!["-c".to_owned(), script.to_owned()];
     let mut desk =
-        Desk::new(&settings(McpPlace::Program { command: "sh".to_owned(), args, env: Vec::new() }));
+        Desk::new(&settings(McpTransport::Program { command: "sh".to_owned(), args, env: Vec::new() }));
     assert_eq!(desk.toolbox.connect().await, Vec::<String>::new());
     assert_eq!(words(&desk.call("mcp.far.env", json!({})).await), "0 variables");
     assert_ne!(desk.call("mcp.far.die", json!({})).await.status, CallStatus::Success);

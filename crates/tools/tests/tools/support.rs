@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_engine::executor::{Meter, Silent};
+use larder_engine::executor::{Meter, NoopObserver};
 use larder_engine::project::Project;
 use larder_engine::settings::ToolSettings;
-use larder_engine::{Engine, Policy};
+use larder_engine::{Engine, RunPolicy};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
-use larder_tools::{Allowance, Confirm, ToolBox, ToolContext, ToolOutput};
+use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolContext, ToolOutput};
 use larder_vault::layout::{TurnPlace, UserPlace};
 use larder_vault::{Mode, Timestamp};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub struct Desk {
     pub mode: Mode,
     pub workspace: PathBuf,
     pub confirm: Answers,
-    pub allowance: Allowance,
+    pub budget: RemainingBudget,
     pub query: String,
     pub prompts: Arc<Mutex<Vec<String>>>,
     /// What calls took.
@@ -74,7 +74,7 @@ impl Desk {
         let models = every_layer(Arc::new(model), dir.path(), 32_000, 5_000);
         let project = Project::builtin(&Counter::cl100k());
         let user = store.user("ann").unwrap();
-        let engine = Engine::new(project, models, user, Policy::default(), Box::new(|_| None)).unwrap();
+        let engine = Engine::new(project, models, user, RunPolicy::default(), Box::new(|_| None)).unwrap();
         let workspace = dir.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
         Self {
@@ -86,10 +86,10 @@ impl Desk {
             mode: Mode::Chat,
             workspace,
             confirm: Answers(true, AtomicUsize::new(0)),
-            allowance: Allowance::default(),
+            budget: RemainingBudget::default(),
             query: "find me the cheapest laptop with nvidia gpu".to_owned(),
             prompts,
-            meter: Meter::new(&Silent, None, None),
+            meter: Meter::new(&NoopObserver, None, None),
             _dir: dir,
         }
     }
@@ -111,7 +111,7 @@ impl Desk {
             confirm: &self.confirm,
             observer: &self.meter,
             begun: &|| Ok(()),
-            allowance: self.allowance,
+            budget: self.budget,
         };
         self.toolbox.call(name, &arguments, &context).await
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use larder_core::pack::Rendition;
-use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 use larder_proxy::window::{Preview, WindowError, preview};
 use larder_proxy::wire::{self, ApiDialect, HiddenSteps, Request};
 use larder_text::hash::ContentHash;
@@ -42,7 +42,7 @@ struct Case {
 
 impl Case {
     fn from_bytes(bytes: &[u8]) -> Self {
-        let pointer = Pointer::lines(measure::key().mint(ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(measure::key().mint(ContentHash::new(b"elsewhere")), 3, 9);
         let settings = settings(head(bytes, 1) % POLICIES);
         let window = [128_000, 128_000, 3_000, 900, 128_000, 128_000, 8_000, 400]
             [usize::from(head(bytes, 1) % POLICIES)];
@@ -65,17 +65,23 @@ impl Case {
     }
 }
 
-fn settings(chosen: u8) -> Settings {
-    let usual = Settings { emergency_floor: Some(20), response_reserve: 100, ..Settings::default() };
+fn settings(chosen: u8) -> PolicySettings {
+    let usual =
+        PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
     match chosen {
-        1 => Settings { entry_cap: 96, protect_last: 0, ..usual },
-        2 => Settings { trace_threshold_tokens: Some(1_000), protect_last: 0, ..usual },
-        3 => Settings { entry_cap: 96, protect_last: 1, expected_turns: Some(50), ..usual },
-        4 => Settings { dry_run: true, ..usual },
-        5 => Settings { enabled: false, ..usual },
-        6 => Settings { trace_threshold_tokens: Some(300), low_watermark: 0.3, cache_price: 1.0, ..usual },
-        7 => Settings { entry_cap: 100_000, ..usual },
-        _ => Settings::default(),
+        1 => PolicySettings { entry_cap: 96, protect_last: 0, ..usual },
+        2 => PolicySettings { trace_threshold_tokens: Some(1_000), protect_last: 0, ..usual },
+        3 => PolicySettings { entry_cap: 96, protect_last: 1, expected_turns: Some(50), ..usual },
+        4 => PolicySettings { dry_run: true, ..usual },
+        5 => PolicySettings { enabled: false, ..usual },
+        6 => PolicySettings {
+            trace_threshold_tokens: Some(300),
+            low_watermark: 0.3,
+            cache_price: 1.0,
+            ..usual
+        },
+        7 => PolicySettings { entry_cap: 100_000, ..usual },
+        _ => PolicySettings::default(),
     }
 }
 
@@ -205,7 +211,7 @@ fn may_change(request: &Request<'_>, text: &str) -> bool {
 }
 
 fn leads_to(pointer: &Pointer, original: &str) -> bool {
-    pointer.id == measure::key().mint(ContentHash::of(original.as_bytes()))
+    pointer.id == measure::key().mint(ContentHash::new(original.as_bytes()))
 }
 
 /// Every pointer that was not there before leads to what is to be stored.
@@ -229,7 +235,7 @@ fn of_pointers(case: &Case, leaving: &Preview) -> Vec<String> {
 /// What leaves has no more tokens than was said.
 fn of_counts(case: &Case, left: &Preview) -> Option<String> {
     let model = ModelProfile { window: usize::MAX / 1_000, max_output: None, cache_price: None };
-    let settings = Settings { enabled: false, emergency_floor: Some(0), ..Settings::default() };
+    let settings = PolicySettings { enabled: false, emergency_floor: Some(0), ..PolicySettings::default() };
     let policy = ContextBudgetPolicy::from_settings(&settings, &model);
     let said = left.record.summary.tokens.after;
     let again = preview(case.dialect, &left.body, &policy, &case.counter, &measure::key());

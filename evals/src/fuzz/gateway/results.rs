@@ -1,7 +1,7 @@
 //! Results of tools: whatever stands in one, the window shows it whole or with a pointer that gives back its exact bytes,
 //! and what was decided for it stays while the conversation goes on.
 
-use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 use larder_proxy::window::{Preview, preview};
 use larder_proxy::wire::{self, ApiDialect, REHYDRATE};
 use larder_store::NewPointer;
@@ -36,7 +36,7 @@ struct Case {
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let case = Case { dialect: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
     let model = ModelProfile { window: 1_000_000, max_output: None, cache_price: None };
-    let policy = ContextBudgetPolicy::from_settings(&Settings::default(), &model);
+    let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
     let counter = Counter::o200k();
     let [first, later] = [0, 2].map(|turns| {
         let body = case.body(turns);
@@ -54,7 +54,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
         faults.extend(of_items(&case, &counter, body, leaving));
     }
     faults.extend(of_prefix(case.dialect, &first.1.body, &later.1.body));
-    if ContentHash::of(bytes).as_bytes()[0].is_multiple_of(STORED) {
+    if ContentHash::new(bytes).as_bytes()[0].is_multiple_of(STORED) {
         faults.extend(of_store(&first.1.originals));
     }
     faults
@@ -129,7 +129,7 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Ve
             faults.push(format!("items: {:?} became {:?}", cut(came_as), cut(left_as)));
             continue;
         }
-        let id = measure::key().mint(ContentHash::of(came_as.as_bytes()));
+        let id = measure::key().mint(ContentHash::new(came_as.as_bytes()));
         if !measure::key().find_in(left_as).iter().any(|(_, pointer)| pointer.id == id) {
             faults.push(format!("way back: {:?} does not name {id}", cut(left_as)));
         }

@@ -5,7 +5,7 @@ use larder_vault::{Score, Ttl};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use larder_engine::answer::{Unusable, stated};
+use larder_engine::answer::{UnusableAnswer, stated};
 
 /// What `phase4_coordinator_chat` and `phase4_coordinator_code` answer, once a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,19 +71,19 @@ impl IterationAnswer {
     ///
     /// # Errors
     /// An action without what it needs, a goal that is not in the plan, a claim without a source.
-    pub fn iteration(&self, number: u32, plan: &TaskPlan) -> Result<(Iteration, Vec<Claim>), Unusable> {
+    pub fn iteration(&self, number: u32, plan: &TaskPlan) -> Result<(Iteration, Vec<Claim>), UnusableAnswer> {
         let progress = stated(self.progress.as_ref());
         match self.action {
-            Action::ToolCall => Unusable::unless(!self.calls.is_empty(), || {
+            Action::ToolCall => UnusableAnswer::unless(!self.calls.is_empty(), || {
                 "action is TOOL_CALL and calls is empty; name a tool with its arguments, or answer DONE"
                     .into()
             })?,
             Action::Done => {
-                Unusable::unless(self.calls.is_empty(), || {
+                UnusableAnswer::unless(self.calls.is_empty(), || {
                     "action is DONE and calls is not empty; call the tools with TOOL_CALL, or leave them out"
                         .into()
                 })?;
-                Unusable::unless(progress.is_some(), || {
+                UnusableAnswer::unless(progress.is_some(), || {
                     "action is DONE and progress is empty; say in a few sentences what is known now".into()
                 })?;
             }
@@ -98,17 +98,17 @@ impl IterationAnswer {
             confidence: self.goal_confidence,
             progress,
         };
-        let claims: Result<Vec<Claim>, Unusable> = self.claims.iter().map(ClaimAnswer::claim).collect();
+        let claims: Result<Vec<Claim>, UnusableAnswer> = self.claims.iter().map(ClaimAnswer::claim).collect();
         Ok((iteration, claims?))
     }
 
     /// The goal of a plan with several; of a plan with one, none.
-    fn goal_of(&self, plan: &TaskPlan) -> Result<Option<IterationGoal>, Unusable> {
+    fn goal_of(&self, plan: &TaskPlan) -> Result<Option<IterationGoal>, UnusableAnswer> {
         let Some(id) = self.goal.filter(|_| !plan.goals.is_empty()) else { return Ok(None) };
         let found = plan.goals.iter().find(|goal| goal.id.0 == id);
         let goal = found.ok_or_else(|| {
             let ids: Vec<u32> = plan.goals.iter().map(|goal| goal.id.0).collect();
-            Unusable::new(format!("goal {id} is not in the plan, which has the goals {ids:?}"))
+            UnusableAnswer::new(format!("goal {id} is not in the plan, which has the goals {ids:?}"))
         })?;
         Ok(Some(IterationGoal { id: goal.id, description: goal.description.clone() }))
     }
@@ -119,9 +119,9 @@ impl ClaimAnswer {
     ///
     /// # Errors
     /// A claim that says nothing, or names no source.
-    pub fn claim(&self) -> Result<Claim, Unusable> {
-        Unusable::unless(!self.claim.trim().is_empty(), || "a claim is empty; leave it out".into())?;
-        Unusable::unless(!self.source.trim().is_empty(), || {
+    pub fn claim(&self) -> Result<Claim, UnusableAnswer> {
+        UnusableAnswer::unless(!self.claim.trim().is_empty(), || "a claim is empty; leave it out".into())?;
+        UnusableAnswer::unless(!self.source.trim().is_empty(), || {
             format!("the claim {:?} names no source; give the address, file or turn that says so", self.claim)
         })?;
         Ok(Claim {

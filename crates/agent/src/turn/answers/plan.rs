@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 use larder_vault::{Intent, Score};
 use serde::{Deserialize, Serialize};
 
-use larder_engine::answer::{Unusable, stated};
+use larder_engine::answer::{UnusableAnswer, stated};
 
 /// What `phase3_planner_chat` and `phase3_planner_code` answer (C12).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,8 +65,8 @@ impl PlanAnswer {
     /// # Errors
     /// Routes without what they need, goals that are not there or wait for each other, a second plan that does not say
     /// what is different.
-    pub fn plan(&self, attempt: u32) -> Result<TaskPlan, Unusable> {
-        Unusable::unless(!self.goal.trim().is_empty(), || {
+    pub fn plan(&self, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
+        UnusableAnswer::unless(!self.goal.trim().is_empty(), || {
             "goal is empty; say what the turn is to reach".into()
         })?;
         let question = self.check_route()?;
@@ -88,15 +88,15 @@ impl PlanAnswer {
         })
     }
 
-    fn check_route(&self) -> Result<Option<String>, Unusable> {
+    fn check_route(&self) -> Result<Option<String>, UnusableAnswer> {
         let question = stated(self.question.as_ref());
         match self.next_step {
-            NextStep::Clarify if question.is_none() => Err(Unusable::new(
+            NextStep::Clarify if question.is_none() => Err(UnusableAnswer::new(
                 "next_step is clarify and question is empty; put the question to the user there",
             )),
             NextStep::Clarify => Ok(question),
             NextStep::Coordinator if self.tasks.iter().all(|task| task.text.trim().is_empty()) => {
-                Err(Unusable::new(
+                Err(UnusableAnswer::new(
                     "next_step is coordinator and tasks is empty; list what the coordinator has to do",
                 ))
             }
@@ -104,10 +104,10 @@ impl PlanAnswer {
         }
     }
 
-    fn difference(&self) -> Result<(Option<String>, Option<String>), Unusable> {
+    fn difference(&self) -> Result<(Option<String>, Option<String>), UnusableAnswer> {
         let (failure, approach) =
             (stated(self.previous_failure.as_ref()), stated(self.new_approach.as_ref()));
-        Unusable::unless(failure.is_some() && approach.is_some(), || {
+        UnusableAnswer::unless(failure.is_some() && approach.is_some(), || {
             "this is a second attempt: previous_failure and new_approach must say what failed and what is done \
              otherwise"
                 .into()
@@ -115,15 +115,15 @@ impl PlanAnswer {
         Ok((failure, approach))
     }
 
-    fn goals(&self) -> Result<Vec<Goal>, Unusable> {
+    fn goals(&self) -> Result<Vec<Goal>, UnusableAnswer> {
         let ids: Vec<u32> = self.goals.iter().map(|goal| goal.id).collect();
         let expected = 1..=u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        Unusable::unless(ids.iter().copied().eq(expected), || {
+        UnusableAnswer::unless(ids.iter().copied().eq(expected), || {
             format!("goals have the ids {ids:?}; number them 1, 2, 3 … in order")
         })?;
         for goal in &self.goals {
             for other in &goal.dependencies {
-                Unusable::unless(ids.contains(other), || {
+                UnusableAnswer::unless(ids.contains(other), || {
                     format!("goal {} depends on goal {other}, which is not in goals {ids:?}", goal.id)
                 })?;
             }
@@ -141,7 +141,7 @@ impl PlanAnswer {
     }
 
     /// Goals that wait for each other can never begin.
-    fn check_order(&self) -> Result<(), Unusable> {
+    fn check_order(&self) -> Result<(), UnusableAnswer> {
         let mut waiting: BTreeMap<u32, &[u32]> =
             self.goals.iter().map(|goal| (goal.id, goal.dependencies.as_slice())).collect();
         loop {
@@ -149,7 +149,7 @@ impl PlanAnswer {
             let Some(id) = waiting.iter().find(ready).map(|(id, _)| *id) else { break };
             waiting.remove(&id);
         }
-        Unusable::unless(waiting.is_empty(), || {
+        UnusableAnswer::unless(waiting.is_empty(), || {
             let ids: Vec<u32> = waiting.keys().copied().collect();
             format!(
                 "goals {ids:?} depend on each other in a circle, so that none can begin; drop a dependency"
@@ -157,19 +157,19 @@ impl PlanAnswer {
         })
     }
 
-    fn steps(&self, several: bool) -> Result<Vec<Step>, Unusable> {
+    fn steps(&self, several: bool) -> Result<Vec<PlanStep>, UnusableAnswer> {
         let mut steps = Vec::new();
         for task in self.tasks.iter().filter(|task| !task.text.trim().is_empty()) {
             let goal = task.goal.filter(|_| several);
             let is_known = goal.is_none_or(|id| self.goals.iter().any(|goal| goal.id == id));
-            Unusable::unless(is_known, || {
+            UnusableAnswer::unless(is_known, || {
                 format!(
                     "the task {:?} is for goal {}, which is not in goals",
                     task.text,
                     goal.unwrap_or_default()
                 )
             })?;
-            steps.push(Step { goal: goal.map(GoalId), text: task.text.trim().to_owned() });
+            steps.push(PlanStep { goal: goal.map(GoalId), text: task.text.trim().to_owned() });
         }
         Ok(steps)
     }

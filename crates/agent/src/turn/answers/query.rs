@@ -4,7 +4,7 @@ use larder_vault::context::{Reflection, ReflectionDecision};
 use larder_vault::{BlockId, ContentReference, QueryAnalysis, ReferenceType, Score};
 use serde::{Deserialize, Serialize};
 
-use larder_engine::answer::{Unusable, stated};
+use larder_engine::answer::{UnusableAnswer, stated};
 
 use super::CONFIDENCE_THRESHOLD;
 
@@ -100,12 +100,14 @@ impl ReflectionAnswer {
     ///
     /// # Errors
     /// CLARIFY without a question.
-    pub fn reflection(&self) -> Result<Reflection, Unusable> {
+    pub fn reflection(&self) -> Result<Reflection, UnusableAnswer> {
         let unsure = self.confidence.get() < CONFIDENCE_THRESHOLD;
         let asked = stated(self.question.as_ref());
         let question = match self.decision {
             ReflectionDecision::Clarify => Some(asked.ok_or_else(|| {
-                Unusable::new("decision is CLARIFY and question is empty; put the question to the user there")
+                UnusableAnswer::new(
+                    "decision is CLARIFY and question is empty; put the question to the user there",
+                )
             })?),
             ReflectionDecision::Proceed if unsure => Some(asked.unwrap_or(STANDARD_QUESTION.to_owned())),
             ReflectionDecision::Proceed => None,

@@ -4,7 +4,7 @@ use larder_vault::context::{Check, CheckResult, Checklist, GoalVerdict, TaskPlan
 use larder_vault::{BlockId, Score};
 use serde::{Deserialize, Serialize};
 
-use larder_engine::answer::{Unusable, said};
+use larder_engine::answer::{UnusableAnswer, said};
 
 use super::CONFIDENCE_THRESHOLD;
 
@@ -91,7 +91,7 @@ impl ValidationAnswer {
     ///
     /// # Errors
     /// A verdict without its reasons, and goals that are not those of the plan.
-    pub fn validation(&self, plan: &TaskPlan) -> Result<Validation, Unusable> {
+    pub fn validation(&self, plan: &TaskPlan) -> Result<Validation, UnusableAnswer> {
         let failed = self.checks.failed();
         let approved = self.decision == Verdict::Approve;
         let unsure = self.confidence.get() < CONFIDENCE_THRESHOLD;
@@ -103,10 +103,10 @@ impl ValidationAnswer {
             _ => Vec::new(),
         };
         let fixes = if decision == Verdict::Retry { said(&self.suggested_fixes) } else { Vec::new() };
-        Unusable::unless(decision != Verdict::Retry || !fixes.is_empty(), || {
+        UnusableAnswer::unless(decision != Verdict::Retry || !fixes.is_empty(), || {
             "decision is RETRY and suggested_fixes is empty; say what a new plan should do otherwise".into()
         })?;
-        Unusable::unless(decision != Verdict::Fail || !issues.is_empty(), || {
+        UnusableAnswer::unless(decision != Verdict::Fail || !issues.is_empty(), || {
             "decision is FAIL and issues is empty; say why there can be no answer".into()
         })?;
         Ok(Validation {
@@ -122,16 +122,21 @@ impl ValidationAnswer {
         })
     }
 
-    fn hints(&self, issues: &[String], failed: &[String], downgraded: bool) -> Result<Vec<String>, Unusable> {
+    fn hints(
+        &self,
+        issues: &[String],
+        failed: &[String],
+        downgraded: bool,
+    ) -> Result<Vec<String>, UnusableAnswer> {
         let given = [said(&self.revision_hints), issues.to_vec(), failed.to_vec()];
         let first = given.into_iter().find(|hints| !hints.is_empty());
         let unsure = || vec!["Keep to what the evidence states, and cite it.".to_owned()];
         first.or_else(|| downgraded.then(unsure)).ok_or_else(|| {
-            Unusable::new("decision is REVISE and revision_hints is empty; say what to write otherwise")
+            UnusableAnswer::new("decision is REVISE and revision_hints is empty; say what to write otherwise")
         })
     }
 
-    fn goals(&self, plan: &TaskPlan) -> Result<Vec<GoalVerdict>, Unusable> {
+    fn goals(&self, plan: &TaskPlan) -> Result<Vec<GoalVerdict>, UnusableAnswer> {
         let verdict = |goal: &larder_vault::context::Goal| {
             let number = goal.id.0;
             let mut found = self.goals.iter().filter(|check| check.goal == number);
@@ -142,7 +147,9 @@ impl ValidationAnswer {
                     quality: check.quality,
                     notes: check.notes.trim().to_owned(),
                 }),
-                _ => Err(Unusable::new(format!("goals must hold goal {number} of the plan exactly once"))),
+                _ => Err(UnusableAnswer::new(format!(
+                    "goals must hold goal {number} of the plan exactly once"
+                ))),
             }
         };
         plan.goals.iter().map(verdict).collect()

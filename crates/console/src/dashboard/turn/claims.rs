@@ -18,7 +18,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::super::documents::when;
 use super::super::figures::{name, number, segment};
-use super::super::layout::{Failure, Place, page};
+use super::super::layout::{NavItem, PageError, page};
 use super::super::pointers::verbatim;
 use super::read::{claims, results, text};
 use super::tables::{call_status, linked};
@@ -28,7 +28,7 @@ use crate::api::{Path, Problem, blocking};
 const AROUND: usize = 600;
 
 /// The bytes that say something, in what stands around them.
-struct Stretch {
+struct SourceRange {
     pointer: Pointer,
     /// Of the whole original.
     range: Range<usize>,
@@ -39,10 +39,10 @@ struct Stretch {
 }
 
 /// A claim and everything that it stands on.
-struct Traced {
+struct TracedClaim {
     claim: Claim,
     result: Option<ToolResult>,
-    stretch: Option<Stretch>,
+    stretch: Option<SourceRange>,
 }
 
 /// `/turns/{number}/claims/{block}`
@@ -50,21 +50,21 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((number, block)): Path<(u32, String)>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let (of, who, named) = (app.clone(), caller.clone(), block.clone());
     let found = blocking(move || trace(&of.documents_of(&who.store)?, number, &named)).await?;
     let traced = found.ok_or_else(|| Problem::not_found(format!("turn {number} has no such claim")))?;
     let title = format!("Claim of turn {number}");
-    Ok(page(&caller, Place::Documents, &title, &whole(&traced, number, &block)))
+    Ok(page(&caller, NavItem::Documents, &title, &whole(&traced, number, &block)))
 }
 
-fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<Traced>, StoreError> {
+fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<TracedClaim>, StoreError> {
     let row = documents.turn(number)?;
     let at = row.map_or_else(|| documents.place().turn(number).context(), |row| row.context);
     let of_block = |claim: &Claim| claim.origin.as_ref().is_some_and(|origin| origin.block.as_str() == block);
     let Some(claim) = claims(&text(documents, &at)?, &at).into_iter().find(of_block) else { return Ok(None) };
     let origin = claim.origin.clone();
-    let mut traced = Traced { claim, result: None, stretch: None };
+    let mut traced = TracedClaim { claim, result: None, stretch: None };
     let Some(origin) = origin else { return Ok(Some(traced)) };
     if let Some(link) = origin.document.filter(|link| link.file.name() == "toolresults.md") {
         let all = results(&text(documents, &link.file)?, &link.file);
@@ -77,7 +77,7 @@ fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<T
 }
 
 /// The bytes of a pointer where they stand; none if they are no more, or not this user's.
-fn stretch(documents: &UserDocuments, pointer: Pointer) -> Result<Option<Stretch>, StoreError> {
+fn stretch(documents: &UserDocuments, pointer: Pointer) -> Result<Option<SourceRange>, StoreError> {
     let original = match documents.store().resolve(&Pointer::whole(pointer.id.clone())) {
         Ok(original) => original,
         Err(
@@ -97,7 +97,7 @@ fn stretch(documents: &UserDocuments, pointer: Pointer) -> Result<Option<Stretch
         |range: Range<usize>| String::from_utf8_lossy(original.get(range).unwrap_or_default()).into_owned();
     let from = boundary(&original, range.start.saturating_sub(AROUND));
     let to = boundary(&original, range.end.saturating_add(AROUND).min(original.len()));
-    Ok(Some(Stretch {
+    Ok(Some(SourceRange {
         before: piece(from..range.start),
         says: piece(range.start..range.end.min(range.start.saturating_add(64 * 1024))),
         after: piece(range.end..to.max(range.end)),
@@ -120,7 +120,7 @@ fn boundary(bytes: &[u8], at: usize) -> usize {
     at + rest.iter().take(3).take_while(|byte| (**byte & 0xC0) == 0x80).count()
 }
 
-fn whole(traced: &Traced, turn: u32, block: &str) -> Markup {
+fn whole(traced: &TracedClaim, turn: u32, block: &str) -> Markup {
     let claim = &traced.claim;
     html! {
         div.head {
@@ -164,7 +164,7 @@ fn call(result: &ToolResult, claim: &Claim) -> Markup {
     }
 }
 
-fn bytes(stretch: Option<&Stretch>) -> Markup {
+fn bytes(stretch: Option<&SourceRange>) -> Markup {
     let Some(stretch) = stretch else {
         return html! {
             section.panel aria-labelledby="bytes" {

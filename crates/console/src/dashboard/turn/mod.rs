@@ -18,14 +18,14 @@ pub use claims::one as claim;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 pub use live::events;
-use read::Shown;
+use read::TurnDocuments;
 pub use sections::properties;
 
 use super::documents::{files, status, when};
 use super::figures::{chip, name};
-use super::layout::{Failure, Place, page};
+use super::layout::{NavItem, PageError, page};
 use super::links::{raw_address, vault_address};
-use super::markdown::Sheet;
+use super::markdown::MarkdownPage;
 use crate::api::{Path, Problem, blocking};
 
 /// `/turns/{number}`
@@ -33,15 +33,15 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(number): Path<u32>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let (of, who) = (app.clone(), caller.clone());
-    let found = blocking(move || Shown::read(&of, &who, number)).await?;
+    let found = blocking(move || TurnDocuments::read(&of, &who, number)).await?;
     let shown = found.ok_or_else(|| Problem::not_found(format!("there is no turn {number}")))?;
-    Ok(page(&caller, Place::Documents, &format!("Turn {number}"), &whole(&shown, number)))
+    Ok(page(&caller, NavItem::Documents, &format!("Turn {number}"), &whole(&shown, number)))
 }
 
-fn whole(shown: &Shown, number: u32) -> Markup {
-    let mut sheet = Sheet::new(&shown.links, 2);
+fn whole(shown: &TurnDocuments, number: u32) -> Markup {
+    let mut sheet = MarkdownPage::new(&shown.links, 2);
     for id in
         ["main", "took", "tools", "claims", "considered", "files", "backlinks", "live-state", "live-pause"]
     {
@@ -76,7 +76,7 @@ fn whole(shown: &Shown, number: u32) -> Markup {
     }
 }
 
-fn head(shown: &Shown, number: u32) -> Markup {
+fn head(shown: &TurnDocuments, number: u32) -> Markup {
     let at = &shown.at;
     html! {
         div.head {
@@ -108,7 +108,7 @@ fn head(shown: &Shown, number: u32) -> Markup {
     }
 }
 
-fn backlinks(shown: &Shown) -> Markup {
+fn backlinks(shown: &TurnDocuments) -> Markup {
     html! {
         @if !shown.backlinks.is_empty() {
             section.panel aria-labelledby="backlinks" {

@@ -15,7 +15,7 @@ use super::super::links::Links;
 use crate::api::{document, files_of_turn};
 
 /// A turn as its page shows it.
-pub struct Shown {
+pub struct TurnDocuments {
     /// How it stands, once it is committed.
     pub row: Option<TurnRow>,
     /// How it stands before that.
@@ -46,7 +46,7 @@ pub struct Shown {
     pub links: Links,
 }
 
-impl Shown {
+impl TurnDocuments {
     /// Reads a turn. Blocks.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Shown {
         let files = files_of_turn(&documents, number)?;
         let context = text(&documents, &at)?;
         let mut shown = Self {
-            is_elsewhere: draft.is_some() && documents.is_held(number),
+            is_elsewhere: draft.is_some() && documents.is_leased(number),
             is_running: app.running_turns.get(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),
@@ -125,7 +125,7 @@ pub fn results(text: &str, at: &VaultPath) -> Vec<ToolResult> {
 
 /// The claims of every version of §4.
 pub fn claims(context: &str, at: &VaultPath) -> Vec<Claim> {
-    let sections = Sections::of(context);
+    let sections = Sections::parse(context);
     let logs = sections.attempts(SectionId::ToolExecution);
     let logs = logs.filter_map(|section| context::read::<ToolLog>(context, section, at).value);
     logs.flat_map(|log| log.claims).collect()

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::figures::{name, number};
 use super::super::links::heading_id;
-use super::super::markdown::Sheet;
+use super::super::markdown::MarkdownPage;
 
 /// Bytes of one version of a section that are shown; the rest stands in the document.
 const SHOWN: usize = 256 * 1024;
@@ -16,8 +16,8 @@ const COMPACTION: &str = "### Compaction ";
 const COMPACTION_END: &str = "### End of Compaction ";
 
 /// Everything that stands in a `context.md`.
-pub fn all(context: &str, sheet: &mut Sheet<'_>) -> Markup {
-    let divided = Sections::of(context);
+pub fn all(context: &str, sheet: &mut MarkdownPage<'_>) -> Markup {
+    let divided = Sections::parse(context);
     let preamble = context.get(divided.preamble.clone()).unwrap_or_default();
     html! {
         (properties(&Note::parse(context)))
@@ -28,7 +28,13 @@ pub fn all(context: &str, sheet: &mut Sheet<'_>) -> Markup {
     }
 }
 
-fn section(context: &str, all: &Sections, id: SectionId, newest: &Section, sheet: &mut Sheet<'_>) -> Markup {
+fn section(
+    context: &str,
+    all: &Sections,
+    id: SectionId,
+    newest: &Section,
+    sheet: &mut MarkdownPage<'_>,
+) -> Markup {
     let heading = id.heading().trim_start_matches("## ");
     let older: Vec<&Section> = all.attempts(id).filter(|section| *section != newest).collect();
     let anchor = heading_id(heading);
@@ -55,7 +61,7 @@ fn section(context: &str, all: &Sections, id: SectionId, newest: &Section, sheet
 }
 
 /// One version of a section, its compactions folded where they stand.
-fn body(context: &str, section: &Section, sheet: &mut Sheet<'_>) -> Markup {
+fn body(context: &str, section: &Section, sheet: &mut MarkdownPage<'_>) -> Markup {
     let whole = context.get(section.body.clone()).unwrap_or_default();
     let shown = &whole[..whole.floor_char_boundary(SHOWN)];
     let pieces = pieces(shown);
@@ -63,8 +69,8 @@ fn body(context: &str, section: &Section, sheet: &mut Sheet<'_>) -> Markup {
     html! {
         @for piece in &pieces {
             @match piece {
-                Piece::Written(text) => (sheet.show(text)),
-                Piece::Compaction { number, text } => details.fold.compaction {
+                SectionPiece::Written(text) => (sheet.show(text)),
+                SectionPiece::Compaction { number, text } => details.fold.compaction {
                     summary { "Compaction " (number) ": what prompts see of everything above" }
                     (sheet.show(text))
                 },
@@ -80,33 +86,33 @@ fn number_of(bytes: usize) -> String {
 
 /// A stretch of a section.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'t> {
+enum SectionPiece<'t> {
     Written(&'t str),
     Compaction { number: &'t str, text: &'t str },
 }
 
-fn pieces(body: &str) -> Vec<Piece<'_>> {
+fn pieces(body: &str) -> Vec<SectionPiece<'_>> {
     let mut pieces = Vec::new();
     let (mut from, mut at) = (0, 0);
     let mut open: Option<&str> = None;
     for line in body.split_inclusive('\n') {
         let end = at + line.len();
         if let Some(number) = line.strip_prefix(COMPACTION).filter(|_| open.is_none()) {
-            pieces.push(Piece::Written(&body[from..at]));
+            pieces.push(SectionPiece::Written(&body[from..at]));
             (open, from) = (Some(number.trim()), end);
         } else if line.starts_with(COMPACTION_END)
             && let Some(number) = open.take()
         {
-            pieces.push(Piece::Compaction { number, text: &body[from..at] });
+            pieces.push(SectionPiece::Compaction { number, text: &body[from..at] });
             from = end;
         }
         at = end;
     }
     match open {
-        Some(number) => pieces.push(Piece::Compaction { number, text: &body[from..] }),
-        None => pieces.push(Piece::Written(&body[from..])),
+        Some(number) => pieces.push(SectionPiece::Compaction { number, text: &body[from..] }),
+        None => pieces.push(SectionPiece::Written(&body[from..])),
     }
-    pieces.retain(|piece| !matches!(piece, Piece::Written(text) if text.trim().is_empty()));
+    pieces.retain(|piece| !matches!(piece, SectionPiece::Written(text) if text.trim().is_empty()));
     pieces
 }
 
@@ -160,12 +166,12 @@ mod tests {
     fn compactions_are_told_from_what_was_written() {
         let body = "a\n### Compaction 1\n\nshort\n### End of Compaction 1\nb\n\\### Compaction 2\nc\n";
         let expected = [
-            Piece::Written("a\n"),
-            Piece::Compaction { number: "1", text: "\nshort\n" },
-            Piece::Written("b\n\\### Compaction 2\nc\n"),
+            SectionPiece::Written("a\n"),
+            SectionPiece::Compaction { number: "1", text: "\nshort\n" },
+            SectionPiece::Written("b\n\\### Compaction 2\nc\n"),
         ];
         assert_eq!(pieces(body), expected);
-        assert_eq!(pieces("### Compaction 1\nx"), [Piece::Compaction { number: "1", text: "x" }]);
+        assert_eq!(pieces("### Compaction 1\nx"), [SectionPiece::Compaction { number: "1", text: "x" }]);
         assert!(pieces("").is_empty());
     }
 }

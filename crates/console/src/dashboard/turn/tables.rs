@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_models::price::Usd;
-use larder_vault::context::{CallStatus, Claim, Origin};
+use larder_vault::context::{CallStatus, Claim, ClaimOrigin};
 use larder_vault::{RunMetrics, ToolResult, VaultPath};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::documents::when;
 use super::super::figures::{chip, money, name, number, segment, short, span};
 use super::super::links::{address, block_id, vault_address};
-use super::read::Shown;
+use super::read::TurnDocuments;
 
 /// What the phases are called.
 const PHASES: [&str; 8] = [
@@ -33,7 +33,7 @@ pub fn phase_name(phase: u8) -> &'static str {
 }
 
 /// What the turn took, phase by phase.
-pub fn took(shown: &Shown) -> Markup {
+pub fn took(shown: &TurnDocuments) -> Markup {
     let Some(metrics) = &shown.metrics else { return html! {} };
     let mut phases: BTreeMap<u8, Vec<&RunMetrics>> = BTreeMap::new();
     for run in &metrics.runs {
@@ -184,7 +184,7 @@ fn unknown() -> Markup {
 }
 
 /// The way from a claim to the bytes that say it.
-fn way(origin: &Origin, turn: u32) -> Markup {
+fn way(origin: &ClaimOrigin, turn: u32) -> Markup {
     html! {
         a href={ "/turns/" (turn) "/claims/" (segment(origin.block.as_str())) } { "Trace " (origin.block.as_str()) }
         @if let Some(document) = &origin.document {

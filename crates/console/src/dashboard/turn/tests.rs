@@ -122,7 +122,7 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
     fake.vault("a").begin(Mode::Chat, None, "<b>What</b> is it?").unwrap();
     let stopped = page(&fake, &router, "/turns/1").await;
     assert!(stopped.contains("This turn was stopped") && stopped.contains("&lt;b&gt;What"), "{stopped}");
-    let hold = fake.vault("a").hold(1).unwrap();
+    let hold = fake.vault("a").lease(1).unwrap();
     let elsewhere = page(&fake, &router, "/turns/1").await;
     assert!(elsewhere.contains("another process") && !elsewhere.contains("This turn was stopped"));
     drop(hold);

@@ -185,7 +185,7 @@ mod tests {
     use std::path::Path;
 
     use crate::config::Config;
-    use crate::engine::Policy;
+    use crate::engine::RunPolicy;
 
     #[test]
     fn the_older_names_of_the_environment_set_what_they_say() {
@@ -195,7 +195,7 @@ mod tests {
             Config::resolve("", "larder.toml", None, Path::new("."), &env)
         };
         let usual = read(&[]).unwrap();
-        assert_eq!((usual.policy(), usual.default_context_budget()), (Policy::default(), 12_000));
+        assert_eq!((usual.policy(), usual.default_context_budget()), (RunPolicy::default(), 12_000));
         assert_eq!(
             (usual.policy().compression_threshold, usual.policy().min_compression_savings),
             (0.9, 500)
@@ -207,7 +207,8 @@ mod tests {
             ("COMPRESSION_MODEL_LAYER", "NERVES"),
         ])
         .unwrap();
-        let policy = Policy { compression_threshold: 0.8, min_compression_savings: 0, ..Policy::default() };
+        let policy =
+            RunPolicy { compression_threshold: 0.8, min_compression_savings: 0, ..RunPolicy::default() };
         assert_eq!((set.policy(), set.default_context_budget()), (policy, 9_000));
         for wrong in [
             ("DEFAULT_CONTEXT_BUDGET", "0"),

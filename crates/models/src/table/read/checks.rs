@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::de::DeTable;
 
-use super::super::{Capability, Code, ModelTable, Provider};
+use super::super::{Capability, ModelTable, Provider, TableProblemCode};
 use super::walk::{Span, Walk};
 use super::{Draft, TABLE_KEYS};
 
@@ -27,7 +27,7 @@ pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
         } else {
             ""
         };
-        walk.problem(Code::M004, draft.span.clone(), message, help);
+        walk.problem(TableProblemCode::M004, draft.span.clone(), message, help);
     }
     if let (Some(window), Some(max_output), false) = (draft.window, draft.max_output, embeds)
         && (max_output == 0 || usize::try_from(max_output).is_ok_and(|output| output >= window))
@@ -35,14 +35,14 @@ pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
         let message =
             format!("`max_output` of [models.{name}] is {max_output}, which leaves no prompt or no reply");
         let help = format!("it must be at least 1 and less than the window of {window}");
-        walk.problem(Code::M006, draft.span.clone(), message, help);
+        walk.problem(TableProblemCode::M006, draft.span.clone(), message, help);
     }
     contradictions(walk, name, draft);
 }
 
 fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
     let mut wrong = |text: &str, help: &str| {
-        walk.problem(Code::M006, draft.span.clone(), format!("[models.{name}] {text}"), help);
+        walk.problem(TableProblemCode::M006, draft.span.clone(), format!("[models.{name}] {text}"), help);
     };
     if draft.api_key_env.is_some() && draft.api_key_file.is_some() {
         wrong("has both `api_key_env` and `api_key_file`", "keep one");
@@ -93,10 +93,15 @@ pub(super) fn names(walk: &mut Walk<'_>, table: &ModelTable, file: &DeTable<'_>)
     for (name, span) in used {
         let Some(name) = name.filter(|name| !name.is_empty() && !walk.is_broken(name)) else { continue };
         match table.models.get(name) {
-            None => walk.unknown_name(Code::M005, span, "model", name, &known),
+            None => walk.unknown_name(TableProblemCode::M005, span, "model", name, &known),
             Some(spec) if spec.can(Capability::Embedding) => {
                 let message = format!("the model `{name}` makes vectors and cannot answer prompts");
-                walk.problem(Code::M006, span, message, "name a model without the capability `embedding`");
+                walk.problem(
+                    TableProblemCode::M006,
+                    span,
+                    message,
+                    "name a model without the capability `embedding`",
+                );
             }
             Some(_) => {}
         }
@@ -104,7 +109,7 @@ pub(super) fn names(walk: &mut Walk<'_>, table: &ModelTable, file: &DeTable<'_>)
     for name in table.models.keys().filter(|name| in_circle(table, name)) {
         let message = format!("the fallback of `{name}` leads back to itself");
         walk.problem(
-            Code::M006,
+            TableProblemCode::M006,
             place(&[name, "fallback"]),
             message,
             "let the last model of the chain have none",

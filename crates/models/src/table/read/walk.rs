@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::super::{Code, Problems, TableProblem};
+use super::super::{Problems, TableProblem, TableProblemCode};
 
 pub(super) type Span = Range<usize>;
 
@@ -34,13 +34,18 @@ impl<'s> Walk<'s> {
         if self.source.len() > MAX_BYTES {
             let message =
                 format!("larder.toml has {} bytes; at most {MAX_BYTES} are read", self.source.len());
-            self.problem(Code::M001, 0..0, message, "");
+            self.problem(TableProblemCode::M001, 0..0, message, "");
             return None;
         }
         match DeTable::parse(self.source) {
             Ok(document) => Some(document.into_inner()),
             Err(error) => {
-                self.problem(Code::M001, error.span().unwrap_or(0..0), error.message().to_owned(), "");
+                self.problem(
+                    TableProblemCode::M001,
+                    error.span().unwrap_or(0..0),
+                    error.message().to_owned(),
+                    "",
+                );
                 None
             }
         }
@@ -53,7 +58,7 @@ impl<'s> Walk<'s> {
 
     pub(super) fn problem(
         &mut self,
-        code: Code,
+        code: TableProblemCode,
         span: Span,
         message: impl Into<String>,
         help: impl Into<String>,
@@ -81,11 +86,23 @@ impl<'s> Walk<'s> {
     pub(super) fn unknown_key(&mut self, key: &Spanned<DeString<'_>>, place: &str, known: &[&str]) {
         let name = key.get_ref();
         let help = suggestion(name, known).unwrap_or_else(|| format!("known keys: {}", known.join(", ")));
-        self.problem(Code::M002, key.span(), format!("{place} has no key `{}`", shown(name)), help);
+        self.problem(
+            TableProblemCode::M002,
+            key.span(),
+            format!("{place} has no key `{}`", shown(name)),
+            help,
+        );
     }
 
     /// A name that should have been one of `known`.
-    pub(super) fn unknown_name(&mut self, code: Code, span: Span, what: &str, name: &str, known: &[&str]) {
+    pub(super) fn unknown_name(
+        &mut self,
+        code: TableProblemCode,
+        span: Span,
+        what: &str,
+        name: &str,
+        known: &[&str],
+    ) {
         let help = suggestion(name, known).unwrap_or_else(|| match known {
             [] => format!("the file defines no {what}"),
             known => format!("known: {}", known.join(", ")),
@@ -108,7 +125,7 @@ impl<'s> Walk<'s> {
     pub(super) fn string(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         match value.get_ref().as_str() {
             Some("") => {
-                self.problem(Code::M003, value.span(), format!("{} is empty", quoted(key)), "");
+                self.problem(TableProblemCode::M003, value.span(), format!("{} is empty", quoted(key)), "");
                 None
             }
             Some(text) => Some(text.to_owned()),
@@ -166,7 +183,7 @@ impl<'s> Walk<'s> {
         if !legal {
             let message = "`api_key_env` is not the name of an environment variable";
             self.problem(
-                Code::M007,
+                TableProblemCode::M007,
                 value.span(),
                 message,
                 "give the name, not the key, such as `OPENAI_API_KEY`",
@@ -196,7 +213,7 @@ impl<'s> Walk<'s> {
             DeValue::Datetime(_) => None,
         };
         if json.is_none() {
-            self.problem(Code::M003, value.span(), "this value has no counterpart in JSON", "");
+            self.problem(TableProblemCode::M003, value.span(), "this value has no counterpart in JSON", "");
         }
         json
     }
@@ -207,7 +224,12 @@ impl<'s> Walk<'s> {
             DeValue::Integer(number) => format!("{found} {}", shown(number.as_str())),
             _ => found.to_owned(),
         };
-        self.problem(Code::M003, value.span(), format!("{} must be {wanted}, not {found}", quoted(key)), "");
+        self.problem(
+            TableProblemCode::M003,
+            value.span(),
+            format!("{} must be {wanted}, not {found}", quoted(key)),
+            "",
+        );
     }
 }
 

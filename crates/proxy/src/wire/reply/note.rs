@@ -79,7 +79,7 @@ impl LimitNote {
 
     /// The id of that item, as a string literal.
     pub fn id(response: &str) -> String {
-        let mut id = ContentHash::of(format!("note\0{response}").as_bytes()).to_hex();
+        let mut id = ContentHash::new(format!("note\0{response}").as_bytes()).to_hex();
         id.truncate(DIGITS);
         encoded(&format!("msg_{id}"))
     }

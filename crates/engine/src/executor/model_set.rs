@@ -1,0 +1,197 @@
+//! Which models a run may ask, so that what its tokens may cost is known before anything is asked. Knows no budget.
+
+use std::collections::BTreeMap;
+
+use larder_core::recipe::{Layer, Mode, Recipe};
+use larder_models::chat::Usage;
+use larder_models::price::{Prices, Usd};
+use larder_models::table::{ModelTable, Provider};
+
+use super::next_layer;
+use crate::condensing::COMPRESSION_RECIPES;
+use crate::engine::Engine;
+
+/// What one call of a recipe may take.
+pub fn call_of(recipe: &Recipe) -> Usage {
+    let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+    let output = number(recipe.budget.output);
+    Usage { input: number(recipe.budget.total).saturating_sub(output), output, ..Usage::default() }
+}
+
+/// Models that may be asked, with their prices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelSet(BTreeMap<String, Option<Prices>>);
+
+impl ModelSet {
+    /// Whether no model is asked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first of the models, by name, that has no price.
+    pub fn unpriced(&self) -> Option<&str> {
+        self.0.iter().find(|(_, prices)| prices.is_none()).map(|(name, _)| name.as_str())
+    }
+
+    /// What so many tokens cost at most, whichever of the models they go to and whatever they are.
+    pub fn max_cost(&self, tokens: u64) -> Usd {
+        self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
+    }
+
+    /// What a call with this usage costs at the dearest of the models.
+    pub fn cost(&self, usage: &Usage) -> Usd {
+        self.prices().map(|prices| prices.cost(usage).total).max().unwrap_or_default()
+    }
+
+    /// The names of the models, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    fn prices(&self) -> impl Iterator<Item = &Prices> {
+        self.0.values().flatten()
+    }
+
+    /// Adds a model and those that take its place when it fails. One that runs in this process costs nothing unless the
+    /// table says otherwise.
+    pub fn add(&mut self, table: &ModelTable, name: &str) {
+        let mut next = Some(name);
+        while let Some((name, spec)) = next.and_then(|name| Some((name, table.model(name)?))) {
+            let free = (spec.provider == Provider::Embedded).then(Prices::default);
+            if self.0.insert(name.to_owned(), spec.prices.or(free)).is_some() {
+                return;
+            }
+            next = spec.fallback.as_deref();
+        }
+    }
+
+    /// Adds the model that plays a layer.
+    pub fn add_layer(&mut self, table: &ModelTable, layer: Layer, mode: Option<Mode>) {
+        if let Some(found) = table.resolve(layer, mode) {
+            self.add(table, found.name);
+        }
+    }
+
+    /// Adds all that another one holds.
+    pub fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
+impl Engine {
+    /// Every model that a run of `recipe` may ask: that of its layer, the next one for answers that fail their checks,
+    /// those that condense for it, and those that take their place when they fail.
+    pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
+        let (table, mode) = (self.models.table(), mode.or(recipe.mode));
+        let mut reach = ModelSet::default();
+        reach.add_layer(table, recipe.layer, mode);
+        if let Some(next) = next_layer(recipe.layer) {
+            reach.add_layer(table, next, mode);
+        }
+        if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
+            for (.., name) in COMPRESSION_RECIPES {
+                let Ok(condenses) = self.recipe_or_builtin(name) else { continue };
+                reach.add_layer(table, condenses.layer, condenses.mode);
+            }
+        }
+        reach
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_models::connect::Models;
+    use larder_store::{Store, StoreOptions};
+    use larder_text::tokens::Counter;
+
+    use super::*;
+    use crate::engine::RunPolicy;
+    use crate::project::Project;
+
+    const TABLE: &str = "
+[models.layers]
+NERVES = \"small\"
+MIND = \"big\"
+VOICE = \"voice\"
+
+[models.small]
+provider = \"embedded\"
+id = \"small\"
+window = 8000
+max_output = 1000
+prices = { input = 1, output = 2 }
+
+[models.big]
+provider = \"embedded\"
+id = \"big\"
+window = 32000
+max_output = 1000
+prices = { input = 3, output = 6 }
+fallback = \"spare\"
+
+[models.spare]
+provider = \"replay\"
+folder = \"none\"
+id = \"spare\"
+window = 8000
+max_output = 1000
+
+[models.inside]
+provider = \"embedded\"
+id = \"inside\"
+window = 8000
+max_output = 1000
+
+[models.voice]
+provider = \"embedded\"
+id = \"voice\"
+window = 8000
+max_output = 1000
+prices = { input = 4, output = 5 }
+";
+
+    fn engine(home: &tempfile::TempDir) -> Engine {
+        let models = Models::new(ModelTable::parse(TABLE).unwrap(), home.path(), &|_| None);
+        let store = Store::open(home.path(), StoreOptions::default()).unwrap().user("ann").unwrap();
+        let project = Project::builtin(&Counter::cl100k());
+        Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap()
+    }
+
+    fn names(reach: &ModelSet) -> Vec<&str> {
+        reach.names().collect()
+    }
+
+    #[test]
+    fn a_run_reaches_the_next_layer_what_stands_in_and_what_condenses() {
+        let home = tempfile::tempdir().unwrap();
+        let engine = engine(&home);
+        let of = |engine: &Engine, name: &str| {
+            engine.reachable_models(engine.recipe_or_builtin(name).unwrap(), None)
+        };
+        let answer = of(&engine, "ask/answer");
+        assert_eq!(names(&answer), ["voice"], "nothing comes after the layer VOICE");
+        assert_eq!(answer.unpriced(), None);
+        assert_eq!(answer.max_cost(1_000_000).to_string(), "5", "as if all of them were the dearest");
+        let usage = Usage { input: 1_000_000, output: 1_000_000, ..Usage::default() };
+        assert_eq!(answer.cost(&usage).to_string(), "9");
+        let summary = of(&engine, "pipeline/phase7_summarizer");
+        assert_eq!(names(&summary), ["big", "small", "spare"]);
+        assert_eq!(summary.unpriced(), Some("spare"));
+        assert_eq!(summary.max_cost(1_000_000).to_string(), "6");
+        let mut condensing = engine.clone();
+        condensing.policy.use_llm_summarizer = true;
+        assert_eq!(names(&of(&condensing, "ask/answer")), ["small", "voice"]);
+    }
+
+    #[test]
+    fn a_model_in_this_process_needs_no_price() {
+        let table = ModelTable::parse(TABLE).unwrap();
+        let mut reach = ModelSet::default();
+        reach.add(&table, "inside");
+        assert_eq!((reach.unpriced(), reach.max_cost(1_000_000)), (None, Usd::default()));
+        reach.add(&table, "small");
+        assert_eq!(reach.max_cost(1_000_000).to_string(), "2", "a price that the table gives holds");
+        reach.add(&table, "spare");
+        assert_eq!(reach.unpriced(), Some("spare"), "it does not run in this process");
+    }
+}

@@ -1,0 +1,138 @@
+//! What a caller gives, made into what the engine takes: texts, pointers and paths within the roots, inputs of recipes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use larder_core::recipe::Mode;
+use larder_engine::inputs::{InputDocument, RunInput};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::{Counter, Registry};
+
+use super::{McpCaller, brief};
+
+/// Bytes of one file at most, as for a question over files.
+const MAX_FILE: u64 = 256 << 20;
+
+/// Why a call gives nothing, in words that say how to mend it. Whoever called reads it as the result.
+#[derive(Debug)]
+pub(super) struct CallError(pub String);
+
+impl<E: std::error::Error> From<E> for CallError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A text with the name it goes by.
+#[derive(Debug)]
+pub(super) struct SourceText {
+    pub name: String,
+    pub text: Arc<str>,
+}
+
+impl McpCaller {
+    /// A text itself, or the one behind a source.
+    pub(super) fn given(&self, text: Option<String>, source: Option<&str>) -> Result<SourceText, CallError> {
+        match (text, source) {
+            (Some(text), None) => Ok(SourceText { name: "text".to_owned(), text: text.into() }),
+            (None, Some(source)) => self.read(source),
+            _ => Err(CallError("give either `text` or `source`, and not both".to_owned())),
+        }
+    }
+
+    /// The text behind a pointer or in a file.
+    pub(super) fn read(&self, source: &str) -> Result<SourceText, CallError> {
+        let (name, bytes) = if let Ok(pointer) = source.trim().parse::<Pointer>() {
+            let stored = self.engine.store.pointer(&pointer)?;
+            (stored.display_text, self.engine.store.resolve(&pointer)?)
+        } else {
+            let path = self.path(source)?;
+            let (found, source) = (std::fs::metadata(&path)?, brief(source));
+            if found.is_dir() {
+                return Err(CallError(format!("{source:?} is a folder; name a file in it")));
+            }
+            if found.len() > MAX_FILE {
+                return Err(CallError(format!(
+                    "{source:?} has {} bytes; at most {MAX_FILE} are read",
+                    found.len()
+                )));
+            }
+            (self.roots.shown(&path.to_string_lossy()), std::fs::read(&path)?)
+        };
+        let text = String::from_utf8(bytes).map_err(|error| {
+            CallError(format!(
+                "{:?} is not text in UTF-8: byte {} is wrong",
+                brief(source),
+                error.utf8_error().valid_up_to()
+            ))
+        })?;
+        Ok(SourceText { name, text: text.into() })
+    }
+
+    fn path(&self, source: &str) -> Result<PathBuf, CallError> {
+        Ok(self.roots.find(source, self.engine.store.store().home())?)
+    }
+
+    /// Sources as the engine takes them: paths that are open, and pointers. Without any, everything that is open.
+    pub(super) fn sources(&self, sources: &[String]) -> Result<Vec<PathBuf>, CallError> {
+        if sources.is_empty() {
+            return Ok(self.roots.all()?);
+        }
+        let one = |source: &String| -> Result<PathBuf, CallError> {
+            match source.trim().parse::<Pointer>() {
+                Ok(pointer) => {
+                    self.engine.store.pointer(&pointer)?;
+                    Ok(PathBuf::from(pointer.to_string()))
+                }
+                Err(_) => self.path(source),
+            }
+        };
+        sources.iter().map(one).collect()
+    }
+
+    /// The counter of a model of the table, of a model id, or of a tokenizer.
+    pub(super) fn counter(&self, model: Option<&str>) -> Result<Counter, CallError> {
+        let Some(name) = model else { return Ok(Counter::cl100k()) };
+        if let Some(spec) = self.engine.models.table().model(name) {
+            return Ok(self.engine.counter(spec));
+        }
+        let registry = Registry::builtin();
+        let known = registry.for_model(name);
+        if known.name() == Counter::bytes().name() { Ok(registry.by_name(name)?) } else { Ok(known) }
+    }
+}
+
+/// Inputs of a recipe, as a caller names them.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    pub query: Option<String>,
+    /// Which input, and the document: a source, or a text with a line break in it.
+    pub documents: Vec<(String, String)>,
+    pub values: BTreeMap<String, String>,
+    pub variant: Option<String>,
+    pub mode: Option<Mode>,
+}
+
+impl Inputs {
+    /// The same, read.
+    pub(super) fn read(self, caller: &McpCaller) -> Result<RunInput, CallError> {
+        let document = |(input, source): (String, String)| -> Result<InputDocument, CallError> {
+            // No path and no pointer has a line break.
+            let SourceText { name, text } = if source.contains('\n') {
+                SourceText { name: input.clone(), text: source.into() }
+            } else {
+                caller.read(&source)?
+            };
+            Ok(InputDocument::whole(input, name, text))
+        };
+        Ok(RunInput {
+            documents: self.documents.into_iter().map(document).collect::<Result<_, _>>()?,
+            query: self.query,
+            values: self.values.into_iter().map(|(name, value)| (name, value.into())).collect(),
+            variant: self.variant,
+            mode: self.mode,
+            ..RunInput::default()
+        })
+    }
+}
