@@ -15,15 +15,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Auth, Caller};
-use crate::limits::Places;
+use crate::limits::Admission;
 use crate::model_budget::ModelBudget;
 use crate::problem::Problem;
 use crate::reload::KeyFiles;
 use crate::request::recorder::Recorder;
 use crate::request::route::Routes;
-use crate::request::{Shelf, inspect};
+use crate::request::{RequestCaches, inspect};
 use crate::telemetry::Telemetry;
-use crate::turns::{RunningTurns, Tools};
+use crate::turns::{RunningTurns, TurnTools};
 
 /// Settings and the engine over them, as they were read.
 pub struct Loaded {
@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub routes: Routes,
     engine: Engine,
     /// What turns may call.
-    tools: Tools,
+    tools: TurnTools,
 }
 
 impl Snapshot {
@@ -61,7 +61,7 @@ impl Snapshot {
         let Loaded { config, engine } = loaded;
         let gateway = config.gateway();
         let routes = Routes::new(&config, &gateway, &engine)?;
-        let tools = Tools::new(&config)?;
+        let tools = TurnTools::new(&config)?;
         Ok(Self { config, gateway, routes, engine, tools })
     }
 
@@ -96,11 +96,11 @@ pub struct App {
     /// Cancelled when the gateway begins to stop.
     pub stop: CancellationToken,
     /// Caches.
-    pub(crate) shelf: Shelf,
+    pub(crate) caches: RequestCaches,
     /// Writes what requests leave behind.
     pub(crate) recorder: Recorder,
     /// Requests at once, and room for their bodies.
-    pub(crate) places: Places,
+    pub(crate) admission: Admission,
     /// Whether it was started on an address that other machines reach; a reload does not change that.
     exposed: bool,
     load: Box<Load>,
@@ -146,9 +146,9 @@ impl App {
             running_turns: Arc::new(RunningTurns::new(stop.clone())),
             auth: Auth::new(store.clone())?,
             stop,
-            shelf: Shelf::default(),
+            caches: RequestCaches::default(),
             recorder: Recorder::start(store.clone())?,
-            places: Places::new(gateway.max_requests, gateway.max_body_bytes),
+            admission: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.with_metrics(&telemetry))),
             keys: RwLock::new(keys),
@@ -282,6 +282,6 @@ impl App {
 
     /// A place among the requests at once, held until it is dropped; none when all are taken.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.take()
+        self.admission.take()
     }
 }

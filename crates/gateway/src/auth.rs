@@ -4,7 +4,7 @@
 //! A key comes as `authorization: Bearer lk-…`, as `x-api-key: lk-…`, or through the cookie of the sign-in page. As long
 //! as no key is required, callers on this machine are the user [`LOCAL_USER`]; everyone else needs a key.
 
-mod charge;
+mod budget;
 mod key;
 mod origin;
 mod slow;
@@ -24,7 +24,7 @@ use larder_text::hash::ContentHash;
 use crate::status;
 use slow::Slow;
 
-pub use charge::Held;
+pub use budget::BudgetReservation;
 pub use key::ApiKey;
 
 /// How long a sign-in lasts.
@@ -85,7 +85,7 @@ pub enum AuthError {
         model: String,
     },
     /// The budget of the key does not cover the request.
-    #[error("{}", charge::describe(.0))]
+    #[error("{}", budget::describe(.0))]
     OverLimit(Box<Shortage>),
     /// Too many keys that have not been seen before, or too many wrong secrets for this one.
     #[error(
@@ -172,7 +172,7 @@ pub struct Auth {
     /// Where keys are checked that have not passed.
     slow: Slow,
     /// What calls under way hold.
-    open: Arc<charge::Open>,
+    open: Arc<budget::OpenReservations>,
 }
 
 impl Auth {

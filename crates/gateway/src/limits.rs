@@ -9,13 +9,13 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of bodies under way at once, at least …
-const LEAST_ROOM: usize = 256 << 20;
+const MIN_MEMORY: usize = 256 << 20;
 /// … and as many of the largest bodies.
 const LARGEST_BODIES: usize = 8;
 
 /// Why a body was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BodyFault {
+pub enum BodyError {
     /// It is larger than allowed.
     #[error(
         "the body has more than {limit} bytes; send less, or raise max_body_bytes under [gateway] in larder.toml"
@@ -42,33 +42,33 @@ pub enum BodyFault {
 /// comes in one piece is not copied.
 ///
 /// # Errors
-/// Any [`BodyFault`].
+/// Any [`BodyError`].
 pub async fn read_body(
     mut body: Body,
     limit: usize,
     time: Duration,
-    room: &mut Room,
-) -> Result<Bytes, BodyFault> {
+    room: &mut BodyMemory,
+) -> Result<Bytes, BodyError> {
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > limit) {
-        return Err(BodyFault::TooLarge { limit });
+        return Err(BodyError::TooLarge { limit });
     }
     let read = tokio::time::timeout(time, collect(&mut body, limit, room)).await;
-    if matches!(read, Ok(Err(BodyFault::Full))) {
+    if matches!(read, Ok(Err(BodyError::Full))) {
         drain(body, time).await;
     }
-    read.unwrap_or(Err(BodyFault::Slow { after: time }))
+    read.unwrap_or(Err(BodyError::Slow { after: time }))
 }
 
-async fn collect(body: &mut Body, limit: usize, room: &mut Room) -> Result<Bytes, BodyFault> {
+async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result<Bytes, BodyError> {
     let (mut first, mut whole) = (Bytes::new(), Vec::new());
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.map_err(|_| BodyFault::Broken)?.into_data() else { continue };
+        let Ok(piece) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let bytes = first.len().max(whole.len()).saturating_add(piece.len());
         if bytes > limit {
-            return Err(BodyFault::TooLarge { limit });
+            return Err(BodyError::TooLarge { limit });
         }
         if !room.grow(bytes) {
-            return Err(BodyFault::Full);
+            return Err(BodyError::Full);
         }
         if first.is_empty() {
             first = piece;
@@ -91,13 +91,13 @@ async fn collect(body: &mut Body, limit: usize, room: &mut Room) -> Result<Bytes
 }
 
 /// Bytes that a client may go on sending though nobody looks at them.
-const MOST_UNREAD: usize = 1 << 20;
+const MAX_UNREAD: usize = 1 << 20;
 
 /// Lets a client go on sending a body that nobody will look at, so that it hears what is said in place of seeing its
 /// connection break; not for long.
 pub async fn drain(mut body: Body, time: Duration) {
     let reading = async {
-        let mut left = MOST_UNREAD;
+        let mut left = MAX_UNREAD;
         while let Some(Ok(frame)) = body.frame().await {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(bytes) {
@@ -109,27 +109,27 @@ pub async fn drain(mut body: Body, time: Duration) {
     let _ = tokio::time::timeout(time, reading).await;
 }
 
-/// Places for requests at once, and room for the bytes of their bodies.
+/// Admission for requests at once, and room for the bytes of their bodies.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct Admission {
     requests: Arc<Semaphore>,
     /// In KiB.
-    room: Arc<Semaphore>,
-    most_kib: u32,
+    memory: Arc<Semaphore>,
+    max_kib: u32,
 }
 
-impl Places {
+impl Admission {
     /// So many, for bodies of at most so many bytes.
     pub fn new(count: usize, max_body: usize) -> Self {
-        Self::with_room(count, LEAST_ROOM.max(max_body.saturating_mul(LARGEST_BODIES)))
+        Self::with_memory(count, MIN_MEMORY.max(max_body.saturating_mul(LARGEST_BODIES)))
     }
 
-    fn with_room(count: usize, bytes: usize) -> Self {
-        let most_kib = kib(bytes);
+    fn with_memory(count: usize, bytes: usize) -> Self {
+        let max_kib = kib(bytes);
         Self {
             requests: Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS))),
-            room: Arc::new(Semaphore::new(usize::try_from(most_kib).unwrap_or(Semaphore::MAX_PERMITS))),
-            most_kib,
+            memory: Arc::new(Semaphore::new(usize::try_from(max_kib).unwrap_or(Semaphore::MAX_PERMITS))),
+            max_kib,
         }
     }
 
@@ -138,30 +138,30 @@ impl Places {
         Arc::clone(&self.requests).try_acquire_owned().ok()
     }
 
-    /// Room for the body of one request, which takes none yet.
-    pub fn room(&self) -> Room {
-        Room { places: self.clone(), held: None }
+    /// BodyMemory for the body of one request, which takes none yet.
+    pub fn body_memory(&self) -> BodyMemory {
+        BodyMemory { admission: self.clone(), held: None }
     }
 }
 
-/// Room for the bytes of one body, held until it is dropped.
+/// BodyMemory for the bytes of one body, held until it is dropped.
 #[derive(Debug)]
-pub struct Room {
-    places: Places,
+pub struct BodyMemory {
+    admission: Admission,
     held: Option<OwnedSemaphorePermit>,
 }
 
-impl Room {
+impl BodyMemory {
     /// Makes it large enough for so many bytes; `false` when others take what it needs. A body larger than all the room
     /// there is, which a setting may allow later on, needs all of it.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
         let held = self.held.as_ref().map_or(0, |held| u32::try_from(held.num_permits()).unwrap_or(u32::MAX));
-        let more = kib(bytes).min(self.places.most_kib).saturating_sub(held);
+        let more = kib(bytes).min(self.admission.max_kib).saturating_sub(held);
         if more == 0 {
             return true;
         }
-        let Ok(more) = Arc::clone(&self.places.room).try_acquire_many_owned(more) else { return false };
+        let Ok(more) = Arc::clone(&self.admission.memory).try_acquire_many_owned(more) else { return false };
         match &mut self.held {
             Some(held) => held.merge(more),
             none => *none = Some(more),

@@ -23,44 +23,45 @@ fn in_pieces(pieces: &[&'static str]) -> Body {
 
 #[test]
 fn room_is_taken_by_kib_and_comes_back() {
-    let places = Places::with_room(1, 4 << 10);
-    let (mut one, mut other) = (places.room(), places.room());
+    let admission = Admission::with_memory(1, 4 << 10);
+    let (mut one, mut other) = (admission.body_memory(), admission.body_memory());
     assert!(one.grow(1) && one.grow(1 << 10), "what it has is enough");
     assert!(other.grow(3 << 10));
     assert!(!one.grow((1 << 10) + 1));
     drop(other);
     assert!(one.grow(usize::MAX), "more than there is at all needs all there is");
-    assert!(!places.room().grow(1));
+    assert!(!admission.body_memory().grow(1));
     one.shrink(3 << 10);
-    assert!(places.room().grow(1 << 10) && !places.room().grow((1 << 10) + 1));
+    assert!(admission.body_memory().grow(1 << 10) && !admission.body_memory().grow((1 << 10) + 1));
     one.shrink(usize::MAX);
-    assert!(!places.room().grow((1 << 10) + 1), "nothing is given back that is needed");
+    assert!(!admission.body_memory().grow((1 << 10) + 1), "nothing is given back that is needed");
     one.shrink(0);
-    assert!(places.room().grow(4 << 10));
+    assert!(admission.body_memory().grow(4 << 10));
     drop(one);
-    assert!(places.room().grow(1));
-    let ordinary = Places::new(1, 32 << 20);
-    assert_eq!(ordinary.most_kib, 256 << 10);
-    assert_eq!(Places::new(1, 100 << 20).most_kib, 800 << 10, "eight of the largest bodies");
+    assert!(admission.body_memory().grow(1));
+    let ordinary = Admission::new(1, 32 << 20);
+    assert_eq!(ordinary.max_kib, 256 << 10);
+    assert_eq!(Admission::new(1, 100 << 20).max_kib, 800 << 10, "eight of the largest bodies");
 }
 
 #[tokio::test]
 async fn bodies_are_read_as_far_as_there_is_room_for_what_has_come() {
-    let places = Places::with_room(1, 2 << 10);
-    let mut room = places.room();
+    let admission = Admission::with_memory(1, 2 << 10);
+    let mut room = admission.body_memory();
     let whole = read_body(in_pieces(&["one ", "", "two ", "three"]), 13, SOON, &mut room).await;
     assert_eq!(whole.unwrap(), "one two three");
-    let large = read_body(in_pieces(&["one ", "two ", "three"]), 12, SOON, &mut places.room()).await;
-    assert_eq!(large, Err(BodyFault::TooLarge { limit: 12 }));
-    assert_eq!(read_body(Body::empty(), 0, SOON, &mut places.room()).await.unwrap(), "");
+    let large =
+        read_body(in_pieces(&["one ", "two ", "three"]), 12, SOON, &mut admission.body_memory()).await;
+    assert_eq!(large, Err(BodyError::TooLarge { limit: 12 }));
+    assert_eq!(read_body(Body::empty(), 0, SOON, &mut admission.body_memory()).await.unwrap(), "");
     let two_kib = || Body::from(vec![b'x'; 2 << 10]);
-    assert_eq!(read_body(two_kib(), 4 << 10, SOON, &mut places.room()).await, Err(BodyFault::Full));
+    assert_eq!(read_body(two_kib(), 4 << 10, SOON, &mut admission.body_memory()).await, Err(BodyError::Full));
     drop(room);
-    assert!(read_body(two_kib(), 4 << 10, SOON, &mut places.room()).await.is_ok());
-    let mut silent = places.room();
+    assert!(read_body(two_kib(), 4 << 10, SOON, &mut admission.body_memory()).await.is_ok());
+    let mut silent = admission.body_memory();
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let slow = read_body(never, 4 << 10, Duration::from_millis(1), &mut silent).await;
-    assert!(matches!(slow, Err(BodyFault::Slow { .. })));
+    assert!(matches!(slow, Err(BodyError::Slow { .. })));
     assert!(silent.held.is_none(), "who says that much will come takes no room for it");
 }
 
@@ -103,13 +104,13 @@ async fn every_request_with_a_body_needs_a_place_and_room_for_it() {
     for path in paths {
         assert_ne!(status(&app, path).await, busy, "{path}");
     }
-    let mut room = app.places.room();
+    let mut room = app.admission.body_memory();
     assert!(room.grow(usize::MAX));
     for path in paths.into_iter().chain(["/api/v1/turns", "/policy"]) {
         assert_eq!(status(&app, path).await, busy, "{path}: no room");
     }
     drop(room);
-    let places: Vec<_> = std::iter::from_fn(|| app.places.take()).collect();
+    let places: Vec<_> = std::iter::from_fn(|| app.admission.take()).collect();
     for path in paths {
         assert_eq!(status(&app, path).await, busy, "{path}: no place");
     }

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, saved};
+use larder_core::policy::BudgetStatus;
+use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, saved};
 
 /// Requests remembered for each user.
 pub const RECENT: usize = 100;
@@ -108,12 +109,12 @@ pub struct LiveStats {
 /// What is live of one user.
 #[derive(Debug)]
 pub struct UserLive {
-    state: Mutex<State>,
+    state: Mutex<UserState>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct State {
+struct UserState {
     totals: Totals,
     recent: VecDeque<(u64, RequestSummary)>,
     /// Session → the sequence number of its last request.
@@ -123,9 +124,9 @@ struct State {
 
 /// A request that is being answered; it counts as in flight until this is dropped.
 #[derive(Debug)]
-pub struct InFlight(Arc<UserLive>);
+pub struct LiveRequest(Arc<UserLive>);
 
-impl Drop for InFlight {
+impl Drop for LiveRequest {
     fn drop(&mut self) {
         self.0.change(|state| state.totals.in_flight = state.totals.in_flight.saturating_sub(1));
     }
@@ -154,10 +155,10 @@ impl LiveStats {
     }
 
     /// Counts a request of `user` as in flight until the guard is dropped.
-    pub fn begin(&self, user: &str) -> InFlight {
+    pub fn begin(&self, user: &str) -> LiveRequest {
         let live = self.user(user);
         live.change(|state| state.totals.in_flight = state.totals.in_flight.saturating_add(1));
-        InFlight(live)
+        LiveRequest(live)
     }
 
     /// Takes in a request that ended; true if its session had not been seen.
@@ -203,7 +204,7 @@ impl UserLive {
             saved: saved(Usd::default(), Usd::default()),
             last: None,
         };
-        let state = State { totals, recent: VecDeque::new(), sessions: BTreeMap::new(), sequence: 0 };
+        let state = UserState { totals, recent: VecDeque::new(), sessions: BTreeMap::new(), sequence: 0 };
         Self { state: Mutex::new(state), changed: watch::Sender::new(0) }
     }
 
@@ -217,7 +218,7 @@ impl UserLive {
         LiveUpdate { sequence: state.sequence, totals: state.totals.clone(), recent }
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut UserState)) {
         let sequence = {
             let mut state = lock(&self.state);
             state.sequence += 1;
@@ -241,7 +242,7 @@ impl UserLive {
     }
 }
 
-impl State {
+impl UserState {
     /// Whether the session of this request is new; forgets the oldest where there are too many.
     fn meet(&mut self, head: &RequestSummary) -> bool {
         let Some(session) = &head.session else { return false };
@@ -285,9 +286,9 @@ impl Totals {
         }
         if let Some(decision) = &head.decision {
             match decision.status {
-                DecisionStatus::Ok => add(&mut self.decisions.ok, 1),
-                DecisionStatus::NeedsSummary => add(&mut self.decisions.needs_summary, 1),
-                DecisionStatus::Reject => add(&mut self.decisions.reject, 1),
+                BudgetStatus::Ok => add(&mut self.decisions.ok, 1),
+                BudgetStatus::NeedsSummary => add(&mut self.decisions.needs_summary, 1),
+                BudgetStatus::Reject => add(&mut self.decisions.reject, 1),
             }
             self.last = Some(Box::new(head.clone()));
         }

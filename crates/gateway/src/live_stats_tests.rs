@@ -24,7 +24,7 @@ fn totals_are_the_sums_of_what_was_recorded() {
     refused.summary.outcome = Outcome::Refused;
     refused.summary.usage = None;
     refused.summary.bill = None;
-    refused.summary.decision.as_mut().unwrap().status = DecisionStatus::Reject;
+    refused.summary.decision.as_mut().unwrap().status = BudgetStatus::Reject;
     let refused = sealed(refused);
     live.record(&refused);
     let mut dry = exchange("b", 1);

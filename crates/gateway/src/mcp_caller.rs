@@ -15,9 +15,9 @@ use larder_models::price::Usd;
 use larder_proxy::wire::ApiDialect;
 
 use crate::app::App;
-use crate::auth::{AuthError, Caller, Held};
+use crate::auth::{AuthError, BudgetReservation, Caller};
 use crate::limits::read_body;
-use crate::request::{self, Fault};
+use crate::request::{self, RequestError, total};
 
 /// How callers of the gateway are resolved.
 pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
@@ -26,7 +26,7 @@ pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
         let Some(caller) = parts.extensions.get::<Caller>() else {
             return Err(Box::new(request::error(
                 ApiDialect::Chat,
-                &Fault::bug("a request without a caller"),
+                &RequestError::bug("a request without a caller"),
             )));
         };
         let current = app.current();
@@ -55,9 +55,9 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let refused = |fault: Fault| request::error(ApiDialect::Chat, &fault);
-    let Some(place) = app.places.take() else { return refused(Fault::busy()) };
-    let (current, mut room) = (app.current(), app.places.room());
+    let refused = |fault: RequestError| request::error(ApiDialect::Chat, &fault);
+    let Some(place) = app.admission.take() else { return refused(RequestError::busy()) };
+    let (current, mut room) = (app.current(), app.admission.body_memory());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
     let body = match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
@@ -92,13 +92,10 @@ impl CallBudget for KeyBudget {
     }
 }
 
-struct KeyHold(Held);
+struct KeyHold(BudgetReservation);
 
 impl BudgetHold for KeyHold {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
-        let tokens = usage.input.saturating_add(usage.output);
-        if let Err(error) = self.0.settle(tokens, cost.unwrap_or_default()) {
-            tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
-        }
+        self.0.settle_or_log(total(&usage), cost.unwrap_or_default());
     }
 }

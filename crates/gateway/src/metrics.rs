@@ -18,7 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use larder_proxy::record::{Compaction, DecisionStatus, RequestRecord, RequestSummary};
+use larder_core::policy::BudgetStatus;
+use larder_proxy::record::{Compaction, RequestRecord, RequestSummary};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -47,25 +48,25 @@ const PICOS: f64 = 1e12;
 type Dollars = Counter<f64, AtomicU64>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     wire: &'static str,
     model: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Decided {
+struct DecisionLabels {
     status: &'static str,
     dry_run: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Model {
+struct ModelLabels {
     model: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct KindLabels {
     model: String,
     kind: &'static str,
 }
@@ -77,7 +78,7 @@ pub struct Metrics {
     models: Mutex<BTreeSet<String>>,
     unlisted: Mutex<BTreeSet<String>>,
     budget_violation: Counter,
-    budget_decision: Family<Decided, Counter>,
+    budget_decision: Family<DecisionLabels, Counter>,
     overflow_warnings: Counter,
     compression_invocations: Counter,
     compression_latency_ms: Histogram,
@@ -88,22 +89,22 @@ pub struct Metrics {
     compactions: Counter,
     sessions: Counter,
     compactions_per_session: Gauge<f64, AtomicU64>,
-    requests: Family<Request, Counter>,
+    requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
     overhead: Histogram,
     duration: Histogram,
     upstream: Histogram,
-    prompt_tokens: Family<Kind, Counter>,
-    usage_tokens: Family<Kind, Counter>,
-    cost: Family<Model, Dollars>,
-    cost_without: Family<Model, Dollars>,
+    prompt_tokens: Family<KindLabels, Counter>,
+    usage_tokens: Family<KindLabels, Counter>,
+    cost: Family<ModelLabels, Dollars>,
+    cost_without: Family<ModelLabels, Dollars>,
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(crate) struct InFlight(Gauge);
+pub(crate) struct InFlightGauge(Gauge);
 
-impl Drop for InFlight {
+impl Drop for InFlightGauge {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -197,25 +198,27 @@ impl Default for Metrics {
 impl Metrics {
     /// Makes series that dashboards watch exist before anything happened.
     fn zero(&self) {
-        for status in DecisionStatus::ALL {
+        for status in BudgetStatus::ALL {
             for dry_run in ["false", "true"] {
-                drop(self.budget_decision.get_or_create(&Decided { status: status.as_str(), dry_run }));
+                drop(
+                    self.budget_decision.get_or_create(&DecisionLabels { status: status.as_str(), dry_run }),
+                );
             }
         }
     }
 
     /// A request has come in; it counts until the guard is dropped.
-    pub(crate) fn begin(&self) -> InFlight {
+    pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
-        InFlight(self.in_flight.clone())
+        InFlightGauge(self.in_flight.clone())
     }
 
     /// Takes in a request that ended.
     pub(crate) fn record(&self, exchange: &RequestRecord, new_session: bool) {
         let head = &exchange.summary;
         let model = self.model(head);
-        let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
-        self.requests.get_or_create(&Request { wire, model: model.clone(), outcome }).inc();
+        let (wire, outcome) = (head.endpoint.as_str(), head.outcome.as_str());
+        self.requests.get_or_create(&RequestLabels { wire, model: model.clone(), outcome }).inc();
         let seconds = |micros: u64| micros as f64 / 1e6;
         self.overhead.observe(seconds(head.times.overhead_us()));
         self.duration.observe(seconds(head.times.total_us));
@@ -246,8 +249,8 @@ impl Metrics {
 
     fn decided(&self, status: &'static str, dry_run: bool) {
         let dry_run = if dry_run { "true" } else { "false" };
-        self.budget_decision.get_or_create(&Decided { status, dry_run }).inc();
-        self.overflow_warnings.inc_by(u64::from(status == DecisionStatus::Reject.as_str()));
+        self.budget_decision.get_or_create(&DecisionLabels { status, dry_run }).inc();
+        self.overflow_warnings.inc_by(u64::from(status == BudgetStatus::Reject.as_str()));
     }
 
     fn shrink(&self, to: Rendition, before: u64, after: u64) {
@@ -263,8 +266,8 @@ impl Metrics {
     }
 
     fn spend(&self, head: &RequestSummary, model: &str) {
-        let count = |family: &Family<Kind, Counter>, kind, tokens| {
-            family.get_or_create(&Kind { model: model.to_owned(), kind }).inc_by(tokens);
+        let count = |family: &Family<KindLabels, Counter>, kind, tokens| {
+            family.get_or_create(&KindLabels { model: model.to_owned(), kind }).inc_by(tokens);
         };
         count(&self.prompt_tokens, "before", head.tokens.before);
         count(&self.prompt_tokens, "after", head.tokens.after);
@@ -275,7 +278,7 @@ impl Metrics {
             count(&self.usage_tokens, "output", usage.output);
         }
         if let Some(bill) = head.bill {
-            let label = Model { model: model.to_owned() };
+            let label = ModelLabels { model: model.to_owned() };
             let dollars = |amount: Usd| amount.picos() as f64 / PICOS;
             self.cost.get_or_create(&label).inc_by(dollars(bill.cost));
             self.cost_without.get_or_create(&label).inc_by(dollars(bill.without));

@@ -59,10 +59,10 @@ struct Sender {
     runtime: Handle,
 }
 
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type SentSpan<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for Sender {
-    fn send_bytes<'a, 'sent>(&'a self, request: Request<Bytes>) -> Sent<'sent>
+    fn send_bytes<'a, 'sent>(&'a self, request: Request<Bytes>) -> SentSpan<'sent>
     where
         'a: 'sent,
         Self: 'sent,
@@ -151,7 +151,7 @@ const fn operation(wire: Endpoint) -> &'static str {
 /// The name of the span: operation and model of the table.
 fn name(head: &RequestSummary) -> String {
     let model = head.answered_by.as_ref().map_or("", |model| &model.id);
-    format!("{} {model}", operation(head.wire)).trim_end().to_owned()
+    format!("{} {model}", operation(head.endpoint)).trim_end().to_owned()
 }
 
 /// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
@@ -164,10 +164,10 @@ fn hashed(name: &str) -> String {
 fn attributes(head: &RequestSummary) -> Vec<KeyValue> {
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let mut out = vec![
-        KeyValue::new("gen_ai.operation.name", operation(head.wire)),
+        KeyValue::new("gen_ai.operation.name", operation(head.endpoint)),
         KeyValue::new("http.response.status_code", i64::from(head.status)),
         KeyValue::new("larder.request.id", head.id.clone()),
-        KeyValue::new("larder.wire", head.wire.as_str()),
+        KeyValue::new("larder.wire", head.endpoint.as_str()),
         KeyValue::new("larder.outcome", head.outcome.as_str()),
         KeyValue::new("larder.stream", head.stream),
         KeyValue::new("larder.user.hash", hashed(&head.user)),
@@ -198,7 +198,7 @@ fn attributes(head: &RequestSummary) -> Vec<KeyValue> {
     }
     if let Some(decision) = &head.decision {
         out.push(KeyValue::new("larder.decision.status", decision.status.as_str()));
-        out.push(KeyValue::new("larder.decision.deficit", count(decision.deficit)));
+        out.push(KeyValue::new("larder.decision.deficit", count(decision.deficit as u64)));
         out.push(KeyValue::new("larder.decision.dry_run", decision.dry_run));
     }
     if let Some(recipe) = &head.recipe {

@@ -18,8 +18,8 @@ const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 
 /// What tells a changed file from an unchanged one.
-type Mark = (Option<SystemTime>, u64);
-type Marks = BTreeMap<PathBuf, Mark>;
+type FileState = (Option<SystemTime>, u64);
+type Marks = BTreeMap<PathBuf, FileState>;
 
 /// Files and folders, and what they were like when last looked at.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ async fn look(paths: Vec<PathBuf>, app: Arc<App>) -> (Marks, bool) {
 /// Key files, and what they were like before they were read. Unlike other files, they may be links: secrets are mounted
 /// as such, and a new one comes by another link.
 #[derive(Debug)]
-pub(crate) struct KeyFiles(BTreeMap<PathBuf, Option<Mark>>);
+pub(crate) struct KeyFiles(BTreeMap<PathBuf, Option<FileState>>);
 
 impl KeyFiles {
     /// These files, as they are now.

@@ -21,7 +21,7 @@ use crate::auth::{AuthError, Caller};
 use crate::limits::read_body;
 use crate::mcp_caller;
 use crate::problem::Problem;
-use crate::request::{self, Fault};
+use crate::request::{self, RequestError};
 
 /// Where one who is not known signs in.
 pub const SIGN_IN: &str = "/sign-in";
@@ -63,7 +63,10 @@ async fn nowhere(request: Request) -> Response {
         "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
         cut_name(request.uri().path())
     );
-    request::error(ApiDialect::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
+    request::error(
+        ApiDialect::Chat,
+        &RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words),
+    )
 }
 
 /// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
@@ -97,7 +100,7 @@ async fn authenticate(
             next.run(request).await
         }
         Ok(Err(error)) => refused(&app, &request, &error),
-        Err(error) => request::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
+        Err(error) => request::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
     }
 }
 
@@ -120,13 +123,13 @@ async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method().is_safe() {
         return next.run(request).await;
     }
-    let (current, mut room) = (app.current(), app.places.room());
+    let (current, mut room) = (app.current(), app.admission.body_memory());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
     match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
         Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
         Err(fault) => {
-            let fault = Fault::from(fault);
+            let fault = RequestError::from(fault);
             Problem::new(fault.status, fault.message).into_response()
         }
     }
@@ -149,6 +152,6 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     }
     let anthropic = request.headers().contains_key("anthropic-version")
         || request.uri().path().starts_with("/v1/messages");
-    let format = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
-    request::error(format, &Fault::of_auth(error, app.store.now()))
+    let dialect = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
+    request::error(dialect, &RequestError::of_auth(error, app.store.now()))
 }

@@ -6,7 +6,7 @@ use larder_proxy::wire::Request;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 
-use crate::request::Fault;
+use crate::request::RequestError;
 
 /// The header in which a client may name its conversation.
 pub const HEADER: &str = "x-larder-session";
@@ -18,12 +18,12 @@ const DIGITS: usize = 20;
 ///
 /// # Errors
 /// When the header holds what no name may.
-pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Fault> {
+pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
     let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         // The store takes no such names, and would refuse it when the work is done.
         if name.chars().any(char::is_control) {
-            return Err(Fault::invalid(format!(
+            return Err(RequestError::invalid(format!(
                 "{HEADER}: the name of a conversation holds no control characters, such as tabs; send printable \
                  characters and spaces, of which the first {MAX_NAME_BYTES} bytes count"
             )));

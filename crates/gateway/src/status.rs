@@ -20,7 +20,7 @@ mod tests {
     use super::*;
     use crate::auth::AuthError;
     use crate::problem::Problem;
-    use crate::request::Fault;
+    use crate::request::RequestError;
 
     #[test]
     fn whoever_tells_it_a_failure_of_the_store_has_one_status() {
@@ -31,9 +31,9 @@ mod tests {
             (StoreError::Locked { path: path.clone() }, 503),
             (StoreError::IndexCorrupt { path, detail: String::new() }, 500),
         ] {
-            let kept = Fault::not_kept(&error).status;
+            let kept = RequestError::not_kept(&error).status;
             let caller = AuthError::Store(error);
-            let charged = Fault::of_auth(&caller, Timestamp::from_millis(0)).status;
+            let charged = RequestError::of_auth(&caller, Timestamp::from_millis(0)).status;
             assert_eq!([kept, charged, caller.status()].map(|found| found.as_u16()), [status; 3], "{caller}");
             let AuthError::Store(error) = caller else { continue };
             assert_eq!(Problem::from(error).status, status);

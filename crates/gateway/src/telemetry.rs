@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use larder_core::pack::Rendition;
-use larder_proxy::record::{Compaction, Decision, Outcome, RequestRecord, RequestSummary};
+use larder_core::policy::BudgetDecision;
+use larder_proxy::record::{Compaction, Outcome, RequestRecord, RequestSummary};
 use larder_store::Timestamp;
 
 use crate::live_stats::{self, LiveStats};
@@ -24,8 +25,8 @@ pub struct Telemetry {
 /// A request that is being answered; it counts as in flight until this is dropped.
 #[derive(Debug)]
 pub struct InFlight {
-    _metrics: metrics::InFlight,
-    _live: live_stats::InFlight,
+    _metrics: metrics::InFlightGauge,
+    _live: live_stats::LiveRequest,
 }
 
 impl Telemetry {
@@ -85,7 +86,7 @@ fn log_decision(head: &RequestSummary) {
 }
 
 /// The largest parts with their tokens, the largest first; nothing of a request that fits.
-fn largest(decision: &Decision) -> String {
+fn largest(decision: &BudgetDecision) -> String {
     let parts: Vec<String> =
         decision.largest.iter().map(|largest| format!("{} {}", largest.part, largest.tokens)).collect();
     parts.join(", ")
@@ -95,7 +96,7 @@ fn largest(decision: &Decision) -> String {
 pub fn log_call(head: &RequestSummary, input_tokens: u64) {
     tracing::info!(
         request = head.id,
-        operation = head.wire.as_str(),
+        operation = head.endpoint.as_str(),
         model = head.reported_model(),
         input_tokens,
         "call_started"
@@ -105,7 +106,7 @@ pub fn log_call(head: &RequestSummary, input_tokens: u64) {
 /// The end of all calls of a request for which a model was called (R4-8.4, R4-8.5).
 pub fn log_called(head: &RequestSummary) {
     let duration_ms = head.times.upstream_us / 1_000;
-    let (request, operation, model) = (&head.id, head.wire.as_str(), head.reported_model());
+    let (request, operation, model) = (&head.id, head.endpoint.as_str(), head.reported_model());
     if head.outcome != Outcome::Ok {
         let error = head.error.as_deref().unwrap_or(head.outcome.as_str());
         tracing::info!(request, operation, model, duration_ms, error, "call_failed");
@@ -162,7 +163,8 @@ mod tests {
     use larder_testkit::events::Events;
 
     use super::*;
-    use larder_proxy::record::{Largest, Outcome};
+    use larder_core::policy::LargestPart;
+    use larder_proxy::record::Outcome;
     use larder_testkit::records as fake;
 
     /// Fields of an event that the reference does not name, in the column of requests.
@@ -232,7 +234,7 @@ mod tests {
         telemetry.record(&exchange);
         // Nothing is condensed that is not sent, or where the policy runs dry; and vectors need no decision.
         exchange.summary.outcome = Outcome::Refused;
-        let large = |part: &str, tokens| Largest { part: part.to_owned(), tokens };
+        let large = |part: &str, tokens| LargestPart { part: part.to_owned(), tokens };
         exchange.summary.decision.as_mut().unwrap().largest =
             vec![large("message 4 (tool)", 9_000), large("system prompt", 200)];
         telemetry.record(&exchange);

@@ -1,7 +1,6 @@
-//! Server-sent events: bytes in any chunking → whole events. Knows no provider and no HTTP.
+//! Events of a provider's stream: what is read of each. Knows no provider and no HTTP; [`larder_text::sse`] splits.
 
-/// Bytes one event may have; more is an error, so that a hostile stream cannot fill the memory.
-const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+use larder_text::sse::{EventPiece, EventSplitter, MAX_EVENT_BYTES, fields};
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +23,11 @@ pub enum SseError {
 }
 
 /// An incremental parser after the WHATWG specification. It differs in one point: an event that the stream's end
-/// cuts short is still given out, because some servers leave out the last blank line.
+/// cuts short still counts, because some servers leave out the last blank line.
 #[derive(Debug, Default)]
 pub struct SseParser {
-    line: Vec<u8>,
-    event: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
-    after_cr: bool,
-    past_first_line: bool,
+    splitter: EventSplitter,
+    has_begun: bool,
 }
 
 impl SseParser {
@@ -40,77 +35,45 @@ impl SseParser {
     ///
     /// # Errors
     /// When an event is too large or not UTF-8; the parser is of no use after that.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        while let Some(&first) = bytes.first() {
-            if std::mem::take(&mut self.after_cr) && first == b'\n' {
-                bytes = &bytes[1..];
-                continue;
-            }
-            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let (text, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-            if self.line.len() + self.data.len() + text.len() > MAX_EVENT_BYTES {
-                return Err(SseError::TooLarge);
-            }
-            self.line.extend_from_slice(text);
-            let Some((&line_end, rest)) = rest.split_first() else { break };
-            self.after_cr = line_end == b'\r';
-            bytes = rest;
-            self.end_line(events)?;
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
+        self.splitter.push(bytes);
+        while let Some(piece) = self.splitter.next_piece() {
+            events.extend(self.read(piece)?);
         }
         Ok(())
     }
 
-    /// The stream has ended: gives the event that was under way, if it holds data.
+    /// The stream has ended: appends the event that was under way, if it holds data.
     ///
     /// # Errors
     /// When that event is not UTF-8.
     pub fn finish(mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        self.end_line(events)?;
-        self.dispatch(events)
-    }
-
-    fn end_line(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        let line = std::mem::take(&mut self.line);
-        let mut rest = line.as_slice();
-        if !std::mem::replace(&mut self.past_first_line, true) {
-            rest = rest.strip_prefix("\u{feff}".as_bytes()).unwrap_or(rest);
+        if let Some(piece) = self.splitter.rest() {
+            events.extend(self.read(piece)?);
         }
-        if rest.is_empty() {
-            self.dispatch(events)?;
-        } else {
-            self.field(rest);
-        }
-        self.line = line;
-        self.line.clear();
         Ok(())
     }
 
-    /// `name: value`, `name:value` or `name`; a line that begins with a colon is a comment.
-    fn field(&mut self, line: &[u8]) {
-        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
-        let (name, value) = line.split_at(colon);
-        let value = value.strip_prefix(b":").unwrap_or(value);
-        let value = value.strip_prefix(b" ").unwrap_or(value);
-        match name {
-            b"data" => {
-                if self.has_data {
-                    self.data.push(b'\n');
+    /// The event, if it holds data.
+    fn read(&mut self, piece: EventPiece) -> Result<Option<SseEvent>, SseError> {
+        let EventPiece::Event(bytes) = piece else { return Err(SseError::TooLarge) };
+        let mut text = std::str::from_utf8(&bytes).map_err(|_| SseError::NotUtf8)?;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        }
+        let (mut event, mut data) = ("", None::<String>);
+        for (name, value) in fields(text) {
+            match (name, &mut data) {
+                ("event", _) => event = value,
+                ("data", None) => data = Some(value.to_owned()),
+                ("data", Some(data)) => {
+                    data.push('\n');
+                    data.push_str(value);
                 }
-                self.has_data = true;
-                self.data.extend_from_slice(value);
+                _ => {}
             }
-            b"event" => value.clone_into(&mut self.event),
-            _ => {}
         }
-    }
-
-    fn dispatch(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        let (event, data) = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
-        if std::mem::take(&mut self.has_data) {
-            let text = |bytes| String::from_utf8(bytes).map_err(|_| SseError::NotUtf8);
-            events.push(SseEvent { event: text(event)?, data: text(data)? });
-        }
-        Ok(())
+        Ok(data.map(|data| SseEvent { event: event.to_owned(), data }))
     }
 }
 

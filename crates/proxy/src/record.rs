@@ -3,10 +3,9 @@
 //! records are kept.
 
 mod answered;
-mod decision;
 
 use larder_core::pack::Rendition;
-use larder_core::policy::{self, ContextBudgetPolicy};
+use larder_core::policy::{self, BudgetDecision, ContextBudgetPolicy};
 use larder_text::pointer::Pointer;
 use larder_text::price::Usd;
 use larder_text::time::Timestamp;
@@ -15,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::answered::AnsweredBy;
-pub use self::decision::{Decision, DecisionStatus, Largest};
 
 /// Names that clients choose are kept to so many bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -55,7 +53,8 @@ pub struct RequestSummary {
     /// The trace that the client wants it in: its `traceparent` header.
     pub traceparent: Option<String>,
     /// What it spoke.
-    pub wire: Endpoint,
+    #[serde(rename = "wire")]
+    pub endpoint: Endpoint,
     /// Method and path of a request that passed as it is, cut to 200 bytes.
     #[serde(default)]
     pub route: Option<String>,
@@ -76,7 +75,7 @@ pub struct RequestSummary {
     /// The class of the error, such as `timeout`; never its payload.
     pub error: Option<String>,
     /// What the policy decided; `None` where there is nothing to decide, as for embeddings.
-    pub decision: Option<Decision>,
+    pub decision: Option<BudgetDecision>,
     /// What became of the round trips with the model that its client does not know of; `None` where there were none.
     #[serde(default)]
     pub round_trips: Option<RoundTrips>,
@@ -85,7 +84,6 @@ pub struct RequestSummary {
     /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
     /// those it reported until then, and for the rest our count of what came; so, too, of a reply whose end it reported
     /// nothing with.
-    #[schema(value_type = Option<UsageSchema>)]
     pub usage: Option<Usage>,
     /// Whether any of these tokens are our count, in place of a report.
     #[serde(default)]
@@ -98,7 +96,7 @@ pub struct RequestSummary {
     /// How long it took.
     pub times: Times,
     /// What the lists of the record come to; filled in by [`RequestRecord::new`].
-    pub shape: Shape,
+    pub shape: WindowTotals,
 }
 
 /// What a request speaks.
@@ -341,7 +339,8 @@ impl Times {
 
 /// One number for each form in which a part can stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ByForm {
+#[schema(as = ByForm)]
+pub struct ByRendition {
     /// Of parts that stand whole.
     pub whole: u64,
     /// Of parts that stand condensed.
@@ -352,7 +351,7 @@ pub struct ByForm {
     pub absent: u64,
 }
 
-impl ByForm {
+impl ByRendition {
     fn add(&mut self, form: Rendition, number: u64) {
         let sum = match form {
             Rendition::Whole => &mut self.whole,
@@ -366,11 +365,12 @@ impl ByForm {
 
 /// What the lists of a record come to, for those who have only its head.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Shape {
+#[schema(as = Shape)]
+pub struct WindowTotals {
     /// How many parts stand in which form.
-    pub parts: ByForm,
+    pub parts: ByRendition,
     /// Tokens that they take.
-    pub tokens: ByForm,
+    pub tokens: ByRendition,
     /// Pointers that the model sees.
     pub pointers: u64,
     /// Parts whose form changed; none in a dry run, and none where nothing left.
@@ -386,14 +386,14 @@ pub struct Shape {
 
 impl RequestRecord {
     /// The record of a request of which nothing is known yet: taken to have lost its client until it is said otherwise.
-    pub fn blank(id: &str, time: Timestamp, user: &str, wire: Endpoint) -> Self {
+    pub fn blank(id: &str, time: Timestamp, user: &str, endpoint: Endpoint) -> Self {
         let summary = RequestSummary {
             id: id.to_owned(),
             time,
             user: user.to_owned(),
             key: None,
             session: None,
-            wire,
+            endpoint,
             route: None,
             model: String::new(),
             answered_by: None,
@@ -413,40 +413,40 @@ impl RequestRecord {
             times: Times::default(),
             branch: None,
             traceparent: None,
-            shape: Shape::default(),
+            shape: WindowTotals::default(),
         };
         Self::new(summary, Vec::new(), Vec::new(), Vec::new())
     }
 
-    /// The record with its shape worked out anew.
-    #[must_use]
-    pub fn sealed(self) -> Self {
-        let Self { summary, window, compactions, rehydrations } = self;
-        Self::new(summary, window, compactions, rehydrations)
-    }
-
-    /// A record, with its shape worked out.
+    /// A record, with its totals worked out.
     pub fn new(
         summary: RequestSummary,
         window: Vec<WindowPart>,
         compactions: Vec<Compaction>,
         rehydrations: Vec<Rehydration>,
     ) -> Self {
-        let changed = if summary.took_effect() { compactions.as_slice() } else { &[] };
+        let mut record = Self { summary, window, compactions, rehydrations };
+        record.seal();
+        record
+    }
+
+    /// Works out what the lists of the record come to.
+    pub fn seal(&mut self) {
+        let changed = if self.summary.took_effect() { self.compactions.as_slice() } else { &[] };
         let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
-        let mut shape = Shape {
+        let mut shape = WindowTotals {
             compactions: changed.len() as u64,
             summaries: changed.iter().filter(is_summary).count() as u64,
-            rehydrations: rehydrations.len() as u64,
-            ..Shape::default()
+            rehydrations: self.rehydrations.len() as u64,
+            ..WindowTotals::default()
         };
-        for part in &window {
+        for part in &self.window {
             shape.parts.add(part.rendition, 1);
             shape.tokens.add(part.rendition, part.tokens);
             shape.pointers += u64::from(part.pointer.is_some());
             shape.epoch = shape.epoch.max(part.epoch);
         }
-        Self { summary: RequestSummary { shape, ..summary }, window, compactions, rehydrations }
+        self.summary.shape = shape;
     }
 }
 
@@ -478,21 +478,4 @@ pub fn saved(cost: Usd, without: Usd) -> String {
 /// A name that a client chose, cut at a character to [`MAX_NAME_BYTES`].
 pub fn cut_name(name: &str) -> String {
     name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
-}
-
-/// [`Usage`] as the API describes it.
-#[derive(ToSchema)]
-#[schema(as = Usage)]
-#[allow(dead_code, reason = "describes a type of another crate, which has no schema of its own")]
-struct UsageSchema {
-    /// Prompt tokens in all, cached ones included.
-    input: u64,
-    /// Prompt tokens read from the provider's cache.
-    cached_input: u64,
-    /// Prompt tokens written to the provider's cache.
-    cache_write: u64,
-    /// Reply tokens in all, reasoning included.
-    output: u64,
-    /// Reply tokens spent on reasoning that is not shown.
-    reasoning: u64,
 }

@@ -1,33 +1,32 @@
-//! From a request to the one that leaves: what the policy decides over it, as edits of its text, and what is recorded of
-//! that. Knows neither servers nor clients.
+//! From a request to the one that is sent: what the policy decides over it, as edits of its text, and what is recorded
+//! of that. Knows neither servers nor clients.
 
-mod attached;
+mod attachment_tokens;
 mod describe;
-mod picture;
+mod image_size;
 mod preview;
 mod transcript;
 
 use bytes::Bytes;
 use larder_core::policy::{
-    ContextBudgetPolicy, Conversation, ConversationItem, DecidedItem, DecidedWindow, DecisionContext,
-    FixedTokens, Memo, MessageForm, Verdict,
+    ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens, Memo,
+    MessageForm, Verdict,
 };
 use larder_text::hash::ContentHash;
 use larder_text::json;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::record::RequestRecord;
-use crate::wire::{self, Change, Kind, Request};
+use crate::wire::{self, OpaqueKind, Request};
 use describe::{describe, offers};
 
-pub use describe::Forms;
+pub use describe::{LastRenditions, WindowReport};
 pub use preview::{Preview, preview};
-pub use transcript::{Line, Transcript};
+pub use transcript::Transcript;
 
 /// Why a request may not leave.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum WindowError {
     /// Its body cannot be understood.
     #[error(transparent)]
     Unreadable(#[from] wire::ReadError),
@@ -43,21 +42,19 @@ pub enum Refusal {
 pub type Counts<'a> = &'a dyn Fn(ContentHash, &dyn Fn() -> usize) -> usize;
 
 /// A request that may leave, and what must be stored before it does.
-pub struct Prepared {
+pub struct PreparedRequest {
     /// Its body.
     pub body: Bytes,
-    /// The forms of its items.
-    pub forms: Forms,
     /// Whether our tool was offered.
     pub offered: bool,
     /// What it leaves out and is not stored yet.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<UnstoredOriginal>,
     /// What goes into the transcript, where that is kept.
     pub transcript: Option<Transcript>,
 }
 
 /// An original that must be stored before the request leaves.
-pub struct Missing {
+pub struct UnstoredOriginal {
     /// Its hash.
     pub hash: ContentHash,
     /// It.
@@ -68,7 +65,15 @@ pub struct Missing {
     pub display: String,
 }
 
-/// With what a window is decided.
+/// A decided request: what is recorded of it, and what may be sent.
+pub struct DecidedRequest {
+    /// What its window comes to, whether or not it may be sent.
+    pub report: WindowReport,
+    /// The request to send.
+    pub outcome: Result<PreparedRequest, WindowError>,
+}
+
+/// What a window is decided with.
 pub struct WindowBuilder<'a> {
     /// Renditions made before.
     pub memo: &'a Memo,
@@ -80,8 +85,8 @@ pub struct WindowBuilder<'a> {
     pub counter: &'a Counter,
     /// Whose pointers.
     pub key: &'a PointerKey,
-    /// The forms of the conversation's request before.
-    pub last: &'a Forms,
+    /// The renditions in the conversation's request before.
+    pub last: &'a LastRenditions,
     /// Whether the model can be answered when it asks originals back.
     pub rehydrates: bool,
     /// The body as it came.
@@ -94,64 +99,60 @@ pub struct WindowBuilder<'a> {
     pub is_stored: &'a dyn Fn(ContentHash) -> bool,
 }
 
-/// The name of the model as the body must give it, where that is not as it does.
-pub type Rename<'a> = Option<&'a str>;
-
 impl WindowBuilder<'_> {
-    /// Decides over a request; `exchange` is told everything.
-    ///
-    /// # Errors
-    /// When the request cannot be made to fit.
-    pub fn prepare(
-        &self,
-        request: &Request<'_>,
-        rename: Rename<'_>,
-        exchange: &mut RequestRecord,
-    ) -> Result<Prepared, Refusal> {
+    /// Decides over a request. `model` is the name that the body must give the model, where that is not the one it gives.
+    pub fn decide(&self, request: &Request<'_>, model: Option<&str>) -> DecidedRequest {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
         let items = self.items(request, &opaque, can_offer);
-        let fixed = self.fixed(request);
         let conversation = Conversation {
-            fixed,
+            fixed: self.fixed(request),
             items: &items,
-            max_output: request.max_output.and_then(|most| usize::try_from(most).ok()),
+            max_output: request.max_output.and_then(|max| usize::try_from(max).ok()),
             can_offer,
         };
         let context = DecisionContext { counter: self.counter, key: self.key, memo: self.memo };
         let window = self.policy.decide(&conversation, context);
-        let forms = describe(request, &window, &conversation, self.last, exchange);
-        // Whoever asks how long a prompt is wants to know that above all where it is too long.
+        let report = describe(request, &window, &conversation, self.last);
+        DecidedRequest { report, outcome: self.prepare(request, &window, &items, model) }
+    }
+
+    fn prepare(
+        &self,
+        request: &Request<'_>,
+        window: &DecidedWindow,
+        items: &[ConversationItem<'_>],
+        model: Option<&str>,
+    ) -> Result<PreparedRequest, WindowError> {
+        // A client that asks how long a prompt is needs the answer most where it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
-            let decision = &window.decision;
-            let problem = wire::ApiError::too_long(request.format, decision);
-            let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
-                           leave the prompt no room: lower them.";
-            let advice = if decision.prompt_budget == 0 { no_room } else { "" };
-            return Err(Refusal::TooLong(problem.message + advice));
+            return Err(too_long(request, window));
         }
         let edited = window.verdict == Verdict::Edited;
-        let mut edits = request.rewrite(&if edited { changes(&window) } else { Vec::new() });
-        let changed = edited.then_some((&window, edits.as_slice()));
-        let transcript = self.transcribes.then(|| Transcript::of(request, &items, changed, self.body));
-        edits.extend(rename.and_then(|name| request.set_model(name)));
-        if offers(&window) {
+        let forms = window.items.iter().map(|decided| &decided.form).enumerate();
+        let forms: Vec<(usize, &MessageForm)> =
+            forms.filter(|(_, form)| edited && **form != MessageForm::Whole).collect();
+        let mut edits = request.rewrite(&forms);
+        let changed = edited.then_some((window, edits.as_slice()));
+        let transcript = self.transcribes.then(|| Transcript::new(request, items, changed, self.body));
+        edits.extend(model.and_then(|name| request.set_model(name)));
+        if offers(window) {
             edits.extend(request.offer());
         }
         let body = match edits.is_empty() {
             true => self.body.clone(),
             false => json::apply(request.body, edits)?.into(),
         };
-        let missing = if edited { self.missing(&window, &items) } else { Vec::new() };
-        Ok(Prepared { body, forms, offered: offers(&window), missing, transcript })
+        let missing = if edited { self.missing(window, items) } else { Vec::new() };
+        Ok(PreparedRequest { body, offered: offers(window), missing, transcript })
     }
 
     /// What the window leaves out and is not known to be stored.
-    fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<Missing> {
+    fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
-            missing.then(|| Missing {
+            missing.then(|| UnstoredOriginal {
                 hash,
                 text: kept.text.to_owned(),
                 kind: kept.kind,
@@ -215,9 +216,11 @@ impl WindowBuilder<'_> {
             .opaque
             .iter()
             .map(|opaque| match opaque.kind {
-                Kind::Image | Kind::Audio => attached::tokens(opaque.kind, opaque.raw, framing),
-                Kind::File => attached::file(self.pages(opaque.raw), opaque.raw, framing),
-                Kind::Reasoning | Kind::Other => self.counter.count(opaque.raw),
+                OpaqueKind::Image | OpaqueKind::Audio => {
+                    attachment_tokens::tokens(opaque.kind, opaque.raw, framing)
+                }
+                OpaqueKind::File => attachment_tokens::file(self.pages(opaque.raw), opaque.raw, framing),
+                OpaqueKind::Reasoning | OpaqueKind::Other => self.counter.count(opaque.raw),
             })
             .sum();
         let id = item.result.as_ref().map_or(0, |result| self.counter.count(&result.id));
@@ -228,7 +231,7 @@ impl WindowBuilder<'_> {
         let framing = self.counter.framing();
         let tools: usize = request.tools.iter().map(|tool| framing.per_tool + self.count_raw(tool.raw)).sum();
         let rest: usize = request.fixed.iter().map(|fixed| self.count_raw(fixed.raw)).sum();
-        let ours = framing.per_tool + self.count_raw(wire::rehydrate_tool_json(request.format));
+        let ours = framing.per_tool + self.count_raw(wire::rehydrate_tool_json(request.dialect));
         // What comes with tools at all comes with the client's, or else with ours.
         let (with_theirs, with_ours) =
             if request.tools.is_empty() { (0, framing.tools) } else { (framing.tools, 0) };
@@ -244,7 +247,7 @@ impl WindowBuilder<'_> {
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
             ContentHash::new(&[b"pages ", ContentHash::new(raw.as_bytes()).as_bytes().as_slice()].concat());
-        Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
+        Some(self.remembered(key, || attachment_tokens::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {
@@ -275,17 +278,10 @@ fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
     item.opaque.iter().map(|opaque| opaque.raw).collect()
 }
 
-/// What was decided, as changes of the body.
-fn changes(window: &DecidedWindow) -> Vec<(usize, Change<'_>)> {
-    let decided = window.items.iter().enumerate();
-    decided.filter_map(|(at, decided)| Some((at, change(decided)?))).collect()
-}
-
-fn change(decided: &DecidedItem) -> Option<Change<'_>> {
-    match &decided.form {
-        MessageForm::Whole => None,
-        MessageForm::Replaced(with) => Some(Change::Replace(&with.text)),
-        MessageForm::DroppedFor(with) => Some(Change::DropFor(&with.text)),
-        MessageForm::Dropped => Some(Change::Drop),
-    }
+fn too_long(request: &Request<'_>, window: &DecidedWindow) -> WindowError {
+    let error = wire::ApiError::too_long(request.dialect, &window.decision);
+    let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) leave the \
+                   prompt no room: lower them.";
+    let advice = if window.decision.prompt_budget == 0 { no_room } else { "" };
+    WindowError::TooLong(error.message + advice)
 }

@@ -1,7 +1,9 @@
 //! Records read back as they were written, and say what their lists come to.
 #![allow(clippy::unwrap_used, reason = "a test may stop and say why")]
 
-use larder_proxy::record::{ByForm, MAX_NAME_BYTES, Outcome, RequestRecord, RequestSummary, cut_name, saved};
+use larder_proxy::record::{
+    ByRendition, MAX_NAME_BYTES, Outcome, RequestRecord, RequestSummary, cut_name, saved,
+};
 use larder_testkit::records as fake;
 use larder_text::price::Usd;
 
@@ -16,8 +18,8 @@ fn a_record_reads_back_whole_or_as_its_head() {
 #[test]
 fn the_shape_counts_what_the_lists_hold() {
     let shape = fake::exchange("a", 1).summary.shape;
-    assert_eq!(shape.parts, ByForm { whole: 2, condensed: 1, pointer: 1, absent: 1 });
-    assert_eq!(shape.tokens, ByForm { whole: 1_100, condensed: 200, pointer: 40, absent: 0 });
+    assert_eq!(shape.parts, ByRendition { whole: 2, condensed: 1, pointer: 1, absent: 1 });
+    assert_eq!(shape.tokens, ByRendition { whole: 1_100, condensed: 200, pointer: 40, absent: 0 });
     assert_eq!((shape.pointers, shape.compactions, shape.rehydrations, shape.epoch), (2, 1, 1, 1));
 }
 

@@ -21,21 +21,7 @@ use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::store::UserStore;
 
-/// A message of the history that a request carries.
-#[derive(Debug, Clone, Copy)]
-pub struct TranscriptMessage<'a> {
-    /// What makes it the same message in the next request: the hash of what of it stays. Leave out what clients move
-    /// from message to message, such as cache breakpoints.
-    pub identity: ContentHash,
-    /// Who says it.
-    pub role: &'a str,
-    /// The message as the client sent it.
-    pub raw: &'a [u8],
-    /// The message as it went upstream, where that differs.
-    pub sent: Option<&'a [u8]>,
-    /// The pointers that stand in it then; each must resolve.
-    pub pointers: &'a [Pointer],
-}
+pub use larder_text::message::TranscriptMessage;
 
 /// Where a history ended up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

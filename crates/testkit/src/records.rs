@@ -1,9 +1,10 @@
 //! Records of requests to show, count and send on.
 
 use larder_core::pack::Rendition;
+use larder_core::policy::{BudgetDecision, BudgetStatus};
 use larder_proxy::record::{
-    AnsweredBy, Bill, Compaction, Decision, DecisionStatus, Endpoint, Outcome, Rehydration, RequestRecord,
-    RequestSummary, Shape, Times, Tokens, WindowPart,
+    AnsweredBy, Bill, Compaction, Endpoint, Outcome, Rehydration, RequestRecord, RequestSummary, Times,
+    Tokens, WindowPart, WindowTotals,
 };
 use larder_text::price::Usd;
 use larder_text::provider::Provider;
@@ -40,7 +41,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         session: Some("session-1".to_owned()),
         branch: None,
         traceparent: None,
-        wire: Endpoint::Chat,
+        endpoint: Endpoint::Chat,
         route: None,
         model: "model-1".to_owned(),
         answered_by: Some(AnsweredBy {
@@ -55,10 +56,13 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         outcome: Outcome::Ok,
         status: 200,
         error: None,
-        decision: Some(Decision {
-            status: DecisionStatus::NeedsSummary,
+        decision: Some(BudgetDecision {
+            status: BudgetStatus::NeedsSummary,
             reason: "a tool result is over its cap".to_owned(),
             deficit: 0,
+            prompt_tokens: 0,
+            prompt_budget: 0,
+            response_reserve: 0,
             emergency_floor: 100,
             largest: Vec::new(),
             dry_run: false,
@@ -79,7 +83,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
         violations: 0,
         times: Times { total_us: 900_000, upstream_us: 898_000, policy_us: 1_500 },
-        shape: Shape::default(),
+        shape: WindowTotals::default(),
     };
     let mut second = part("messages", "search", Rendition::Pointer, 40, 300);
     let pointer: larder_text::pointer::Pointer = "lp1-0123456789abc-0a1b2c".parse().unwrap();

@@ -14,6 +14,7 @@ pub mod parallel;
 pub mod pointer;
 pub mod price;
 pub mod provider;
+pub mod sse;
 pub mod time;
 pub mod tokens;
 pub mod usage;

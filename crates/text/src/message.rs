@@ -1,5 +1,7 @@
 //! Messages, tools and calls as providers understand them, free of any provider's wire format.
 
+use crate::hash::ContentHash;
+use crate::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 
 /// The author of a message.
@@ -14,6 +16,18 @@ pub enum Role {
     Assistant,
     /// The result of a tool call.
     Tool,
+}
+
+impl Role {
+    /// The word in records and requests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
 }
 
 /// One message of a prompt or a conversation.
@@ -92,4 +106,20 @@ pub struct ToolDef {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: serde_json::Value,
+}
+
+/// A message of the history that a request carries, as a transcript keeps it.
+#[derive(Debug, Clone, Copy)]
+pub struct TranscriptMessage<'a> {
+    /// What makes it the same message in the next request: the hash of what of it stays. It leaves out what clients move
+    /// from message to message, such as cache breakpoints.
+    pub identity: ContentHash,
+    /// The author.
+    pub role: &'a str,
+    /// The message as the client sent it.
+    pub raw: &'a [u8],
+    /// The message as it went upstream, where that differs; empty where it was left out.
+    pub sent: Option<&'a [u8]>,
+    /// The pointers in the message as it was sent; each must resolve.
+    pub pointers: &'a [Pointer],
 }

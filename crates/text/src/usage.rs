@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens as the provider reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Usage {
     /// Prompt tokens in all, cached ones included.
     pub input: u64,

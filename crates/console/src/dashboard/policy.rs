@@ -5,17 +5,18 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Html;
 use axum::{Extension, Form};
+use larder_core::policy::BudgetStatus;
 use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::record::{DecisionStatus, Endpoint, RequestRecord};
+use larder_proxy::record::{Endpoint, RequestRecord};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{name, number, share};
-use super::layout::{NavItem, PageError, page};
-use super::map::PartLink;
+use super::layout::{Failure, Place, page};
+use super::map::Behind;
 use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
@@ -28,31 +29,31 @@ const PASTED: [(Endpoint, &str); 3] = [
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct InspectForm {
+pub struct Pasted {
     wire: Endpoint,
     body: String,
 }
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
+    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
-) -> Result<Html<String>, PageError> {
+    form: Result<Form<Pasted>, axum::extract::rejection::FormRejection>,
+) -> Result<Html<String>, Failure> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&InspectForm>,
+    pasted: Option<&Pasted>,
     looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
@@ -78,7 +79,7 @@ fn whole(
     }
 }
 
-fn inspector(pasted: Option<&InspectForm>) -> Markup {
+fn inspector(pasted: Option<&Pasted>) -> Markup {
     let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
@@ -109,7 +110,7 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
                 Err(problem) => p.notice role="alert" { (problem.detail) },
                 Ok(exchange) => {
                     (verdict(exchange))
-                    (requests::windows(exchange, PartLink::Nothing))
+                    (requests::windows(exchange, Behind::Nothing))
                 },
             }
         }
@@ -119,16 +120,16 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
 fn verdict(exchange: &RequestRecord) -> Markup {
     let Some(decision) = &exchange.summary.decision else { return html! {} };
     let words = match decision.status {
-        DecisionStatus::Ok => "It would be sent as it is.",
-        DecisionStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",
-        DecisionStatus::Reject => "It would be refused.",
+        BudgetStatus::Ok => "It would be sent as it is.",
+        BudgetStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",
+        BudgetStatus::Reject => "It would be refused.",
     };
     html! {
         section.panel role="status" {
             h2 { (words) }
             p {
                 (decision.reason)
-                @if decision.deficit > 0 { "; " (number(decision.deficit)) " tokens too many" }
+                @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
                 @if decision.dry_run { ". The policy runs dry: this is only reported." }
             }
         }

@@ -259,12 +259,7 @@ fn mark_dropped(
 fn transcript(entries: &[LinkedItem<'_>]) -> String {
     let mut text = String::new();
     for LinkedItem { item, .. } in entries {
-        let role = match item.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        };
+        let role = item.role.as_str();
         let _ = writeln!(text, "[{role}]\n{}", item.text);
         for opaque in item.opaque {
             let _ = writeln!(text, "{opaque}");

@@ -6,7 +6,6 @@ use super::conversation::Conversation;
 use super::settings::PolicySettings;
 use super::usage::SessionUsage;
 use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
-use larder_text::message::Role;
 use larder_text::tokens::Counter;
 
 /// The emergency floor where none is set, as one part in so many of the window (C38).
@@ -37,7 +36,8 @@ pub struct ContextBudgetPolicy {
 }
 
 /// What the policy says of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DecisionStatus))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetStatus {
     /// It can go as it is.
@@ -49,7 +49,10 @@ pub enum BudgetStatus {
 }
 
 impl BudgetStatus {
-    /// As events and metrics write it.
+    /// Every status.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::NeedsSummary, Self::Reject];
+
+    /// The word in records, events, metrics and pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -59,27 +62,47 @@ impl BudgetStatus {
     }
 }
 
-/// A status with its reason: the payload of the event `context_budget_decision`.
+/// What the policy decided over a conversation, and why: the payload of the event `context_budget_decision`. Records keep
+/// it without the sizes of prompt, budget and reserve, which they have among their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Decision))]
 pub struct BudgetDecision {
-    /// What may happen.
+    /// What is to be done.
     pub status: BudgetStatus,
     /// Why, in a sentence.
     pub reason: String,
-    /// Tokens too many: as it came, or, where it is rejected, after all that could be done.
+    /// Tokens over budget: as it came, or, where it is rejected, after all that could be done. 0 when it fits.
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub deficit: usize,
-    /// Tokens of the prompt that this speaks of.
+    /// Tokens of the prompt that this is about.
+    #[serde(skip)]
     pub prompt_tokens: usize,
     /// Tokens that it may have.
+    #[serde(skip)]
     pub prompt_budget: usize,
     /// Tokens kept for the answer.
+    #[serde(skip)]
     pub response_reserve: usize,
-    /// Tokens kept free.
+    /// Tokens that are always kept free.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub emergency_floor: usize,
-    /// Nothing was changed for it.
+    /// Of a rejected prompt, the three largest parts, the largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub largest: Vec<LargestPart>,
+    /// Whether it was only reported and not enforced.
     pub dry_run: bool,
-    /// Of a rejected prompt, the three largest parts with their tokens, the largest first.
-    pub largest: Vec<(String, usize)>,
+}
+
+/// A part of a prompt that cannot be made to fit. Messages are named by number and role, never by what they say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Largest))]
+pub struct LargestPart {
+    /// Its name, such as `message 4 (tool)`.
+    pub part: String,
+    /// Tokens of it as it came.
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub tokens: usize,
 }
 
 impl ContextBudgetPolicy {
@@ -219,7 +242,7 @@ impl ContextBudgetPolicy {
     }
 
     /// The three largest parts as they came, the largest first.
-    pub(super) fn largest(&self, conversation: &Conversation<'_>) -> Vec<(String, usize)> {
+    pub(super) fn largest(&self, conversation: &Conversation<'_>) -> Vec<LargestPart> {
         let fixed = conversation.fixed;
         let mut parts = vec![
             ("system prompt".to_owned(), fixed.system),
@@ -230,18 +253,13 @@ impl ContextBudgetPolicy {
         parts.extend(items.map(|(at, item)| (name(at, item), item.total_tokens())));
         parts.sort_by_key(|&(_, tokens)| std::cmp::Reverse(tokens));
         parts.truncate(NAMED);
-        parts
+        parts.into_iter().map(|(part, tokens)| LargestPart { part, tokens }).collect()
     }
 }
 
 /// What an item is called in receipts and refusals.
 pub(super) fn name(at: usize, item: &ConversationItem<'_>) -> String {
-    let role = match item.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
+    let role = item.role.as_str();
     format!("message {} ({role})", at + 1)
 }
 

@@ -12,7 +12,7 @@ mod settings;
 mod usage;
 mod window;
 
-pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, ModelProfile};
+pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile};
 pub use conversation::{Conversation, FixedTokens};
 pub use settings::{InvalidSetting, OPT_OUT_TOOLS, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};

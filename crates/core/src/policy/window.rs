@@ -106,8 +106,10 @@ impl DecidedWindow {
         };
         let output = self.decision.response_reserve;
         let total = budget.saturating_add(output).saturating_add(self.decision.emergency_floor);
-        let refused = (self.decision.status == BudgetStatus::Reject)
-            .then(|| PackRefusal { deficit: self.decision.deficit, parts: self.decision.largest.clone() });
+        let refused = (self.decision.status == BudgetStatus::Reject).then(|| PackRefusal {
+            deficit: self.decision.deficit,
+            parts: self.decision.largest.iter().map(|large| (large.part.clone(), large.tokens)).collect(),
+        });
         Receipt {
             budget: BudgetLedger {
                 limits: CallBudget {

@@ -34,9 +34,9 @@ pub(super) struct Slow {
 }
 
 /// A place on the slow way, free again when it is dropped.
-pub(super) struct Place<'a>(&'a AtomicUsize);
+pub(super) struct HashPermit<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for HashPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -44,9 +44,9 @@ impl Drop for Place<'_> {
 
 impl Slow {
     /// A place on the way.
-    pub(super) fn place(&self) -> Result<Place<'_>, AuthError> {
+    pub(super) fn place(&self) -> Result<HashPermit<'_>, AuthError> {
         let before = self.inside.fetch_add(1, Ordering::Relaxed);
-        let place = Place(&self.inside);
+        let place = HashPermit(&self.inside);
         // One hashes, the others wait.
         if before > MOST_WAITING { Err(AuthError::Busy) } else { Ok(place) }
     }

@@ -8,18 +8,18 @@ use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
-use larder_proxy::window::{Forms, WindowBuilder};
+use larder_proxy::window::{LastRenditions, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
 use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
 use crate::app::App;
-use crate::limits::BodyFault;
+use crate::limits::BodyError;
 use crate::model_budget::ModelBudget;
-use crate::request::fault::Fault;
-use crate::request::ledger::micros;
+use crate::request::caches::RequestCaches;
+use crate::request::error::RequestError;
 use crate::request::route::{Route, Routes};
-use crate::request::shelf::Shelf;
+use crate::request::timing::micros;
 use crate::sessions;
 
 /// Decides over the body of a request. Blocks.
@@ -29,7 +29,7 @@ use crate::sessions;
 pub fn inspect(app: &App, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
     let current = app.current();
     let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
-    let rules = Rules { routes, gateway, engine, shelf: &app.shelf };
+    let rules = Rules { routes, gateway, engine, caches: &app.caches };
     rules.decide(&app.store, store, InspectRequest { wire, model: None, body })
 }
 
@@ -47,10 +47,10 @@ pub fn inspect_by(
     let gateway = config.gateway();
     let limit = gateway.max_body_bytes;
     if asked.body.len() > limit {
-        return Err(BodyFault::TooLarge { limit }.to_string());
+        return Err(BodyError::TooLarge { limit }.to_string());
     }
     let routes = Routes::to_decide(config, &gateway, engine)?;
-    let rules = Rules { routes: &routes, gateway: &gateway, engine, shelf: &Shelf::default() };
+    let rules = Rules { routes: &routes, gateway: &gateway, engine, caches: &RequestCaches::default() };
     rules.decide(store, &engine.store, asked)
 }
 
@@ -80,7 +80,7 @@ struct Rules<'a> {
     routes: &'a Routes,
     gateway: &'a GatewaySettings,
     engine: &'a Engine,
-    shelf: &'a Shelf,
+    caches: &'a RequestCaches,
 }
 
 impl Rules<'_> {
@@ -91,7 +91,7 @@ impl Rules<'_> {
         asked: InspectRequest<'_>,
     ) -> Result<RequestRecord, String> {
         let InspectRequest { wire, model, body } = asked;
-        let format = match wire {
+        let dialect = match wire {
             Endpoint::Chat => ApiDialect::Chat,
             Endpoint::Responses => ApiDialect::Responses,
             Endpoint::Messages | Endpoint::CountTokens => ApiDialect::Messages,
@@ -103,24 +103,24 @@ impl Rules<'_> {
             }
         };
         let request =
-            wire::read_up_to(format, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
+            wire::read_up_to(dialect, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
         let named = || request.model.as_ref().map(wire::Text::text).unwrap_or_default().into_owned();
         let model = model.map_or_else(named, str::to_owned);
         let route = self.routes.find(wire, &model, self.engine).map_err(|fault| fault.message)?;
         let id = all.new_run_id().map_err(|error| error.to_string())?;
-        let mut exchange = RequestRecord::blank(id.as_str(), all.now(), store.user(), wire);
-        exchange.summary.model = larder_proxy::record::cut_name(&model);
-        exchange.summary.stream = request.stream;
-        exchange.summary.answered_by = Some(route.model.clone());
+        let mut record = RequestRecord::blank(id.as_str(), all.now(), store.user(), wire);
+        record.summary.model = larder_proxy::record::cut_name(&model);
+        record.summary.stream = request.stream;
+        record.summary.answered_by = Some(route.model.clone());
         let counter = counter(store, &route, &request)?;
-        let counts = self.shelf.counts(&counter);
-        let bench = WindowBuilder {
-            memo: &self.shelf.memo,
+        let counts = self.caches.counts(&counter);
+        let builder = WindowBuilder {
+            memo: &self.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &route.policy,
             counter: &counter,
             key: store.key(),
-            last: &Forms::default(),
+            last: &LastRenditions::default(),
             rehydrates: self.gateway.rehydrate_rounds > 0,
             body: &Bytes::new(),
             counts_only: false,
@@ -128,17 +128,19 @@ impl Rules<'_> {
             is_stored: &|_| true,
         };
         let started = Instant::now();
-        let prepared = bench.prepare(&request, None, &mut exchange).map_err(Fault::from);
-        exchange.summary.times.policy_us = micros(started.elapsed());
-        match prepared {
-            Ok(_) => exchange.summary.outcome = Outcome::Ok,
+        let decided = builder.decide(&request, None);
+        record.summary.times.policy_us = micros(started.elapsed());
+        decided.report.write_to(&mut record);
+        match decided.outcome.map_err(RequestError::from) {
+            Ok(_) => record.summary.outcome = Outcome::Ok,
             Err(fault) => {
-                exchange.summary.outcome = fault.outcome;
-                exchange.summary.status = fault.status.as_u16();
-                exchange.summary.error = Some(fault.class.to_owned());
+                record.summary.outcome = fault.outcome;
+                record.summary.status = fault.status.as_u16();
+                record.summary.error = Some(fault.class.to_owned());
             }
         }
-        Ok(exchange.sealed())
+        record.seal();
+        Ok(record)
     }
 }
 

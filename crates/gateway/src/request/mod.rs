@@ -1,23 +1,25 @@
 //! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of things; what a format
 //! looks like is `wire`'s business, what stands in the window the policy's.
 
+mod active;
 mod bill;
+mod budget;
 pub mod cache;
-mod fault;
+mod caches;
+mod error;
 pub mod inspect;
-mod ledger;
-mod made;
-mod others;
+mod passthrough;
 mod prepare;
+mod recipe_reply;
 mod recipes;
 pub mod recorder;
 mod rehydrate;
 mod relay;
 mod reply;
 pub mod route;
-mod shelf;
-mod taken;
+mod timing;
 mod transcript;
+mod usage;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,12 +41,13 @@ use larder_proxy::wire::ApiDialect;
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
 use crate::limits::{drain, read_body};
-pub use fault::Fault;
-use ledger::Ledger;
-use prepare::{Ready, Way};
-use relay::{Call, Sending};
+use active::ActiveRequest;
+pub use budget::total;
+pub use caches::RequestCaches;
+pub use error::RequestError;
+use prepare::{Destination, UpstreamRequest};
+use relay::{InFlightRequest, ResponseRelay};
 pub use reply::error;
-pub use shelf::Shelf;
 
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
@@ -55,10 +58,10 @@ const SMALL: usize = 4 << 10;
 
 /// Everything below `/v1`.
 pub fn router() -> Router<Arc<App>> {
-    let completes = |wire, format| {
+    let completes = |wire, dialect| {
         post(
             move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
-                complete(app, caller, wire, format, request).await
+                complete(app, caller, wire, dialect, request).await
             },
         )
     };
@@ -67,11 +70,11 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/responses", completes(Endpoint::Responses, ApiDialect::Responses))
         .route("/v1/messages", completes(Endpoint::Messages, ApiDialect::Messages))
         .route("/v1/messages/count_tokens", completes(Endpoint::CountTokens, ApiDialect::Messages))
-        .route("/v1/embeddings", post(others::embeddings))
-        .route("/v1/models", get(others::models))
-        .route("/v1/models/{*id}", get(others::model))
-        .route("/v1/{*path}", any(others::pass))
-        .route("/model/{*path}", any(others::pass))
+        .route("/v1/embeddings", post(passthrough::embeddings))
+        .route("/v1/models", get(passthrough::models))
+        .route("/v1/models/{*id}", get(passthrough::model))
+        .route("/v1/{*path}", any(passthrough::pass))
+        .route("/model/{*path}", any(passthrough::pass))
 }
 
 /// One request to a model or a recipe.
@@ -79,96 +82,100 @@ async fn complete(
     app: Arc<App>,
     caller: Caller,
     wire: Endpoint,
-    format: ApiDialect,
+    dialect: ApiDialect,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
     app.recorder.has_room().await;
     let current = app.current();
-    let mut ledger = match Ledger::open(&app, &caller, wire, &parts.headers) {
-        Ok(ledger) => ledger,
+    let mut active = match ActiveRequest::open(&app, &caller, wire, &parts.headers) {
+        Ok(active) => active,
         Err(fault) => {
             drain(body, current.gateway.body_timeout).await;
-            return reply::error(format, &fault);
+            return reply::error(dialect, &fault);
         }
     };
-    let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
+    let body = match read(&mut active, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
-        Err(fault) => return reply::refuse(ledger, format, fault),
+        Err(fault) => return reply::refuse(active, dialect, fault),
     };
-    let is_quick = body.len() <= SMALL && !prepare::may_go_on(format, &body);
-    if is_quick && ledger.caller.limits.is_unlimited() {
-        let way = prepare::prepare(&mut ledger, &current, format, &parts.headers, body);
-        return answer(ledger, way, format, &parts, &current).await;
+    let is_quick = body.len() <= SMALL && !prepare::may_go_on(dialect, &body);
+    if is_quick && active.caller.limits.is_unlimited() {
+        let way = prepare::prepare(&mut active, &current, dialect, &parts.headers, body);
+        return answer(active, way, dialect, &parts, &current).await;
     }
     // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
     let (headers, snapshot) = (parts.headers.clone(), Arc::clone(&current));
     let prepared = tokio::task::spawn_blocking(move || {
-        let way = prepare::prepare(&mut ledger, &snapshot, format, &headers, body);
-        (ledger, way)
+        let way = prepare::prepare(&mut active, &snapshot, dialect, &headers, body);
+        (active, way)
     });
     match prepared.await {
-        Ok((ledger, way)) => answer(ledger, way, format, &parts, &current).await,
-        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+        Ok((active, way)) => answer(active, way, dialect, &parts, &current).await,
+        Err(error) => reply::error(dialect, &RequestError::bug(&error.to_string())),
     }
 }
 
 /// Goes the way that was found for a request.
 async fn answer(
-    ledger: Ledger,
-    way: Result<Way, Fault>,
-    format: ApiDialect,
+    active: ActiveRequest,
+    way: Result<Destination, RequestError>,
+    dialect: ApiDialect,
     parts: &Parts,
     current: &Snapshot,
 ) -> Response {
     match way {
-        Ok(Way::Upstream(ready)) => upstream(ledger, format, *ready, parts, &current.gateway).await,
-        Ok(Way::Recipe(job)) => recipes::run(ledger, format, *job, current).await,
-        Err(fault) => reply::refuse(ledger, format, fault),
+        Ok(Destination::Upstream(ready)) => upstream(active, dialect, *ready, parts, &current.gateway).await,
+        Ok(Destination::Recipe(job)) => recipes::run(active, dialect, *job, current).await,
+        Err(fault) => reply::refuse(active, dialect, fault),
     }
 }
 
 /// Reads the body of a request.
 async fn read(
-    ledger: &mut Ledger,
+    active: &mut ActiveRequest,
     headers: &HeaderMap,
     body: Body,
     gateway: &GatewaySettings,
-) -> Result<Bytes, Fault> {
+) -> Result<Bytes, RequestError> {
     let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
         let words = "the body is compressed: send it as it is, without content-encoding, since its tokens are counted";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Fault::new(status, "invalid_request", Outcome::Invalid, words));
+        return Err(RequestError::new(status, "invalid_request", Outcome::Invalid, words));
     }
     let started = Instant::now();
-    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
-    ledger.waited(started.elapsed());
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut active.body_memory).await;
+    active.timing.add_wait(started.elapsed());
     Ok(body?)
 }
 
 /// Sends a request to its upstream and relays the reply.
 async fn upstream(
-    mut ledger: Ledger,
-    format: ApiDialect,
-    ready: Ready,
+    mut active: ActiveRequest,
+    dialect: ApiDialect,
+    ready: UpstreamRequest,
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let Ready { target, body, answerer } = ready;
-    let ours = reply::ours(&ledger.exchange);
-    let choices = ledger.choices;
+    let UpstreamRequest { target, body, rehydrator, estimate_factor } = ready;
+    let ours = reply::ours(&active.record);
+    let choices = active.usage.choices;
     let mut sending =
-        Sending { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
-    let sent = sending.send(&mut ledger).await;
-    if answerer.is_none() {
+        InFlightRequest { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
+    let sent = sending.send(&mut active).await;
+    if rehydrator.is_none() {
         // No further round will be made of it, however long the reply takes.
         sending.outgoing.body = Bytes::new();
     }
-    ledger.room.shrink(sending.outgoing.body.len());
+    active.body_memory.shrink(sending.outgoing.body.len());
     match sent {
-        Ok(incoming) => Call { ledger, format, choices, sending, answerer, ours }.respond(incoming).await,
-        Err(error) => reply::refuse(ledger, format, error.into()),
+        Ok(incoming) => {
+            ResponseRelay { active, dialect, choices, sending, rehydrator, estimate_factor, ours }
+                .respond(incoming)
+                .await
+        }
+        Err(error) => reply::refuse(active, dialect, error.into()),
     }
 }
 

@@ -20,13 +20,13 @@ use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
-use crate::request::fault::Fault;
-use crate::request::ledger::Ledger;
-use crate::request::made::Answer;
+use crate::request::active::ActiveRequest;
+use crate::request::error::RequestError;
+use crate::request::recipe_reply::RecipeReply;
 use crate::request::reply;
 
 /// A recipe to be run for a request.
-pub struct Job {
+pub struct RecipeRun {
     /// `category/name`.
     recipe: String,
     input: RunInput,
@@ -45,10 +45,15 @@ pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
 ///
 /// # Errors
 /// When nobody asks anything.
-pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Result<Job, Fault> {
+pub fn job(
+    recipe: &str,
+    request: &Request<'_>,
+    session: String,
+    id: &str,
+) -> Result<RecipeRun, RequestError> {
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
-        return Err(Fault::invalid("a recipe needs a message of the user: its text is the query"));
+        return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
     };
     let before = request.items.iter().take(last).filter(|item| item.role() != Role::System);
     let input = RunInput {
@@ -59,7 +64,7 @@ pub fn job(recipe: &str, request: &Request<'_>, session: String, id: &str) -> Re
         ..RunInput::default()
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
-    Ok(Job { recipe: recipe.to_owned(), input, stream, include_usage })
+    Ok(RecipeRun { recipe: recipe.to_owned(), input, stream, include_usage })
 }
 
 fn message(item: &Item<'_>) -> Message {
@@ -77,57 +82,68 @@ fn message(item: &Item<'_>) -> Message {
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
-pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapshot) -> Response<Body> {
-    let engine = current.engine(&ledger.caller.store);
+pub async fn run(
+    active: ActiveRequest,
+    dialect: ApiDialect,
+    job: RecipeRun,
+    current: &Snapshot,
+) -> Response<Body> {
+    let engine = current.engine(&active.caller.store);
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
     // A run reads and writes the store, before and between its calls of models.
     let running = blocking::spawn(async move {
-        let mut ledger = ledger;
-        let ended = ended(&mut ledger, &engine, &job, &gone).await;
-        (ledger, job, ended)
+        let mut active = active;
+        let ended = ended(&mut active, &engine, &job, &gone).await;
+        (active, job, ended)
     });
     let ran = running.await;
     drop(leaves);
     match ran {
-        Ok((ledger, job, Ok(outcome))) => answer(ledger, format, &job, &outcome),
-        Ok((ledger, _, Err(fault))) => reply::refuse(ledger, format, fault),
-        Err(error) => reply::error(format, &Fault::bug(&error.to_string())),
+        Ok((active, job, Ok(outcome))) => answer(active, dialect, &job, &outcome),
+        Ok((active, _, Err(fault))) => reply::refuse(active, dialect, fault),
+        Err(error) => reply::error(dialect, &RequestError::bug(&error.to_string())),
     }
 }
 
 /// The end of a run, with what it took in the account. Blocks between its waits.
 async fn ended(
-    ledger: &mut Ledger,
+    active: &mut ActiveRequest,
     engine: &Engine,
-    job: &Job,
+    job: &RecipeRun,
     gone: &CancellationToken,
-) -> Result<RunOutcome, Fault> {
-    ledger.exchange.summary.recipe = Some(job.recipe.clone());
-    let call = set_aside(ledger, engine, job)?;
+) -> Result<RunOutcome, RequestError> {
+    active.record.summary.recipe = Some(job.recipe.clone());
+    let call = set_aside(active, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
-    ledger.ran(Spending::default(), call);
+    active.record_run(Spending::default(), call);
     let (ended, taken, open) = {
-        let account = Account::new(ledger, call);
+        let account = RunBudget::new(active, call);
         let ended = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account)).await;
         // The client left during a call, most likely.
         let under_way = u64::from(ended.is_none());
         (ended, account.meter.total(), account.open(under_way))
     };
-    ledger.ran(taken, open);
-    ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
+    active.record_run(taken, open);
+    ended
+        .ok_or_else(|| RequestError::bug("a run was cancelled while its client waited"))?
+        .map_err(RequestError::from)
 }
 
 /// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
-fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Usd), Fault> {
+fn set_aside(
+    active: &mut ActiveRequest,
+    engine: &Engine,
+    job: &RecipeRun,
+) -> Result<(u64, Usd), RequestError> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
     let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
-    ledger.exchange.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
+    active.record.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
-        ledger.exchange.summary.answered_by = Some(AnsweredBy {
+        active.record.summary.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
             server: None,
@@ -135,31 +151,31 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
         });
     }
     let reach = engine.reachable_models(recipe, None);
-    let now = ledger.app().store.now();
-    ledger.caller.may_ask(&reach).map_err(|error| Fault::of_auth(&error, now))?;
+    let now = active.app().store.now();
+    active.caller.may_ask(&reach).map_err(|error| RequestError::of_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
     let call = (after.saturating_add(output), cost);
-    ledger.hold(call.0, call.1)?;
+    active.reserve_amount(call.0, call.1)?;
     Ok(call)
 }
 
 /// What a run takes, and what is set aside for it.
-struct Account<'a> {
+struct RunBudget<'a> {
     /// What calls took that were answered.
     meter: Meter<'static>,
     /// Calls whose end is not known.
     unanswered: AtomicU64,
     /// What one call may take.
     call: (u64, Usd),
-    /// The ledger, and what it holds.
-    held: Mutex<(&'a mut Ledger, u64, Usd)>,
+    /// The active, and what it holds.
+    held: Mutex<(&'a mut ActiveRequest, u64, Usd)>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> RunBudget<'a> {
     /// The account of a run for whose first call enough is held.
-    fn new(ledger: &'a mut Ledger, call: (u64, Usd)) -> Self {
+    fn new(active: &'a mut ActiveRequest, call: (u64, Usd)) -> Self {
         let meter = Meter::new(&NoopObserver, None, None);
-        Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((ledger, call.0, call.1)) }
+        Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((active, call.0, call.1)) }
     }
 
     /// What calls whose end is not known may have taken, and so many more: as much for each as is set aside for one.
@@ -170,7 +186,7 @@ impl<'a> Account<'a> {
     }
 }
 
-impl ProgressObserver for Account<'_> {
+impl ProgressObserver for RunBudget<'_> {
     fn stage(&self, _: &str) {}
 
     fn packed(&self, _: &RunReceipt) {}
@@ -189,14 +205,14 @@ impl ProgressObserver for Account<'_> {
         // Beside what was taken: what may have been, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ledger, tokens, cost) = &mut *held;
+        let (active, tokens, cost) = &mut *held;
         let more = taken.tokens().saturating_add(beside.0).saturating_sub(*tokens);
         let needed = taken.cost.unwrap_or_default() + beside.1;
         let dearer = Usd::from_picos(needed.picos().saturating_sub(cost.picos()));
         if (more, dearer) == Default::default() {
             return true;
         }
-        let is_held = ledger.hold(more, dearer).is_ok();
+        let is_held = active.reserve_amount(more, dearer).is_ok();
         if is_held {
             (*tokens, *cost) = (tokens.saturating_add(more), *cost + dearer);
         }
@@ -204,30 +220,36 @@ impl ProgressObserver for Account<'_> {
     }
 }
 
-fn answer(mut ledger: Ledger, format: ApiDialect, job: &Job, outcome: &RunOutcome) -> Response<Body> {
+fn answer(
+    mut active: ActiveRequest,
+    dialect: ApiDialect,
+    job: &RecipeRun,
+    outcome: &RunOutcome,
+) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
-    let head = &mut ledger.exchange.summary;
+    let head = &mut active.record.summary;
     head.run = Some(outcome.run_id.to_string());
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
-    ledger.end(StatusCode::OK);
-    let (id, model) = (ledger.exchange.summary.id.clone(), ledger.exchange.summary.model.clone());
-    let answer = Answer {
+    active.complete(StatusCode::OK);
+    let (id, model) = (active.record.summary.id.clone(), active.record.summary.model.clone());
+    let answer = RecipeReply {
         id: &id,
-        created: ledger.exchange.summary.time.as_millis() / 1_000,
+        created: active.record.summary.time.as_millis() / 1_000,
         model: &model,
         text: &outcome.reply,
         usage: outcome.usage,
         include_usage: job.include_usage,
     };
     let (kind, body) = match job.stream {
-        true => ("text/event-stream", answer.events(format)),
-        false => ("application/json", answer.whole(format)),
+        true => ("text/event-stream", answer.events(dialect)),
+        false => ("application/json", answer.whole(dialect)),
     };
     let mut response =
         Response::builder().header(CONTENT_TYPE, kind).body(Body::from(body)).unwrap_or_default();
-    response.headers_mut().extend(reply::ours(&ledger.exchange));
+    response.headers_mut().extend(reply::ours(&active.record));
+    active.finish();
     response
 }

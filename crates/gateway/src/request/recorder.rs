@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use larder_models::price::Usd;
 use larder_proxy::record::{RequestRecord, Tokens};
-use larder_store::{NewExchange, Store, StoreError, UserStore};
+use larder_store::{NewExchange, Store, UserStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::auth::Held;
-
-use crate::request::transcript::Said;
+use crate::auth::BudgetReservation;
+use crate::request::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
-const MOST_KIB: u32 = 4 << 10;
+const MAX_KIB: u32 = 4 << 10;
 /// What a record weighs beside its texts, in KiB.
 const RECORD_KIB: u32 = 2;
 /// What one entry in the lists of a record weighs, in bytes: its words, once in memory and once as JSON.
@@ -33,19 +32,17 @@ const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Everything one request leaves behind.
-pub struct Job {
+pub struct RecordJob {
     /// Whose it is.
     pub store: UserStore,
     /// Its record.
-    pub exchange: Box<RequestRecord>,
-    /// What was set aside for it, with what it came to.
-    pub spent: Option<Spent>,
+    pub record: Box<RequestRecord>,
+    /// What was reserved for it, and what of that was used.
+    pub settlement: Option<Settlement>,
     /// What goes into the transcript of its conversation.
-    pub said: Option<Said>,
-    /// Further work with the store; what it fails with is logged.
-    pub after: Vec<Work>,
-    /// Bytes that `said` and `after` hold on to.
-    pub bytes: usize,
+    pub transcript: Option<TranscriptEntry>,
+    /// What it shows of how far estimates of the model's tokens are off.
+    pub observation: Option<Observation>,
     /// Ends the wait of those who look for the record.
     pub pending: Option<Pending>,
 }
@@ -68,20 +65,34 @@ impl Drop for Pending {
     }
 }
 
-/// Work of one request with its user's store, which may add to the record.
-pub type Work = Box<dyn FnOnce(&UserStore, &mut RequestRecord) -> Result<(), StoreError> + Send>;
+/// A prompt of a model whose tokens are estimated, and what its provider counted.
+pub struct Observation {
+    /// The provider's id of the model.
+    pub model: String,
+    /// Our estimate, not corrected.
+    pub estimated: u64,
+    /// Tokens as the provider reported them.
+    pub reported: u64,
+}
 
-/// What a reservation came to.
-pub struct Spent {
-    /// The reservations: one for the request, and one for each further round.
-    pub held: Vec<Held>,
+/// Reservations of one request, and what of them was used.
+pub struct Settlement {
+    /// One for the request, and one for each further round.
+    pub reservations: Vec<BudgetReservation>,
     /// Tokens and money used; `None` when nothing was sent.
     pub used: Option<(u64, Usd)>,
 }
 
+/// A job in the queue, with the room that it takes there. Where there is no room it takes none, and keeps the place of its
+/// request until it is written, so that no more such jobs can wait than there are places.
+struct Queued {
+    job: RecordJob,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
 /// The queue and the thread behind it.
 pub struct Recorder {
-    queue: Mutex<Option<mpsc::Sender<(Job, OwnedSemaphorePermit)>>>,
+    queue: Mutex<Option<mpsc::Sender<Queued>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pending: AllPending,
@@ -99,7 +110,7 @@ impl Recorder {
             .spawn(move || write_all(&store, &jobs))?;
         Ok(Self {
             queue: Mutex::new(Some(queue)),
-            room: Arc::new(Semaphore::new(MOST_KIB as usize)),
+            room: Arc::new(Semaphore::new(MAX_KIB as usize)),
             thread: Mutex::new(Some(thread)),
             pending: AllPending::default(),
         })
@@ -133,31 +144,12 @@ impl Recorder {
         let _ = tokio::time::timeout(LONGEST_WAIT, self.room.acquire_many(RECORD_KIB)).await;
     }
 
-    /// Queues a job, if there is room for it at once.
-    ///
-    /// # Errors
-    /// The job, when there is none.
-    #[allow(clippy::result_large_err, reason = "a job that finds no place goes back to its owner")]
-    pub fn try_record(&self, job: Job) -> Result<(), Job> {
-        match Arc::clone(&self.room).try_acquire_many_owned(weight(&job)) {
-            Ok(room) => {
-                self.queue(job, room);
-                Ok(())
-            }
-            Err(_) => Err(job),
-        }
-    }
-
-    /// Queues a job as soon as there is room for it.
-    pub async fn record(&self, job: Job) {
-        if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(weight(&job)).await {
-            self.queue(job, room);
-        }
-    }
-
-    fn queue(&self, job: Job, room: OwnedSemaphorePermit) {
+    /// Queues a job. `place` is the place of its request among those under way.
+    pub fn record(&self, job: RecordJob, place: Option<OwnedSemaphorePermit>) {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(weight(&job)).ok();
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = queue.as_ref().is_some_and(|queue| queue.send((job, room)).is_ok());
+        let queued = Queued { job, _permit: room.or(place) };
+        let sent = queue.as_ref().is_some_and(|queue| queue.send(queued).is_ok());
         if !sent {
             tracing::error!("a record came after the last was written and is lost");
         }
@@ -173,15 +165,21 @@ impl Recorder {
     }
 }
 
-fn weight(job: &Job) -> u32 {
-    let RequestRecord { window, compactions, rehydrations, .. } = &*job.exchange;
+fn weight(job: &RecordJob) -> u32 {
+    let RequestRecord { window, compactions, rehydrations, .. } = &*job.record;
     let entries = window.len().saturating_add(compactions.len()).saturating_add(rehydrations.len());
-    let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(job.bytes);
-    let kib = u32::try_from(bytes >> 10).unwrap_or(MOST_KIB);
-    kib.saturating_add(RECORD_KIB).min(MOST_KIB)
+    let transcript = job.transcript.as_ref().map_or(0, TranscriptEntry::size);
+    kib(entries, transcript)
 }
 
-fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) {
+/// The weight of so many entries in the lists of a record, and so many bytes; never more than all the room there is.
+fn kib(entries: usize, bytes: usize) -> u32 {
+    let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(bytes);
+    let kib = u32::try_from(bytes >> 10).unwrap_or(MAX_KIB);
+    kib.saturating_add(RECORD_KIB).min(MAX_KIB)
+}
+
+fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued>) {
     while let Ok(first) = jobs.recv() {
         let mut batch = vec![first];
         // Sleeping through it, this thread is not woken for every record that comes meanwhile.
@@ -191,46 +189,57 @@ fn write_all(store: &Store, jobs: &mpsc::Receiver<(Job, OwnedSemaphorePermit)>) 
     }
 }
 
-/// Keeps what was said, and tells each record the branch that it is.
-fn transcribe(store: &Store, batch: &mut [(Job, OwnedSemaphorePermit)]) {
-    let all: Vec<_> =
-        batch.iter().filter_map(|(job, _)| job.said.as_ref().map(|said| (&job.store, said))).collect();
-    let mut branches = Said::keep(store, &all).into_iter();
-    for (job, _) in batch {
-        match job.said.take().and_then(|_| branches.next()) {
-            Some(Ok(branch)) => job.exchange.summary.branch = Some(branch),
+/// Appends to transcripts, and notes in each record the branch that it became part of.
+fn append_transcripts(store: &Store, batch: &mut [Queued]) {
+    let entries = batch.iter().filter_map(|Queued { job, .. }| Some((&job.store, job.transcript.as_ref()?)));
+    let mut branches = TranscriptEntry::append_all(store, &entries.collect::<Vec<_>>()).into_iter();
+    for Queued { job, .. } in batch {
+        match job.transcript.take().and_then(|_| branches.next()) {
+            Some(Ok(branch)) => job.record.summary.branch = Some(branch),
             Some(Err(error)) => tracing::error!(%error, "what was said in a request could not be kept"),
             None => {}
         }
     }
 }
 
-fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
-    transcribe(store, &mut batch);
-    for (job, _) in &mut batch {
-        for work in job.after.drain(..) {
-            if let Err(error) = work(&job.store, &mut job.exchange) {
-                tracing::error!(%error, "what a request left behind could not be kept");
-            }
+impl Observation {
+    fn keep(&self, store: &UserStore) {
+        if let Err(error) = store.observe_usage(&self.model, self.estimated, self.reported) {
+            tracing::error!(%error, "what a request left behind could not be kept");
         }
-        if let Some(Spent { held, used }) = job.spent.take() {
-            let mut used = used;
-            for held in held {
-                // The first takes all that was used, whatever it was set aside for.
-                let settled = match used.take() {
-                    Some((tokens, cost)) => held.settle(tokens, cost),
-                    None => held.release(),
-                };
-                if let Err(error) = settled {
-                    tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
-                }
+    }
+}
+
+impl Settlement {
+    /// The first reservation is charged for all that was used, the others are released.
+    fn settle(self) {
+        let mut used = self.used;
+        for reservation in self.reservations {
+            match used.take() {
+                Some((tokens, cost)) => reservation.settle_or_log(tokens, cost),
+                None => reservation.release_or_log(),
             }
         }
     }
+}
+
+fn write(store: &Store, mut batch: Vec<Queued>) {
+    append_transcripts(store, &mut batch);
+    for Queued { job, .. } in &mut batch {
+        if let Some(observation) = job.observation.take() {
+            observation.keep(&job.store);
+        }
+        if let Some(settlement) = job.settlement.take() {
+            settlement.settle();
+        }
+    }
     let texts: Vec<String> =
-        batch.iter().map(|(job, _)| serde_json::to_string(&job.exchange).unwrap_or_default()).collect();
-    let rows: Vec<(&UserStore, NewExchange<'_>)> =
-        batch.iter().zip(&texts).map(|((job, _), text)| (&job.store, row(&job.exchange, text))).collect();
+        batch.iter().map(|queued| serde_json::to_string(&queued.job.record).unwrap_or_default()).collect();
+    let rows: Vec<(&UserStore, NewExchange<'_>)> = batch
+        .iter()
+        .zip(&texts)
+        .map(|(Queued { job, .. }, text)| (&job.store, row(&job.record, text)))
+        .collect();
     for attempt in 1..=TRIES {
         match store.record_exchanges(&rows) {
             Ok(_) => return,
@@ -246,51 +255,38 @@ fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
 }
 
 /// A record as the store keeps it; `json` is the record as JSON.
-pub fn row<'a>(exchange: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
-    let head = &exchange.summary;
-    let usage = head.usage.unwrap_or_default();
+pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
+    let summary = &record.summary;
+    let usage = summary.usage.unwrap_or_default();
     // What never left saved nothing.
-    let tokens = if head.outcome.sent() { head.tokens } else { Tokens::default() };
+    let tokens = if summary.outcome.sent() { summary.tokens } else { Tokens::default() };
     NewExchange {
-        id: &head.id,
-        session: head.session.as_deref(),
-        time: head.time,
+        id: &summary.id,
+        session: summary.session.as_deref(),
+        time: summary.time,
         // Costs are grouped by it: what clients make up may not add rows without end.
-        model: head.reported_model().unwrap_or(&head.model),
-        recipe: head.recipe.as_deref(),
-        status: head.status,
+        model: summary.reported_model().unwrap_or(&summary.model),
+        recipe: summary.recipe.as_deref(),
+        status: summary.status,
         tokens_in: usage.input,
         tokens_out: usage.output,
         tokens_before: tokens.before,
         tokens_after: tokens.after,
-        cost_picos: head.bill.map(|bill| bill.cost.picos()),
-        without_picos: head.bill.map(|bill| bill.without.picos()),
-        compactions: head.shape.compactions,
+        cost_picos: summary.bill.map(|bill| bill.cost.picos()),
+        without_picos: summary.bill.map(|bill| bill.without.picos()),
+        compactions: summary.shape.compactions,
         json,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use larder_store::{StoreOptions, Timestamp};
-
     use super::*;
-    use larder_proxy::record::{Endpoint, Rehydration};
 
     #[test]
-    fn a_record_weighs_what_it_holds() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let entry = Rehydration { pointer: String::new(), found: false, bytes: 0, tokens: 0 };
-        let weighed = |entries: usize, bytes: usize| {
-            let mut exchange =
-                Box::new(RequestRecord::blank("", Timestamp::from_millis(0), "ada", Endpoint::Chat));
-            exchange.rehydrations = vec![entry.clone(); entries];
-            let store = store.user("ada").unwrap();
-            weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes, pending: None })
-        };
-        assert_eq!((weighed(0, 0), weighed(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
-        assert_eq!(weighed(4_096, 1 << 10), RECORD_KIB + 1_025);
-        assert_eq!((weighed(40_000, 0), weighed(1, usize::MAX)), (MOST_KIB, MOST_KIB), "it still finds room");
+    fn weight_grows_with_entries_and_bytes_up_to_all_room() {
+        assert_eq!((kib(0, 0), kib(0, 8 << 10)), (RECORD_KIB, RECORD_KIB + 8));
+        assert_eq!(kib(4_096, 1 << 10), RECORD_KIB + 1_025);
+        assert_eq!((kib(40_000, 0), kib(1, usize::MAX)), (MAX_KIB, MAX_KIB), "it still finds room");
     }
 }

@@ -2,13 +2,13 @@
 //! never over the budget of the prompt. Knows no wire format.
 
 use larder_proxy::record::{Rehydration, RequestRecord, cut_name};
-use larder_proxy::wire::{HiddenSteps, OurCall, ReplyPlace};
+use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
 use larder_store::{Selection, StoreError, UserStore};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Deserialize;
 
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 
 /// Tokens that the note of an answer that was cut may take.
 const NOTE_TOKENS: usize = 80;
@@ -16,7 +16,7 @@ const NOTE_TOKENS: usize = 80;
 const FRAMING: usize = 64;
 
 /// Who answers the calls of one request.
-pub struct Answerer {
+pub struct Rehydrator {
     /// Whose originals.
     pub store: UserStore,
     /// The conversation.
@@ -25,7 +25,7 @@ pub struct Answerer {
     pub place: ReplyPlace,
     /// Who counts.
     pub counter: Counter,
-    /// Rounds that are left.
+    /// ReplyRounds that are left.
     pub rounds: u32,
     /// Tokens of one answer.
     pub most: usize,
@@ -36,7 +36,7 @@ pub struct Answerer {
 /// What a call asks for. A field that is not known is passed over: models invent some.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Wanted {
+struct RehydrateArguments {
     id: String,
     lines: Option<String>,
     bytes: Option<String>,
@@ -46,12 +46,12 @@ struct Wanted {
 }
 
 /// One answer, and what is recorded of it.
-struct Answer {
+struct ToolAnswer {
     text: String,
     record: Rehydration,
 }
 
-impl Answerer {
+impl Rehydrator {
     /// Why `calls` cannot be answered, if they cannot: there are no rounds left, or the prompt would grow over its
     /// budget. `said` as for [`Self::answer`].
     pub const fn limit(&self, calls: usize, said: usize) -> Option<&'static str> {
@@ -71,10 +71,10 @@ impl Answerer {
     /// When the prompt has no room for any answer, or the store failed.
     pub async fn answer(
         &mut self,
-        calls: &[OurCall],
+        calls: &[RehydrateCall],
         said: usize,
         exchange: &mut RequestRecord,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<Vec<String>, RequestError> {
         self.rounds = self.rounds.saturating_sub(1);
         self.room = self.room.saturating_sub(said);
         let last = self.rounds == 0;
@@ -94,7 +94,7 @@ impl Answerer {
             Ok((answers, room))
         });
         let answered: Result<_, StoreError> =
-            answering.await.map_err(|error| Fault::bug(&error.to_string()))?;
+            answering.await.map_err(|error| RequestError::bug(&error.to_string()))?;
         let (answers, room) = answered?;
         self.room = room;
         let (texts, records): (Vec<_>, Vec<_>) =
@@ -104,7 +104,7 @@ impl Answerer {
     }
 
     /// Tokens of calls, where the provider does not say what the reply took.
-    pub fn size(&self, calls: &[OurCall]) -> usize {
+    pub fn size(&self, calls: &[RehydrateCall]) -> usize {
         calls.iter().map(|call| self.counter.count(&call.arguments)).sum()
     }
 
@@ -135,10 +135,10 @@ fn answer(
     arguments: &str,
     most: usize,
     last: bool,
-) -> Result<Answer, StoreError> {
+) -> Result<ToolAnswer, StoreError> {
     let (pointer, found) = match look_up(store, arguments) {
         Ok((pointer, selected)) => (pointer, Ok(selected)),
-        Err(Miss::Told { pointer, words }) => (pointer, Err(words)),
+        Err(Miss::Explained { pointer, words }) => (pointer, Err(words)),
         Err(Miss::Failed(error)) => return Err(error),
     };
     let is_found = found.is_ok();
@@ -152,13 +152,13 @@ fn answer(
     let tokens = u64::try_from(counter.count(&text)).unwrap_or(u64::MAX);
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     let record = Rehydration { pointer: cut_name(&pointer), found: is_found, bytes, tokens };
-    Ok(Answer { text, record })
+    Ok(ToolAnswer { text, record })
 }
 
 /// Why nothing was found.
 enum Miss {
     /// The model is told, and may ask better.
-    Told { pointer: String, words: String },
+    Explained { pointer: String, words: String },
     /// The store failed.
     Failed(StoreError),
 }
@@ -171,8 +171,8 @@ struct Selected {
 }
 
 fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Miss> {
-    let told = |pointer: &str, words: String| Miss::Told { pointer: pointer.to_owned(), words };
-    let wanted: Wanted = serde_json::from_str(arguments)
+    let told = |pointer: &str, words: String| Miss::Explained { pointer: pointer.to_owned(), words };
+    let wanted: RehydrateArguments = serde_json::from_str(arguments)
         .map_err(|error| told("", format!("the arguments are not what larder_rehydrate takes: {error}")))?;
     let id = wanted.id.trim();
     let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
@@ -202,7 +202,7 @@ fn numbers(range: &str) -> Option<(usize, usize)> {
     Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
 }
 
-fn selection(wanted: &Wanted) -> Result<Option<Selection>, String> {
+fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
     let given = [&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path];
     if given.iter().filter(|part| part.is_some()).count() > 1 {
         return Err("give only one of lines, bytes, pattern and path".to_owned());

@@ -11,35 +11,40 @@ use bytes::Bytes;
 use futures::stream;
 use larder_models::chat::ModelError;
 use larder_models::upstream::{Incoming, Outgoing, RetryLimits, UpstreamTarget};
-use larder_proxy::wire::{ApiDialect, ReadError, Rounds, StreamedReply, WholeReply};
+use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, WholeReply};
+use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::request::fault::Fault;
-use crate::request::ledger::Ledger;
-use crate::request::rehydrate::Answerer;
+use crate::request::active::ActiveRequest;
+use crate::request::error::RequestError;
+use crate::request::recorder::Observation;
+use crate::request::rehydrate::Rehydrator;
 use crate::request::reply::{copied, refuse};
 
 /// Bytes of a reply that is not streamed.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// A request under way: its account, how it was sent, and who answers our calls in its reply.
-pub struct Call {
-    /// Its account.
-    pub ledger: Ledger,
-    /// What it speaks.
-    pub format: ApiDialect,
+/// The relay of one reply, in one round or several.
+pub struct ResponseRelay {
+    /// The request.
+    pub active: ActiveRequest,
+    /// What it is written in.
+    pub dialect: ApiDialect,
     /// Replies that it asks for at once.
     pub choices: u64,
     /// How it leaves.
-    pub sending: Sending,
-    /// Who answers calls of our tool, where it was offered.
-    pub answerer: Option<Answerer>,
+    pub sending: InFlightRequest,
+    /// Answers calls of our tool, where it was offered.
+    pub rehydrator: Option<Rehydrator>,
+    /// The factor, in parts per million, by which the model's estimates were corrected; `None` where its tokens are counted,
+    /// or where the request says nothing about estimates.
+    pub estimate_factor: Option<u64>,
     /// Headers of ours for the client.
     pub ours: HeaderMap,
 }
 
 /// A request on its way to a server.
-pub struct Sending {
+pub struct InFlightRequest {
     /// The server.
     pub target: Arc<UpstreamTarget>,
     /// What is sent.
@@ -48,22 +53,22 @@ pub struct Sending {
     pub patience: RetryLimits,
 }
 
-impl Sending {
-    /// Sends it. `ledger` is told how long that took.
+impl InFlightRequest {
+    /// Sends it as one more round of `active`.
     ///
     /// # Errors
     /// As [`UpstreamTarget::send`].
-    pub async fn send(&self, ledger: &mut Ledger) -> Result<Incoming, ModelError> {
+    pub async fn send(&self, active: &mut ActiveRequest) -> Result<Incoming, ModelError> {
         let started = Instant::now();
-        ledger.leaves();
+        active.begin_round();
         let incoming = self.target.send(&self.outgoing, self.patience).await;
-        ledger.waited(started.elapsed());
+        active.timing.add_wait(started.elapsed());
         incoming
     }
 }
 
 /// What follows a round in which the model called our tool.
-enum Again {
+enum NextRound {
     /// Nothing: the reply is whole.
     Close,
     /// The reply goes on here.
@@ -74,12 +79,12 @@ enum Again {
 
 /// A reply in rounds, streamed or not.
 trait InRounds {
-    fn rounds(&mut self) -> &mut Rounds;
+    fn rounds(&mut self) -> &mut ReplyRounds;
     fn next(&mut self, request: &str) -> Result<Option<String>, ReadError>;
 }
 
 impl InRounds for StreamedReply {
-    fn rounds(&mut self) -> &mut Rounds {
+    fn rounds(&mut self) -> &mut ReplyRounds {
         Self::rounds(self)
     }
 
@@ -89,7 +94,7 @@ impl InRounds for StreamedReply {
 }
 
 impl InRounds for WholeReply {
-    fn rounds(&mut self) -> &mut Rounds {
+    fn rounds(&mut self) -> &mut ReplyRounds {
         Self::rounds(self)
     }
 
@@ -98,7 +103,7 @@ impl InRounds for WholeReply {
     }
 }
 
-impl Call {
+impl ResponseRelay {
     /// The client's reply to the upstream's. What is no reply of the format passes as it is.
     pub async fn respond(self, incoming: Incoming) -> Response<Body> {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
@@ -106,118 +111,146 @@ impl Call {
         match kind.filter(|_| plain && incoming.status.is_success()) {
             Some(kind) if kind.starts_with("text/event-stream") => self.stream(incoming),
             Some(kind) if kind.starts_with("application/json") => self.whole(incoming).await,
-            _ => pass(self.ledger, incoming, &self.ours),
+            _ => pass(self.active, incoming, &self.ours),
         }
     }
 
     async fn whole(mut self, mut incoming: Incoming) -> Response<Body> {
-        let mut reply = WholeReply::new(self.format, self.answerer.is_some());
+        let mut reply = WholeReply::new(self.dialect, self.rehydrator.is_some());
         loop {
             let started = Instant::now();
             let body = match incoming.body(MAX_REPLY_BYTES).await {
                 Ok(body) => body,
-                Err(error) => return refuse(self.ledger, self.format, error.into()),
+                Err(error) => return refuse(self.active, self.dialect, error.into()),
             };
-            self.ledger.waited(started.elapsed());
+            self.active.timing.add_wait(started.elapsed());
             if !std::str::from_utf8(&body).is_ok_and(|text| reply.take(text).is_ok()) {
-                self.ledger.end(incoming.status);
+                self.active.complete(incoming.status);
+                self.active.finish();
                 return send(copied(&incoming, &self.ours, true), Body::from(body));
             }
-            self.ledger.knows(reply.rounds().last());
+            self.active.usage.update(reply.rounds().last());
             match self.again(&mut reply).await {
-                Ok(Again::Continue(next)) => incoming = next,
-                Ok(Again::Close) => break,
-                Ok(Again::Refused(refusal)) => return pass(self.ledger, refusal, &self.ours),
-                Err(fault) => return refuse(self.ledger, self.format, fault),
+                Ok(NextRound::Continue(next)) => incoming = next,
+                Ok(NextRound::Close) => break,
+                Ok(NextRound::Refused(refusal)) => return pass(self.active, refusal, &self.ours),
+                Err(fault) => return refuse(self.active, self.dialect, fault),
             }
         }
         self.close(reply.rounds(), &incoming).await;
         match reply.close() {
             Ok(body) => {
-                self.ledger.says(body.as_bytes());
+                self.active.capture(body.as_bytes());
+                self.active.finish();
                 send(copied(&incoming, &self.ours, false), Body::from(body))
             }
-            Err(error) => refuse(self.ledger, self.format, Fault::bug(&error.to_string())),
+            Err(error) => refuse(self.active, self.dialect, RequestError::bug(&error.to_string())),
         }
     }
 
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
-        self.ledger.responds(incoming.status);
+        self.active.respond(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = StreamedReply::new(self.format, self.answerer.is_some()).of_choices(self.choices);
-        let relay = Relay { call: self, incoming, reply, ended: false };
-        send(head, Body::from_stream(stream::unfold(relay, Relay::step)))
+        let reply = StreamedReply::new(self.dialect, self.rehydrator.is_some()).of_choices(self.choices);
+        let relay = StreamRelay { call: self, incoming, reply, ended: false };
+        send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
     }
 
     /// Answers what the model asked of our tool in the round that has just ended, and asks it to go on.
-    async fn again(&mut self, reply: &mut impl InRounds) -> Result<Again, Fault> {
-        let Some(answerer) = &mut self.answerer else { return Ok(Again::Close) };
+    async fn again(&mut self, reply: &mut impl InRounds) -> Result<NextRound, RequestError> {
+        let Some(rehydrator) = &mut self.rehydrator else { return Ok(NextRound::Close) };
         let rounds = reply.rounds();
         let calls = rounds.calls();
         let reported = rounds.last().usage.map(|usage| usage.output);
-        let said =
-            reported.and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_else(|| answerer.size(&calls));
+        let said = reported
+            .and_then(|tokens| usize::try_from(tokens).ok())
+            .unwrap_or_else(|| rehydrator.size(&calls));
         if calls.is_empty() {
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
-        if let Some(limit) = answerer.limit(calls.len(), said) {
+        if let Some(limit) = rehydrator.limit(calls.len(), said) {
             rounds.give_up(limit);
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
-        let room = answerer.room;
-        let answers = answerer.answer(&calls, said, &mut self.ledger.exchange).await?;
-        let longer = u64::try_from(room.saturating_sub(answerer.room)).unwrap_or(u64::MAX);
-        if let Err(limit) = self.ledger.reserve_round(longer).await {
+        let room = rehydrator.room;
+        let answers = rehydrator.answer(&calls, said, &mut self.active.record).await?;
+        let longer = u64::try_from(room.saturating_sub(rehydrator.room)).unwrap_or(u64::MAX);
+        if let Err(limit) = self.active.reserve_further_round(longer).await {
             reply.rounds().give_up(limit);
-            return Ok(Again::Close);
+            return Ok(NextRound::Close);
         }
         reply.rounds().answer(answers);
-        let bug = |error: &dyn std::error::Error| Fault::bug(&error.to_string());
+        let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
         let sent = std::str::from_utf8(&self.sending.outgoing.body).map_err(|error| bug(&error))?;
-        let Some(next) = reply.next(sent).map_err(|error| bug(&error))? else { return Ok(Again::Close) };
+        let Some(next) = reply.next(sent).map_err(|error| bug(&error))? else { return Ok(NextRound::Close) };
         self.sending.outgoing.body = next.into();
-        let incoming = self.sending.send(&mut self.ledger).await?;
-        Ok(if incoming.status.is_success() { Again::Continue(incoming) } else { Again::Refused(incoming) })
+        let incoming = self.sending.send(&mut self.active).await?;
+        Ok(if incoming.status.is_success() {
+            NextRound::Continue(incoming)
+        } else {
+            NextRound::Refused(incoming)
+        })
     }
 
-    /// The reply is whole: takes down what it used and which round trips it hides.
-    async fn close(&mut self, rounds: &mut Rounds, incoming: &Incoming) {
-        self.ledger.learns(rounds.usage(), rounds.count());
-        if let Some(answerer) = &self.answerer {
-            answerer.remember(rounds.hidden(&answerer.place)).await;
+    /// How far the estimates of the model's tokens were off. Further rounds hold more than was counted for the prompt, so
+    /// nothing is learned from them.
+    fn observation(&self, rounds: &ReplyRounds) -> Option<Observation> {
+        let factor = self.estimate_factor.filter(|_| rounds.count() == 1)?;
+        let summary = &self.active.record.summary;
+        Some(Observation {
+            model: summary.answered_by.as_ref()?.id.clone(),
+            estimated: Counter::uncorrected(summary.tokens.after, factor),
+            reported: rounds.usage()?.input,
+        })
+    }
+
+    /// The reply is complete: records what it used, and keeps the round trips that it hides.
+    async fn close(&mut self, rounds: &mut ReplyRounds, incoming: &Incoming) {
+        self.active.observation = self.observation(rounds);
+        if let Some(rehydrator) = &self.rehydrator {
+            rehydrator.remember(rounds.hidden(&rehydrator.place)).await;
         }
-        self.ledger.end(incoming.status);
+        self.active.complete(incoming.status);
         if rounds.failed() {
-            self.ledger.end_in_error();
+            self.active.complete_with_error();
         }
     }
 }
 
 /// A reply that passes as it is, piece by piece.
-pub fn pass(mut ledger: Ledger, incoming: Incoming, ours: &HeaderMap) -> Response<Body> {
+pub fn pass(mut active: ActiveRequest, incoming: Incoming, ours: &HeaderMap) -> Response<Body> {
     let head = copied(&incoming, ours, true);
-    ledger.responds(incoming.status);
+    active.respond(incoming.status);
     // A body whose length is known is never asked for its end: whoever writes it out stops at the last byte.
     let length = incoming.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let left = length.and_then(|length| length.parse::<usize>().ok());
     if left == Some(0) {
-        ledger.end(incoming.status);
+        active.complete(incoming.status);
+        active.finish();
+        return send(head, Body::empty());
     }
-    let pieces = stream::unfold(Some((ledger, incoming, left)), |state| async move {
-        let (mut ledger, mut incoming, left) = state?;
+    let pieces = stream::unfold(Some((active, incoming, left)), |state| async move {
+        let (mut active, mut incoming, left) = state?;
         match incoming.chunk().await {
             Ok(Some(bytes)) => {
                 let left = left.map(|left| left.saturating_sub(bytes.len()));
-                if left == Some(0) {
-                    ledger.end(incoming.status);
+                if left != Some(0) {
+                    return Some((Ok(bytes), Some((active, incoming, left))));
                 }
-                Some((Ok(bytes), Some((ledger, incoming, left))))
+                active.complete(incoming.status);
+                active.finish();
+                Some((Ok(bytes), None))
             }
             Ok(None) => {
-                ledger.end(incoming.status);
+                active.complete(incoming.status);
+                active.finish();
                 None
             }
-            Err(error) => Some((Err(ledger.fail(error.into())), None)),
+            Err(error) => {
+                let error = active.fail(error.into());
+                active.finish();
+                Some((Err(error), None))
+            }
         }
     });
     send(head, Body::from_stream(pieces))
@@ -238,51 +271,57 @@ fn send(head: Builder, body: Body) -> Response<Body> {
 }
 
 /// A stream on its way to the client.
-struct Relay {
-    call: Call,
+struct StreamRelay {
+    call: ResponseRelay,
     incoming: Incoming,
     reply: StreamedReply,
     ended: bool,
 }
 
-impl Relay {
+impl StreamRelay {
     /// The next bytes for the client.
-    async fn step(mut self) -> Option<(Result<Bytes, Fault>, Self)> {
-        let (mut out, work) = (Vec::new(), self.call.ledger.begin_work());
+    async fn step(mut self) -> Option<(Result<Bytes, RequestError>, Self)> {
+        let (mut out, work) = (Vec::new(), self.call.active.timing.begin_work());
         while out.is_empty() && !self.ended {
             if let Err(fault) = self.advance(&mut out).await {
-                let fault = self.call.ledger.fail(fault);
+                let fault = self.call.active.fail(fault);
                 self.reply.fail(&fault.problem(), &mut out);
                 self.ended = true;
             }
         }
-        self.call.ledger.says(&out);
-        self.call.ledger.end_work(work);
-        (!out.is_empty()).then(|| (Ok(Bytes::from(out)), self))
+        self.call.active.capture(&out);
+        self.call.active.timing.end_work(&work);
+        if out.is_empty() {
+            self.call.active.finish();
+            return None;
+        }
+        Some((Ok(Bytes::from(out)), self))
     }
 
-    async fn advance(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    async fn advance(&mut self, out: &mut Vec<u8>) -> Result<(), RequestError> {
         let started = Instant::now();
         let chunk = self.incoming.chunk().await;
-        self.call.ledger.waited(started.elapsed());
+        self.call.active.timing.add_wait(started.elapsed());
         if let Some(bytes) = chunk? {
             self.reply.push(&bytes, out);
-            self.call.ledger.knows(self.reply.known());
+            self.call.active.usage.update(self.reply.known());
             if self.reply.is_told() {
                 // Its client may go now, before the provider's connection ends.
-                self.call.ledger.end(self.incoming.status);
+                self.call.active.complete(self.incoming.status);
             }
             return Ok(());
         }
         self.reply.end(out);
-        self.call.ledger.knows(self.reply.rounds().last());
+        self.call.active.usage.update(self.reply.rounds().last());
         match self.call.again(&mut self.reply).await? {
-            Again::Continue(next) => self.incoming = next,
-            Again::Refused(mut refusal) => return Err(Fault::refused_by_upstream(&mut refusal).await),
-            Again::Close => {
+            NextRound::Continue(next) => self.incoming = next,
+            NextRound::Refused(mut refusal) => {
+                return Err(RequestError::refused_by_upstream(&mut refusal).await);
+            }
+            NextRound::Close => {
                 let rounds = self.reply.rounds();
                 if !rounds.last().ended && !rounds.failed() {
-                    return Err(Fault::cut_off());
+                    return Err(RequestError::cut_off());
                 }
                 self.call.close(self.reply.rounds(), &self.incoming).await;
                 self.reply.close(out);

@@ -7,8 +7,8 @@ use larder_models::upstream::Incoming;
 use larder_proxy::record::RequestRecord;
 use larder_proxy::wire::ApiDialect;
 
-use crate::request::fault::Fault;
-use crate::request::ledger::Ledger;
+use crate::request::active::ActiveRequest;
+use crate::request::error::RequestError;
 
 /// The id under which the request is recorded.
 pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");
@@ -58,19 +58,20 @@ pub fn copied(incoming: &Incoming, ours: &HeaderMap, same_body: bool) -> Builder
 }
 
 /// The reply to a request that ended with a fault, in its own format.
-pub fn refuse(mut ledger: Ledger, format: ApiDialect, fault: Fault) -> Response<Body> {
-    let fault = ledger.fail(fault);
-    let mut response = error(format, &fault);
-    response.headers_mut().extend(ours(&ledger.exchange));
+pub fn refuse(mut active: ActiveRequest, dialect: ApiDialect, fault: RequestError) -> Response<Body> {
+    let fault = active.fail(fault);
+    let mut response = error(dialect, &fault);
+    response.headers_mut().extend(ours(&active.record));
+    active.finish();
     response
 }
 
 /// A fault as a reply.
-pub fn error(format: ApiDialect, fault: &Fault) -> Response<Body> {
+pub fn error(dialect: ApiDialect, fault: &RequestError) -> Response<Body> {
     let mut builder =
         Response::builder().status(fault.status).header(header::CONTENT_TYPE, "application/json");
     if let Some(seconds) = fault.retry_after {
         builder = builder.header(header::RETRY_AFTER, seconds);
     }
-    builder.body(Body::from(fault.problem().body(format))).unwrap_or_default()
+    builder.body(Body::from(fault.problem().body(dialect))).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_text::tokens::Counter;
 
-use crate::request::fault::Fault;
+use crate::request::error::RequestError;
 
 /// The address of a server that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
@@ -41,7 +41,7 @@ pub struct Route {
 pub struct Routes {
     settings: PolicySettings,
     /// Models of the table by name.
-    models: BTreeMap<String, Known>,
+    models: BTreeMap<String, TableModel>,
     /// Names by the provider's id.
     ids: BTreeMap<String, Vec<String>>,
     /// Servers for all other models.
@@ -51,7 +51,7 @@ pub struct Routes {
 }
 
 /// A model of the table.
-struct Known {
+struct TableModel {
     spec: ModelSpec,
     /// Its server, or why there is none.
     target: Result<Arc<UpstreamTarget>, String>,
@@ -92,7 +92,7 @@ impl Routes {
         for (name, spec) in engine.models.table().models() {
             let target = settle(spec.provider, engine.models.target(name));
             let target = target.map(Arc::new).map_err(|error| error.to_string());
-            models.insert(name.to_owned(), Known { spec: spec.clone(), target });
+            models.insert(name.to_owned(), TableModel { spec: spec.clone(), target });
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
         }
         let mut others = Vec::new();
@@ -109,7 +109,7 @@ impl Routes {
     ///
     /// # Errors
     /// When no model of that name speaks what the request speaks.
-    pub fn find(&self, wire: Endpoint, model: &str, engine: &Engine) -> Result<Route, Fault> {
+    pub fn find(&self, wire: Endpoint, model: &str, engine: &Engine) -> Result<Route, RequestError> {
         let wanted = provider(wire);
         let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
         let by_name = Some(model).filter(|name| self.models.contains_key(*name));
@@ -118,15 +118,15 @@ impl Routes {
         if let Some(name) = named.iter().copied().find(|name| speaks(name))
             && let Some(known) = self.models.get(name)
         {
-            let target = known.target.clone().map_err(|words| Fault::misconfigured(&words))?;
+            let target = known.target.clone().map_err(|words| RequestError::misconfigured(&words))?;
             return Ok(self.known(name, &known.spec, target, model, engine));
         }
         if let Some(target) = self.other(wanted) {
             return Ok(self.unknown(model, target, engine));
         }
         Err(match named.first().and_then(|name| Some((name, self.models.get(*name)?))) {
-            Some((name, known)) => Fault::wrong_wire(name, known.spec.provider),
-            None => Fault::unknown_model(model, wanted),
+            Some((name, known)) => RequestError::wrong_wire(name, known.spec.provider),
+            None => RequestError::unknown_model(model, wanted),
         })
     }
 

@@ -4,53 +4,81 @@ use larder_proxy::window::Transcript;
 use larder_store::{NewTranscript, Store, StoreError, TranscriptMessage, UserStore};
 
 /// Bytes of a reply that a transcript keeps.
-const MOST_TOLD: usize = 1 << 20;
+const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// A transcript with its conversation and the reply, to be kept when the request has ended.
-pub struct Said {
-    /// The conversation.
-    pub session: String,
-    /// The messages of the request.
-    pub transcript: Transcript,
-    /// What its client was told.
-    pub reply: Option<Vec<u8>>,
+/// The messages of a request and its reply as far as it has come.
+pub struct TranscriptCapture {
+    session: String,
+    messages: Transcript,
+    reply: CapturedReply,
 }
 
-impl Said {
-    /// Keeps many; gives the branches of their conversations that they are.
-    pub fn keep(store: &Store, all: &[(&UserStore, &Self)]) -> Vec<Result<u32, StoreError>> {
-        let messages: Vec<_> = all.iter().map(|(_, said)| messages(&said.transcript)).collect();
+impl TranscriptCapture {
+    /// A capture of a request of this conversation; nothing of its reply has come.
+    pub fn new(session: String, messages: Transcript) -> Self {
+        Self { session, messages, reply: CapturedReply::default() }
+    }
+
+    /// Records more of the reply, as its client gets it.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.reply.add(bytes);
+    }
+
+    /// What is kept, at the end of the request.
+    pub fn into_entry(self) -> TranscriptEntry {
+        let Self { session, messages, reply } = self;
+        TranscriptEntry { session, messages, reply: reply.into_bytes() }
+    }
+}
+
+/// What a request adds to the transcript of its conversation.
+pub struct TranscriptEntry {
+    session: String,
+    messages: Transcript,
+    /// The reply as its client got it.
+    reply: Option<Vec<u8>>,
+}
+
+impl TranscriptEntry {
+    /// Bytes that it holds on to.
+    pub fn size(&self) -> usize {
+        self.messages.size().saturating_add(self.reply.as_ref().map_or(0, Vec::len))
+    }
+
+    /// Appends many to their transcripts; returns for each the branch that it became part of.
+    pub fn append_all(store: &Store, all: &[(&UserStore, &Self)]) -> Vec<Result<u32, StoreError>> {
+        let messages: Vec<Vec<TranscriptMessage<'_>>> =
+            all.iter().map(|(_, entry)| entry.messages.messages().collect()).collect();
         let batch: Vec<_> = all
             .iter()
             .zip(&messages)
-            .map(|((store, said), messages)| NewTranscript {
+            .map(|((store, entry), messages)| NewTranscript {
                 store,
-                session: &said.session,
+                session: &entry.session,
                 messages,
-                reply: said.reply.as_deref(),
+                reply: entry.reply.as_deref(),
             })
             .collect();
         store.append_transcripts(&batch).into_iter().map(|place| Ok(place?.branch)).collect()
     }
 }
 
-/// A reply as its client gets it. Of a long one the beginning is kept, and a last line that says what is not.
+/// A reply as its client gets it. Of a long one the beginning is kept, and a last line that says how much is missing.
 #[derive(Debug, Default)]
-pub struct Told {
+struct CapturedReply {
     kept: Vec<u8>,
     missing: usize,
 }
 
-impl Told {
-    /// Takes down more of it.
-    pub fn add(&mut self, bytes: &[u8]) {
-        let (kept, missing) = bytes.split_at(bytes.len().min(MOST_TOLD.saturating_sub(self.kept.len())));
+impl CapturedReply {
+    fn add(&mut self, bytes: &[u8]) {
+        let (kept, missing) =
+            bytes.split_at(bytes.len().min(MAX_REPLY_BYTES.saturating_sub(self.kept.len())));
         self.kept.extend_from_slice(kept);
         self.missing = self.missing.saturating_add(missing.len());
     }
 
-    /// What is to be kept of it, if anything was said.
-    pub fn close(mut self) -> Option<Vec<u8>> {
+    fn into_bytes(mut self) -> Option<Vec<u8>> {
         if self.missing > 0 {
             let note = format!(
                 "\n[larder: cut at {} bytes; {} more came and are not kept]\n",
@@ -63,33 +91,22 @@ impl Told {
     }
 }
 
-fn messages(transcript: &Transcript) -> Vec<TranscriptMessage<'_>> {
-    let messages = transcript.lines().map(|(line, raw)| TranscriptMessage {
-        identity: line.identity,
-        role: line.role,
-        raw,
-        sent: line.sent.as_deref().map(str::as_bytes),
-        pointers: &line.pointers,
-    });
-    messages.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_reply_is_kept_whole_or_says_where_it_is_cut() {
-        let told = |pieces: &[usize]| {
-            let mut told = Told::default();
-            pieces.iter().for_each(|size| told.add(&vec![b'x'; *size]));
-            told.close()
+        let captured = |pieces: &[usize]| {
+            let mut reply = CapturedReply::default();
+            pieces.iter().for_each(|size| reply.add(&vec![b'x'; *size]));
+            reply.into_bytes()
         };
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&[MOST_TOLD - 1, 1]), Some(vec![b'x'; MOST_TOLD]));
+        assert_eq!(captured(&[]), None);
+        assert_eq!(captured(&[MAX_REPLY_BYTES - 1, 1]), Some(vec![b'x'; MAX_REPLY_BYTES]));
         // A piece that fits after one that did not would leave a hole.
-        let cut = told(&[MOST_TOLD - 10, 100, 5]).unwrap();
-        let note = format!("\n[larder: cut at {MOST_TOLD} bytes; 95 more came and are not kept]\n");
-        assert_eq!(cut, [vec![b'x'; MOST_TOLD], note.into_bytes()].concat());
+        let cut = captured(&[MAX_REPLY_BYTES - 10, 100, 5]).unwrap();
+        let note = format!("\n[larder: cut at {MAX_REPLY_BYTES} bytes; 95 more came and are not kept]\n");
+        assert_eq!(cut, [vec![b'x'; MAX_REPLY_BYTES], note.into_bytes()].concat());
     }
 }

@@ -5,10 +5,11 @@
 //! stays a draft that `resume` goes on with from its last checkpoint. Only the summary of a committed turn goes on
 //! behind the reply (C5); it is lost without harm when the gateway stops.
 
+mod budget;
 mod open;
 mod run;
 mod running;
 
-pub use open::Tools;
+pub use open::TurnTools;
 pub use run::{StartedTurn, TurnJob, start};
 pub use running::{Running, RunningTurns, TurnStream, TurnWatch};

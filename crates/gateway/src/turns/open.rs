@@ -8,13 +8,13 @@ use larder_engine::settings::ToolSettings;
 use larder_tools::ToolBox;
 use tokio::sync::Mutex;
 
-/// Tools as the settings have them.
-pub struct Tools {
+/// TurnTools as the settings have them.
+pub struct TurnTools {
     settings: ToolSettings,
     connected: Mutex<Option<Arc<ToolBox>>>,
 }
 
-impl Tools {
+impl TurnTools {
     /// Checks the settings of tools.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! Running one turn for a caller: within the budget of the caller's key, on a thread that may block, until it ends or
-//! the caller leaves.
+//! the caller leaves. Knows no phase.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,34 +7,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
 use larder_engine::blocking;
-use larder_engine::executor::{Meter, NoopObserver, RunError};
-use larder_models::chat::{ModelError, Usage};
-use larder_models::price::Usd;
-use larder_store::{StoreError, TurnDraft, UserDocuments};
+use larder_engine::executor::{Meter, NoopObserver};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::budget::{Spent, TurnBudget};
 use super::running::{Running, RunningTurns};
 use crate::app::App;
-use crate::auth::{AuthError, Caller, Held};
+use crate::auth::{AuthError, Caller};
 use crate::problem::Problem;
 
-/// Tokens that are held for a turn of a key with a budget where no setting limits turns …
-const HELD_TOKENS: u64 = 200_000;
-/// … and US dollars, where the key is limited in money.
-const HELD_COST: Usd = Usd::from_picos(1_000_000_000_000);
 /// The phase that commits.
 const SAVE: u8 = 7;
-/// Tokens that are held for what follows a turn: its summary, two calls of a recipe, and vectors as far as they go.
+/// Tokens that are reserved for what follows a turn: its summary, two calls of a recipe, and vectors as far as they go.
 const SUMMARY_TOKENS: u64 = 12_000;
 
-/// What is to be done.
+/// What a turn is asked to do.
 #[derive(Debug)]
 pub enum TurnJob {
     /// Answer a question.
     Ask(TurnRequest),
-    /// Go on with the turn of this number.
+    /// Resume the turn of this number.
     Resume(u32),
 }
 
@@ -73,22 +67,22 @@ pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTur
             "too many requests are under way; come again in a moment",
         )
     })?;
-    let (tell, events) = mpsc::unbounded_channel();
+    let (events_out, events) = mpsc::unbounded_channel();
     let (done, end) = oneshot::channel();
     let left = CancellationToken::new();
     let leave = left.clone().drop_guard();
-    let work = Work { app: Arc::clone(app), caller: caller.clone(), left, _place: place };
+    let work = TurnWorker { app: Arc::clone(app), caller: caller.clone(), left, _place: place };
     // Turns count tokens, rank passages and write files between their waits.
     blocking::spawn(async move {
         match work.app.turns(&work.caller).await {
-            Ok(turns) => work.run(turns, job, tell, done).await,
+            Ok(turns) => work.run(turns, job, events_out, done).await,
             Err(problem) => drop(done.send(Err(problem))),
         }
     });
     Ok(StartedTurn { events, end, leave })
 }
 
-struct Work {
+struct TurnWorker {
     app: Arc<App>,
     caller: Caller,
     /// Cancelled when the caller leaves.
@@ -96,15 +90,15 @@ struct Work {
     _place: OwnedSemaphorePermit,
 }
 
-impl Work {
+impl TurnWorker {
     async fn run(
         self,
         mut turns: Turns,
         job: TurnJob,
-        tell: UnboundedSender<TurnEvent>,
+        events_out: UnboundedSender<TurnEvent>,
         done: oneshot::Sender<Result<TurnOutcome, Problem>>,
     ) {
-        let ended = self.turn(&mut turns, job, tell).await;
+        let ended = self.turn(&mut turns, job, events_out).await;
         let outcome = ended.as_ref().ok().cloned();
         // Who asked may have left.
         let _ = done.send(ended);
@@ -117,17 +111,17 @@ impl Work {
         &self,
         turns: &mut Turns,
         job: TurnJob,
-        tell: UnboundedSender<TurnEvent>,
+        events_out: UnboundedSender<TurnEvent>,
     ) -> Result<TurnOutcome, Problem> {
-        let teller = Teller {
+        let reporter = TurnReporter {
             running_turns: Arc::clone(&self.app.running_turns),
             user: self.caller.store.user().to_owned(),
-            under: Mutex::default(),
+            running_turn: Mutex::default(),
             saving: AtomicBool::new(false),
-            tell,
+            events: events_out,
         };
         self.caller.may_ask(&turns.reach()).map_err(refused)?;
-        let mut before = (Usage::default(), Usd::default());
+        let mut before = Spent::default();
         if let TurnJob::Resume(number) = job {
             let draft = turns.documents.draft(number)?;
             let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
@@ -137,14 +131,15 @@ impl Work {
                 );
                 return Err(Problem::new(StatusCode::CONFLICT, words));
             }
-            before = spent(&draft);
-            teller.resume(number)?;
+            before = Spent::from_draft(&draft);
+            reporter.resume(number)?;
         }
-        let held = self.hold(turns, before)?;
+        let budget = TurnBudget::reserve(&self.app.auth, &self.caller, &mut turns.limits, before);
+        let budget = budget.map_err(refused)?;
         let run = async {
             match &job {
-                TurnJob::Ask(request) => turns.run(request, &teller).await,
-                TurnJob::Resume(number) => turns.resume(*number, &teller).await,
+                TurnJob::Ask(request) => turns.run(request, &reporter).await,
+                TurnJob::Resume(number) => turns.resume(*number, &reporter).await,
             }
         };
         tokio::pin!(run);
@@ -152,41 +147,16 @@ impl Work {
             biased;
             ended = &mut run => ended,
             () = self.left.cancelled() => {
-                // Nobody knows what was under way: all that was held counts.
-                if !teller.saving.load(Ordering::Relaxed) {
+                // What was under way is not known: all that was reserved counts.
+                if !reporter.saving.load(Ordering::Relaxed) {
                     return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left"));
                 }
                 // A commit that is cut off would stand in the journal alone until the documents are opened anew.
                 run.as_mut().await
             }
         };
-        settle(held, &ended, before, &turns.documents);
+        budget.settle(&ended, &turns.documents);
         ended.map_err(|error| problem_of(&error))
-    }
-
-    /// Holds what the turn may take: as much as is left today, and no more than a turn may take in all; a turn of a key
-    /// with a budget then takes no more.
-    fn hold(&self, turns: &mut Turns, before: (Usage, Usd)) -> Result<Held, Problem> {
-        let (mut tokens, mut cost) = (0, Usd::default());
-        if let Some(day) = self.app.auth.spent(&self.caller)?.filter(|_| !self.caller.limits.is_unlimited()) {
-            let limits = self.caller.limits;
-            let left = |limit: u64, used: u64, held: u64| limit.saturating_sub(used.saturating_add(held));
-            // Where nothing is left, holding anything is refused, in words.
-            let of = |most: u64, taken: u64, left: u64| most.saturating_sub(taken).min(left).max(1);
-            let tokens_left =
-                limits.tokens_per_day.map_or(u64::MAX, |limit| left(limit, day.used.tokens, day.held.tokens));
-            let taken = total(before.0);
-            tokens = of(turns.limits.tokens.unwrap_or(HELD_TOKENS), taken, tokens_left);
-            turns.limits.tokens = Some(taken.saturating_add(tokens));
-            if let Some(limit) = limits.picos_per_day {
-                let most = turns.limits.cost.unwrap_or(HELD_COST).picos();
-                cost =
-                    Usd::from_picos(of(most, before.1.picos(), left(limit, day.used.picos, day.held.picos)));
-                turns.limits.cost = Some(before.1 + cost);
-            }
-        }
-        let held = self.app.auth.reserve(&self.caller, tokens, cost);
-        held.map_err(refused)
     }
 
     /// Has a turn summarized at the cost of the key that asked; without means there is no summary. One that fails costs
@@ -194,11 +164,11 @@ impl Work {
     async fn conclude(&self, turns: &Turns, outcome: &TurnOutcome) {
         let turn = outcome.turn;
         let reach = turns.reach_of_conclusion();
-        let Ok(held) = self.app.auth.reserve_for(&self.caller, SUMMARY_TOKENS, &reach) else {
+        let Ok(reservation) = self.app.auth.reserve_for(&self.caller, SUMMARY_TOKENS, &reach) else {
             tracing::info!(turn, "a turn was not summarized: the budget of its key does not cover it");
             return;
         };
-        // No more than is held begins; vectors that older turns lack are made by the turns that follow.
+        // No call begins that the reservation does not cover; vectors that older turns lack are made by the turns that follow.
         let meter = Meter::new(&NoopObserver, Some(SUMMARY_TOKENS), None);
         tokio::select! {
             concluded = turns.conclude(outcome, &meter) => {
@@ -209,7 +179,7 @@ impl Work {
             () = self.app.running_turns.stop().cancelled() => {}
         }
         let taken = meter.total();
-        tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
+        reservation.settle_or_log(taken.tokens(), taken.cost.unwrap_or_default());
     }
 }
 
@@ -217,54 +187,6 @@ fn refused(error: AuthError) -> Problem {
     match error {
         AuthError::Store(error) => error.into(),
         error => Problem::new(error.status(), error.to_string()),
-    }
-}
-
-/// What a draft has spent so far, as its state says.
-fn spent(draft: &TurnDraft) -> (Usage, Usd) {
-    let usage = draft.state.get("usage").cloned().and_then(|usage| serde_json::from_value(usage).ok());
-    let cost = draft.state.get("cost").cloned().and_then(|cost| serde_json::from_value(cost).ok());
-    (usage.unwrap_or_default(), cost.unwrap_or_default())
-}
-
-/// Counts what this run of the turn took. Where it is not known, all that was held counts.
-fn settle(
-    held: Held,
-    ended: &Result<TurnOutcome, TurnError>,
-    before: (Usage, Usd),
-    documents: &UserDocuments,
-) {
-    let after = match ended {
-        Ok(outcome) => (outcome.usage, outcome.cost.unwrap_or_default()),
-        Err(
-            TurnError::EmptyQuery | TurnError::NoDraft(_) | TurnError::Running(_) | TurnError::State { .. },
-        ) => return tell(held.release()),
-        // Every call but the last was answered and stands in the draft; the last one was refused or never arrived.
-        Err(TurnError::Stopped { turn, source, .. }) if !may_be_billed(source) => {
-            match documents.draft(*turn) {
-                Ok(Some(draft)) => spent(&draft),
-                _ => return drop(held),
-            }
-        }
-        Err(_) => return drop(held),
-    };
-    let cost = Usd::from_picos(after.1.picos().saturating_sub(before.1.picos()));
-    tell(held.settle(total(after.0).saturating_sub(total(before.0)), cost));
-}
-
-/// Whether the call that failed may have been carried out all the same.
-fn may_be_billed(error: &RunError) -> bool {
-    matches!(error, RunError::Model { source: ModelError::Timeout { .. }, .. })
-}
-
-/// Tokens in and out.
-const fn total(usage: Usage) -> u64 {
-    usage.input.saturating_add(usage.output)
-}
-
-fn tell(settled: Result<(), StoreError>) {
-    if let Err(error) = settled {
-        tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
     }
 }
 
@@ -280,40 +202,40 @@ fn problem_of(error: &TurnError) -> Problem {
     Problem::new(status, error.to_string())
 }
 
-/// Tells the caller and whoever watches.
-struct Teller {
+/// Reports events to the caller and to all who watch the turn.
+struct TurnReporter {
     running_turns: Arc<RunningTurns>,
     user: String,
-    under: Mutex<Option<Running>>,
+    running_turn: Mutex<Option<Running>>,
     /// The turn is being committed.
     saving: AtomicBool,
-    tell: UnboundedSender<TurnEvent>,
+    events: UnboundedSender<TurnEvent>,
 }
 
-impl Teller {
+impl TurnReporter {
     /// Takes up a turn that was stopped; two at once would both write it.
     fn resume(&self, turn: u32) -> Result<(), Problem> {
-        let under = self.running_turns.begin(&self.user, turn);
-        let words = format!("turn {turn} is under way already; GET /api/v1/turns/{turn} says how it stands");
-        let under = under.ok_or_else(|| Problem::new(StatusCode::CONFLICT, words))?;
-        *self.under.lock().unwrap_or_else(PoisonError::into_inner) = Some(under);
+        let running = self.running_turns.begin(&self.user, turn);
+        let words = format!("turn {turn} is already running; see GET /api/v1/turns/{turn}");
+        let running = running.ok_or_else(|| Problem::new(StatusCode::CONFLICT, words))?;
+        *self.running_turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         Ok(())
     }
 }
 
-impl TurnObserver for Teller {
+impl TurnObserver for TurnReporter {
     fn event(&self, event: &TurnEvent) {
         if matches!(event, TurnEvent::Phase { number: SAVE, .. }) {
             self.saving.store(true, Ordering::Relaxed);
         }
-        let mut under = self.under.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (TurnEvent::Started { turn, .. }, None) = (event, under.as_ref()) {
-            *under = self.running_turns.begin(&self.user, *turn);
+        let mut running = self.running_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (TurnEvent::Started { turn, .. }, None) = (event, running.as_ref()) {
+            *running = self.running_turns.begin(&self.user, *turn);
         }
-        if let Some(under) = under.as_ref() {
-            under.tell(event);
+        if let Some(running) = running.as_ref() {
+            running.publish(event);
         }
-        // Who asked may want the outcome alone.
-        let _ = self.tell.send(event.clone());
+        // The caller may want the outcome alone.
+        let _ = self.events.send(event.clone());
     }
 }

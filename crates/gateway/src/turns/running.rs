@@ -1,4 +1,4 @@
-//! Turns under way, and what happened in each so far. In memory and bounded; a turn leaves when it ends.
+//! Running turns and the events of each so far. In memory and bounded; a turn is removed when it ends. Knows no phase.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,22 +9,22 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Events of one turn that are remembered; older ones are forgotten.
-const REMEMBERED: usize = 1_000;
-/// Watchers hear of news at most this often.
+/// Events that are kept of one turn; the oldest are dropped first.
+const MAX_EVENTS: usize = 1_000;
+/// Watchers are sent events at most this often.
 const PACE: Duration = Duration::from_millis(250);
 
-/// Whose turn, and which.
+/// User and number of a turn.
 type Key = (String, u32);
 
-/// The turns under way, of all users.
+/// The running turns of all users.
 #[derive(Debug)]
 pub struct RunningTurns {
     running: Mutex<BTreeMap<Key, Arc<TurnStream>>>,
     stop: CancellationToken,
 }
 
-/// One turn under way.
+/// The events of one running turn.
 #[derive(Debug)]
 pub struct TurnStream {
     events: Mutex<VecDeque<TurnEvent>>,
@@ -33,35 +33,35 @@ pub struct TurnStream {
     stop: CancellationToken,
 }
 
-/// Keeps a turn among those under way until it is dropped.
+/// Keeps a turn listed as running until it is dropped.
 #[derive(Debug)]
 pub struct Running {
-    running_turns: Arc<RunningTurns>,
+    turns: Arc<RunningTurns>,
     key: Key,
-    course: Arc<TurnStream>,
+    stream: Arc<TurnStream>,
 }
 
 impl RunningTurns {
-    /// None yet. Watching ends when `stop` is cancelled.
+    /// No running turns. Watching ends when `stop` is cancelled.
     pub fn new(stop: CancellationToken) -> Self {
         Self { running: Mutex::default(), stop }
     }
 
-    /// Puts a turn among those under way; none if it is there already.
+    /// Lists a turn as running; `None` if it already is.
     pub fn begin(self: &Arc<Self>, user: &str, turn: u32) -> Option<Running> {
         let key = (user.to_owned(), turn);
         let mut running = lock(&self.running);
         if running.contains_key(&key) {
             return None;
         }
-        let course =
+        let stream =
             TurnStream { events: Mutex::default(), seen: watch::Sender::new(0), stop: self.stop.clone() };
-        let course = Arc::new(course);
-        running.insert(key.clone(), Arc::clone(&course));
-        Some(Running { running_turns: Arc::clone(self), key, course })
+        let stream = Arc::new(stream);
+        running.insert(key.clone(), Arc::clone(&stream));
+        Some(Running { turns: Arc::clone(self), key, stream })
     }
 
-    /// A turn of this user, while it is under way.
+    /// The events of a turn of this user, while it runs.
     pub fn get(&self, user: &str, turn: u32) -> Option<Arc<TurnStream>> {
         lock(&self.running).get(&(user.to_owned(), turn)).cloned()
     }
@@ -73,43 +73,43 @@ impl RunningTurns {
 }
 
 impl Running {
-    /// Something happened.
-    pub fn tell(&self, event: &TurnEvent) {
-        let mut events = lock(&self.course.events);
-        if events.len() == REMEMBERED {
+    /// Publishes an event to all who watch the turn.
+    pub fn publish(&self, event: &TurnEvent) {
+        let mut events = lock(&self.stream.events);
+        if events.len() == MAX_EVENTS {
             events.pop_front();
         }
         events.push_back(event.clone());
         drop(events);
-        self.course.seen.send_modify(|seen| *seen += 1);
+        self.stream.seen.send_modify(|seen| *seen += 1);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        lock(&self.running_turns.running).remove(&self.key);
-        self.course.seen.send_replace(u64::MAX);
+        lock(&self.turns.running).remove(&self.key);
+        self.stream.seen.send_replace(u64::MAX);
     }
 }
 
 impl TurnStream {
-    /// What happened so far, oldest first.
+    /// The events so far, oldest first.
     pub fn events(&self) -> Vec<TurnEvent> {
         lock(&self.events).iter().cloned().collect()
     }
 
-    /// Watches it from now on.
+    /// Watches the turn from now on.
     pub fn watch(self: &Arc<Self>) -> TurnWatch {
-        TurnWatch { course: Arc::clone(self), seen: self.seen.subscribe(), heard: None, ended: false }
+        TurnWatch { stream: Arc::clone(self), seen: self.seen.subscribe(), last_sent: None, ended: false }
     }
 }
 
-/// One who watches a turn.
+/// Watches one turn.
 #[derive(Debug)]
 pub struct TurnWatch {
-    course: Arc<TurnStream>,
+    stream: Arc<TurnStream>,
     seen: watch::Receiver<u64>,
-    heard: Option<Instant>,
+    last_sent: Option<Instant>,
     ended: bool,
 }
 
@@ -120,12 +120,12 @@ impl TurnWatch {
         if self.ended {
             return None;
         }
-        let stop = self.course.stop.clone();
+        let stop = self.stream.stop.clone();
         let due = async {
-            if let Some(heard) = self.heard {
-                // The sender lives as long as the course does, which this watcher holds.
+            if let Some(last_sent) = self.last_sent {
+                // The sender lives as long as the stream, which this watcher holds.
                 let _ = self.seen.changed().await;
-                tokio::time::sleep_until(heard + PACE).await;
+                tokio::time::sleep_until(last_sent + PACE).await;
             }
         };
         tokio::select! {
@@ -134,8 +134,8 @@ impl TurnWatch {
             () = due => {}
         }
         self.ended = *self.seen.borrow_and_update() == u64::MAX;
-        self.heard = Some(Instant::now());
-        Some((self.course.events(), self.ended))
+        self.last_sent = Some(Instant::now());
+        Some((self.stream.events(), self.ended))
     }
 }
 

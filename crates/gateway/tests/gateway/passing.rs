@@ -264,7 +264,7 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     gateway.post("/v1/messages/count_tokens", long.to_string()).send().await.unwrap();
     assert!(gateway.app.telemetry.metrics.text().unwrap().contains("overflow_warnings_total 0\n"));
     let (records, _) = gateway.stop().await;
-    let counted = records.iter().filter(|record| record.summary.wire == Endpoint::CountTokens);
+    let counted = records.iter().filter(|record| record.summary.endpoint == Endpoint::CountTokens);
     assert!(counted.clone().all(|record| record.summary.decision.is_none() && record.window.is_empty()));
     assert!(counted.clone().all(|RequestRecord { summary: head, .. }| {
         (head.usage, head.usage_estimated, head.bill) == (None, false, None) && head.outcome == Outcome::Ok
@@ -301,7 +301,9 @@ async fn what_passes_as_it_is_leaves_a_record_unless_it_only_reads() {
         [("POST /v1/files", "openai", 200), ("POST /v1/images/generations", "gpt-image-1", 400)]
     );
     assert!(
-        records.iter().all(|record| record.summary.wire == Endpoint::Passed && record.summary.bill.is_none())
+        records
+            .iter()
+            .all(|record| record.summary.endpoint == Endpoint::Passed && record.summary.bill.is_none())
     );
     assert_eq!(records[1].summary.outcome, Outcome::UpstreamError);
 }

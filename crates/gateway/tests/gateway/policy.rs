@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_core::pack::Rendition;
-use larder_proxy::record::{DecisionStatus, Outcome};
+use larder_core::policy::BudgetStatus;
+use larder_proxy::record::Outcome;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
     assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes(), "after a restart");
     let (records, _) = gateway.stop().await;
     let record = &records[0];
-    assert_eq!(record.summary.decision.as_ref().unwrap().status, DecisionStatus::NeedsSummary);
+    assert_eq!(record.summary.decision.as_ref().unwrap().status, BudgetStatus::NeedsSummary);
     let part = record.window.iter().find(|part| part.role == "tool").unwrap();
     assert_eq!((part.rendition, part.label.as_str()), (Rendition::Condensed, "read_log"));
     assert_eq!(record.compactions.len(), 1);
@@ -199,7 +200,7 @@ async fn a_dry_run_decides_and_changes_nothing() {
     assert_eq!(gateway.last_sent(), expected);
     let (records, _) = gateway.stop().await;
     let decision = records[0].summary.decision.as_ref().unwrap();
-    assert_eq!((decision.status, decision.dry_run), (DecisionStatus::NeedsSummary, true));
+    assert_eq!((decision.status, decision.dry_run), (BudgetStatus::NeedsSummary, true));
 }
 
 #[tokio::test]
@@ -212,7 +213,7 @@ async fn a_dry_run_refuses_nothing_either() {
     let (records, _) = gateway.stop().await;
     let head = &records[0].summary;
     let decision = head.decision.as_ref().unwrap();
-    assert_eq!((decision.status, decision.dry_run), (DecisionStatus::Reject, true));
+    assert_eq!((decision.status, decision.dry_run), (BudgetStatus::Reject, true));
     assert!(decision.deficit > 0 && head.violations == 0);
 }
 

@@ -177,7 +177,7 @@ async fn rounds_end_even_if_the_model_never_does() {
 
 #[tokio::test]
 async fn the_prompt_never_grows_over_its_budget_by_what_is_asked_back() {
-    // Room for the conversation, and hardly anything else.
+    // BodyMemory for the conversation, and hardly anything else.
     let settings = "[policy]\nprompt_budget_override = 900\n[gateway]\nrehydrate_tokens = 4000\n";
     let gateway = Gateway::with(asking(json!({})).await, settings).await;
     let response = gateway.chat(&after_tool(&long_log())).await;

@@ -1,33 +1,49 @@
-//! What is told of a decided window: tokens by kind, every part with its form and why, and what changed since the
+//! The report on a decided window: tokens by kind, every part with its rendition and why, and what changed since the
 //! request before. Plain data; decides nothing.
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{
-    BudgetStatus, Conversation, ConversationItem, DecidedItem, DecidedWindow, Verdict,
+    BudgetDecision, Conversation, ConversationItem, DecidedItem, DecidedWindow, Verdict,
 };
 use larder_text::message::Role;
 
-use crate::record::{
-    Compaction, Decision, DecisionStatus, Largest, RequestRecord, Tokens, WindowPart, cut_name,
-};
+use crate::record::{Compaction, RequestRecord, Tokens, WindowPart, cut_name};
 use crate::wire::Request;
 
-/// Parts that are told one by one; in longer windows, neighbours that stand whole are told as one.
-const MOST_PARTS: usize = 200;
-/// Items that a part of a record can stand for; more is no record of ours.
-const MOST_ITEMS: usize = 1 << 20;
+/// Parts that are listed one by one; in longer windows, whole neighbours are listed as one.
+const MAX_PARTS: usize = 200;
+/// Items that a part of a record can cover; more is no record of ours.
+const MAX_ITEMS: usize = 1 << 20;
 /// The region of what is sent with every request.
 const TOOLS: &str = "tools";
 
-/// The forms that the items of a conversation's last request had.
-#[derive(Debug, Clone, Default)]
-pub struct Forms(Vec<(Rendition, u64)>);
+/// What a decided window comes to, for the record of its request.
+#[derive(Debug)]
+pub struct WindowReport {
+    tokens: Tokens,
+    decision: BudgetDecision,
+    window: Vec<WindowPart>,
+    compactions: Vec<Compaction>,
+}
 
-impl Forms {
-    /// Those of a window as it was recorded; none of one that does not say how many items its parts stand for, as records
-    /// once did not.
-    pub fn of(window: &[WindowPart]) -> Self {
-        // Every message has an item, so messages are only passed over where neighbours were told as one.
+impl WindowReport {
+    /// Puts the report into the record of its request.
+    pub fn write_to(self, record: &mut RequestRecord) {
+        record.summary.tokens = self.tokens;
+        record.summary.decision = Some(self.decision);
+        record.window = self.window;
+        record.compactions = self.compactions;
+    }
+}
+
+/// The rendition and the tokens of each message of a conversation's last request, read from the window in its record.
+#[derive(Debug, Clone, Default)]
+pub struct LastRenditions(Vec<(Rendition, u64)>);
+
+impl LastRenditions {
+    /// Those of a recorded window; none of one that does not say how many items its parts cover, as old records do not.
+    pub fn from_window(window: &[WindowPart]) -> Self {
+        // Every message has an item, so messages are only skipped where neighbours were listed as one.
         let skips = |pair: &[WindowPart]| match (pair[0].message, pair[1].message) {
             (Some(before), Some(after)) => after > before.saturating_add(1),
             _ => false,
@@ -36,81 +52,76 @@ impl Forms {
             return Self::default();
         }
         let parts = window.iter().filter(|part| part.slot != TOOLS);
-        let items = |part: &WindowPart| usize::try_from(part.items).unwrap_or(0).min(MOST_ITEMS);
-        Self(parts.flat_map(|part| vec![(part.rendition, part.tokens); items(part)]).collect())
+        let items = |part: &WindowPart| usize::try_from(part.items).unwrap_or(0).min(MAX_ITEMS);
+        Self(parts.flat_map(|part| std::iter::repeat_n((part.rendition, part.tokens), items(part))).collect())
+    }
+
+    /// How the message at this place was sent, unless it was sent whole. A whole message may be listed as one part with
+    /// others, so that its own tokens are not known.
+    fn reduced(&self, at: usize) -> Option<(Rendition, u64)> {
+        self.0.get(at).copied().filter(|(rendition, _)| *rendition != Rendition::Whole)
     }
 }
 
-/// Tells `exchange` of a window. `last` are the forms of the request before; gives those of this one.
+/// Reports on a window. `last` are the renditions of the request before.
 pub fn describe(
     request: &Request<'_>,
     window: &DecidedWindow,
     conversation: &Conversation<'_>,
-    last: &Forms,
-    exchange: &mut RequestRecord,
-) -> Forms {
+    last: &LastRenditions,
+) -> WindowReport {
+    let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
+    let tools = number(conversation.fixed.tools + offered);
+    WindowReport {
+        tokens: tokens(window, conversation, tools),
+        decision: window.decision.clone(),
+        window: parts(request, window, conversation, tools),
+        compactions: compactions(request, window, conversation, last),
+    }
+}
+
+fn tokens(window: &DecidedWindow, conversation: &Conversation<'_>, tools: u64) -> Tokens {
     let decision = &window.decision;
     let sum = |system: bool| -> u64 {
-        let of_kind = conversation
-            .items
-            .iter()
-            .zip(&window.items)
-            .filter(|(item, _)| (item.role == Role::System) == system);
+        let items = conversation.items.iter().zip(&window.items);
+        let of_kind = items.filter(|(item, _)| (item.role == Role::System) == system);
         of_kind.map(|(_, decided)| number(decided.tokens)).fold(0, u64::saturating_add)
     };
-    let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
-    let head = &mut exchange.summary;
-    head.tokens = Tokens {
+    let after = if window.verdict == Verdict::AsItCame { window.tokens_before } else { window.tokens_after };
+    Tokens {
         system: sum(true),
-        tools: number(conversation.fixed.tools + offered),
+        tools,
         messages: sum(false).saturating_add(number(conversation.fixed.framing)),
         before: number(window.tokens_before),
-        after: number(if window.verdict == Verdict::AsItCame {
-            window.tokens_before
-        } else {
-            window.tokens_after
-        }),
+        after: number(after),
         budget: number(decision.prompt_budget),
         reserve: number(decision.response_reserve),
         output: number(conversation.max_output.unwrap_or(decision.response_reserve)),
-    };
-    head.decision = Some(Decision {
-        status: match decision.status {
-            BudgetStatus::Ok => DecisionStatus::Ok,
-            BudgetStatus::NeedsSummary => DecisionStatus::NeedsSummary,
-            BudgetStatus::Reject => DecisionStatus::Reject,
-        },
-        reason: decision.reason.clone(),
-        deficit: number(decision.deficit),
-        emergency_floor: number(decision.emergency_floor),
-        largest: decision
-            .largest
-            .iter()
-            .map(|(part, tokens)| Largest { part: part.clone(), tokens: number(*tokens) })
-            .collect(),
-        dry_run: decision.dry_run,
-    });
-    exchange.window.clear();
-    let tools = number(conversation.fixed.tools + offered);
-    if tools > 0 {
-        exchange.window.push(fixed_part(TOOLS, tools));
     }
+}
+
+fn parts(
+    request: &Request<'_>,
+    window: &DecidedWindow,
+    conversation: &Conversation<'_>,
+    tools: u64,
+) -> Vec<WindowPart> {
+    let mut parts: Vec<WindowPart> = (tools > 0).then(|| fixed_part(TOOLS, tools)).into_iter().collect();
     for (at, (item, decided)) in conversation.items.iter().zip(&window.items).enumerate() {
         let part = part(request, at, item, decided);
-        match exchange.window.last_mut() {
-            Some(before) if window.items.len() > MOST_PARTS && mergeable(before, &part) => {
+        match parts.last_mut() {
+            Some(before) if window.items.len() > MAX_PARTS && mergeable(before, &part) => {
                 before.tokens += part.tokens;
                 before.original_tokens += part.original_tokens;
                 before.items += 1;
             }
-            _ => exchange.window.push(part),
+            _ => parts.push(part),
         }
     }
-    exchange.compactions = compactions(request, window, conversation, last);
-    Forms(window.items.iter().map(|decided| (decided.form.rendition(), number(decided.tokens))).collect())
+    parts
 }
 
-/// Whether our tool stands in the request that leaves.
+/// Whether our tool is part of the request that is sent.
 pub fn offers(window: &DecidedWindow) -> bool {
     window.verdict == Verdict::Edited && window.offer_tool
 }
@@ -118,7 +129,7 @@ pub fn offers(window: &DecidedWindow) -> bool {
 fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> WindowPart {
     WindowPart {
         slot: if item.role == Role::System { "system" } else { "messages" }.to_owned(),
-        role: role(item.role).to_owned(),
+        role: item.role.as_str().to_owned(),
         label: label(request, at),
         rendition: decided.form.rendition(),
         tokens: number(decided.tokens),
@@ -134,7 +145,7 @@ fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: 
 fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
     WindowPart {
         slot: slot.to_owned(),
-        role: role(Role::System).to_owned(),
+        role: Role::System.as_str().to_owned(),
         label: String::new(),
         rendition: Rendition::Whole,
         tokens,
@@ -147,7 +158,7 @@ fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
     }
 }
 
-/// Whether two neighbours are told as one: both stand whole, and are of one kind.
+/// Whether two neighbours are listed as one: both are whole and of one kind.
 fn mergeable(before: &WindowPart, part: &WindowPart) -> bool {
     let whole = |part: &WindowPart| part.rendition == Rendition::Whole;
     whole(before) && whole(part) && before.slot == part.slot && before.role == part.role
@@ -157,15 +168,13 @@ fn compactions(
     request: &Request<'_>,
     window: &DecidedWindow,
     conversation: &Conversation<'_>,
-    last: &Forms,
+    last: &LastRenditions,
 ) -> Vec<Compaction> {
     let decided = window.items.iter().zip(conversation.items).enumerate();
     let changed = decided.filter_map(|(at, (decided, item))| {
         let to = decided.form.rendition();
-        // What stood whole, in a record perhaps as one part with others, took what it came with.
         let whole = (Rendition::Whole, number(decided.tokens_before));
-        let stood = last.0.get(at).copied().filter(|(form, _)| *form != Rendition::Whole);
-        let (from, before) = stood.unwrap_or(whole);
+        let (from, before) = last.reduced(at).unwrap_or(whole);
         if from == to {
             return None;
         }
@@ -197,20 +206,10 @@ fn label(request: &Request<'_>, at: usize) -> String {
     cut_name(of_result.or(of_call).unwrap_or_default())
 }
 
-/// What an item is condensed as; only looked at when its form changes.
+/// What an item is condensed as; only detected when its rendition changes.
 fn content_type(item: &ConversationItem<'_>) -> String {
     let detected = larder_condense::detect(None, "", false, item.text);
     serde_json::to_value(detected).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// The word for a role.
-pub const fn role(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
 }
 
 fn number(tokens: usize) -> u64 {
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_does_not_say_what_its_parts_stand_for_tells_no_forms() {
+    fn records_without_the_items_of_their_parts_have_no_renditions() {
         let part = |message: u64, items: u64, rendition: Rendition| WindowPart {
             slot: "messages".to_owned(),
             message: Some(message),
@@ -230,13 +229,20 @@ mod tests {
             rendition,
             ..fixed_part("", 7)
         };
-        let forms = |items: u64, next: u64| {
+        let renditions = |items: u64, next: u64| {
             let parts = [part(0, items, Rendition::Whole), part(next, 1, Rendition::Pointer)];
-            Forms::of(&parts).0.into_iter().map(|(form, _)| form).collect::<Vec<_>>()
+            LastRenditions::from_window(&parts)
+                .0
+                .into_iter()
+                .map(|(rendition, _)| rendition)
+                .collect::<Vec<_>>()
         };
-        assert_eq!(forms(1, 1), [Rendition::Whole, Rendition::Pointer]);
-        assert_eq!(forms(1, 0), [Rendition::Whole, Rendition::Pointer], "two results in one message");
-        assert_eq!(forms(3, 3), [Rendition::Whole, Rendition::Whole, Rendition::Whole, Rendition::Pointer]);
-        assert_eq!(forms(1, 3), []);
+        assert_eq!(renditions(1, 1), [Rendition::Whole, Rendition::Pointer]);
+        assert_eq!(renditions(1, 0), [Rendition::Whole, Rendition::Pointer], "two results in one message");
+        assert_eq!(
+            renditions(3, 3),
+            [Rendition::Whole, Rendition::Whole, Rendition::Whole, Rendition::Pointer]
+        );
+        assert_eq!(renditions(1, 3), []);
     }
 }

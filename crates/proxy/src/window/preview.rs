@@ -9,7 +9,7 @@ use larder_text::pointer::PointerKey;
 use larder_text::time::Timestamp;
 use larder_text::tokens::Counter;
 
-use super::{Forms, Refusal, WindowBuilder};
+use super::{LastRenditions, WindowBuilder, WindowError};
 use crate::record::{Endpoint, Outcome, RequestRecord};
 use crate::wire::{self, ApiDialect};
 
@@ -23,7 +23,7 @@ pub struct Preview {
     /// What must be stored before it leaves: the originals of the pointers in it.
     pub originals: Vec<String>,
     /// What would be recorded of it.
-    pub exchange: RequestRecord,
+    pub record: RequestRecord,
 }
 
 /// Makes of a body what would be sent under a policy.
@@ -31,42 +31,45 @@ pub struct Preview {
 /// # Errors
 /// Why nothing would be sent.
 pub fn preview(
-    format: ApiDialect,
+    dialect: ApiDialect,
     body: &str,
     policy: &ContextBudgetPolicy,
     counter: &Counter,
     key: &PointerKey,
-) -> Result<Preview, Refusal> {
-    let request = wire::read(format, body)?;
-    let wire = match format {
+) -> Result<Preview, WindowError> {
+    let request = wire::read(dialect, body)?;
+    let wire = match dialect {
         ApiDialect::Chat => Endpoint::Chat,
         ApiDialect::Responses => Endpoint::Responses,
         ApiDialect::Messages => Endpoint::Messages,
     };
-    let mut exchange = RequestRecord::blank("", Timestamp::from_millis(0), "", wire);
+    let mut record = RequestRecord::blank("", Timestamp::from_millis(0), "", wire);
     let counted = RefCell::new(HashMap::new());
-    let bench = WindowBuilder {
+    let builder = WindowBuilder {
         memo: &Memo::default(),
         counts: &|key, count| *counted.borrow_mut().entry(key).or_insert_with(count),
         policy,
         counter,
         key,
-        last: &Forms::default(),
+        last: &LastRenditions::default(),
         rehydrates: true,
         body: &Bytes::copy_from_slice(body.as_bytes()),
         counts_only: false,
         transcribes: true,
         is_stored: &|_| false,
     };
-    let prepared = bench.prepare(&request, None, &mut exchange)?;
-    exchange.summary.outcome = Outcome::Ok;
-    let prompt = exchange.summary.tokens.after;
-    exchange.summary.record_round(policy, &mut SessionUsage::default(), prompt);
+    let decided = builder.decide(&request, None);
+    decided.report.write_to(&mut record);
+    let prepared = decided.outcome?;
+    record.summary.outcome = Outcome::Ok;
+    let prompt = record.summary.tokens.after;
+    record.summary.record_round(policy, &mut SessionUsage::default(), prompt);
+    record.seal();
     Ok(Preview {
         // A body that was read as text, with texts put into it.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),
         offered: prepared.offered,
         originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),
-        exchange: exchange.sealed(),
+        record,
     })
 }

@@ -7,55 +7,53 @@ use bytes::Bytes;
 use larder_core::policy::{ConversationItem, DecidedWindow, MessageForm};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Edit};
+use larder_text::message::TranscriptMessage;
 use larder_text::pointer::Pointer;
 
-use super::describe::role;
 use crate::wire::Request;
 
-/// One message, to be kept when the request has ended.
-pub struct Line {
-    /// What makes it the same message in the next request.
-    pub identity: ContentHash,
-    /// Who speaks.
-    pub role: &'static str,
+/// Where a message is in the body, and what [`TranscriptMessage`] says of it besides.
+struct Located {
+    identity: ContentHash,
+    role: &'static str,
     /// Its bytes in the body.
     raw: Range<usize>,
-    /// As it was sent, where that differs; empty where it was left out.
-    pub sent: Option<String>,
-    /// Pointers to what was left out of it.
-    pub pointers: Vec<Pointer>,
+    sent: Option<String>,
+    pointers: Vec<Pointer>,
 }
 
 /// The messages of a request.
 pub struct Transcript {
     body: Bytes,
-    lines: Vec<Line>,
+    messages: Vec<Located>,
 }
 
 impl Transcript {
     /// The messages of a request whose body is `body`. `changed` is its window with the edits that put it into the body;
     /// none where it was sent as it came.
-    pub fn of(
+    pub fn new(
         request: &Request<'_>,
         items: &[ConversationItem<'_>],
         changed: Option<(&DecidedWindow, &[Edit])>,
         body: &Bytes,
     ) -> Self {
-        let mut lines: Vec<Line> = (0..request.messages()).map(|at| line(request, at)).collect();
-        let mut identities: Vec<Vec<u8>> = vec![Vec::new(); lines.len()];
+        let mut messages: Vec<Located> = (0..request.messages()).map(|at| locate(request, at)).collect();
+        let mut identities: Vec<Vec<u8>> = vec![Vec::new(); messages.len()];
         for (of, item) in request.items.iter().zip(items) {
             let Some(at) = of.message else { continue };
-            let (Some(line), Some(identity)) = (lines.get_mut(at), identities.get_mut(at)) else { continue };
-            line.role = role(item.role);
+            let (Some(message), Some(identity)) = (messages.get_mut(at), identities.get_mut(at)) else {
+                continue;
+            };
+            message.role = item.role.as_str();
             identify(of, item, identity);
         }
-        for (line, identity) in lines.iter_mut().zip(&identities) {
-            line.identity = ContentHash::new(identity);
+        for (message, identity) in messages.iter_mut().zip(&identities) {
+            message.identity = ContentHash::new(identity);
         }
         if let Some((window, edits)) = changed {
-            change(request, window, edits, &mut lines);
+            note_changes(request, window, edits, &mut messages);
         }
-        Self { body: body.clone(), lines }
+        Self { body: body.clone(), messages }
     }
 
     /// Bytes that it holds on to.
@@ -63,17 +61,23 @@ impl Transcript {
         self.body.len()
     }
 
-    /// Each message with its bytes as they came.
-    pub fn lines(&self) -> impl Iterator<Item = (&Line, &[u8])> {
-        self.lines.iter().map(|line| (line, self.body.get(line.raw.clone()).unwrap_or_default()))
+    /// Each message of the request.
+    pub fn messages(&self) -> impl Iterator<Item = TranscriptMessage<'_>> {
+        self.messages.iter().map(|message| TranscriptMessage {
+            identity: message.identity,
+            role: message.role,
+            raw: self.body.get(message.raw.clone()).unwrap_or_default(),
+            sent: message.sent.as_deref().map(str::as_bytes),
+            pointers: &message.pointers,
+        })
     }
 }
 
-fn line(request: &Request<'_>, at: usize) -> Line {
+fn locate(request: &Request<'_>, at: usize) -> Located {
     let raw = request.message(at);
     // The message is a part of the body.
     let start = (raw.as_ptr() as usize).saturating_sub(request.body.as_ptr() as usize);
-    Line {
+    Located {
         identity: ContentHash::new(b""),
         role: "",
         raw: start..start.saturating_add(raw.len()),
@@ -89,7 +93,7 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
         identity.extend_from_slice(&bytes.len().to_le_bytes());
         identity.extend_from_slice(bytes);
     };
-    add(role(item.role).as_bytes());
+    add(item.role.as_str().as_bytes());
     add(of.identity().as_bytes());
     for call in item.calls {
         [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
@@ -101,23 +105,23 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
 }
 
 /// Notes how messages were sent. `edits` are those that put the window into the body.
-fn change(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], lines: &mut [Line]) {
+fn note_changes(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], messages: &mut [Located]) {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.range.start);
     for (at, decided) in window.items.iter().enumerate() {
-        let Some(line) = request.items.get(at).and_then(|item| lines.get_mut(item.message?)) else {
+        let Some(message) = request.items.get(at).and_then(|item| messages.get_mut(item.message?)) else {
             continue;
         };
         match &decided.form {
             MessageForm::Whole => {}
-            MessageForm::Dropped => drop(line.sent.get_or_insert_default()),
+            MessageForm::Dropped => drop(message.sent.get_or_insert_default()),
             MessageForm::DroppedFor(with) => {
-                line.sent = Some(with.text.clone());
-                line.pointers.push(with.pointer.clone());
+                message.sent = Some(with.text.clone());
+                message.pointers.push(with.pointer.clone());
             }
             MessageForm::Replaced(with) => {
-                line.sent = Some(within(request.body, &line.raw, &edits));
-                line.pointers.push(with.pointer.clone());
+                message.sent = Some(within(request.body, &message.raw, &edits));
+                message.pointers.push(with.pointer.clone());
             }
         }
     }

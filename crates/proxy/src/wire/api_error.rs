@@ -103,17 +103,18 @@ impl ApiError {
 
     /// The refusal of a prompt, with how many tokens are too many and its largest parts (R3-4.40). It begins with the
     /// words by which clients of the format recognise it and make their own history shorter.
-    pub fn too_long(format: ApiDialect, decision: &BudgetDecision) -> Self {
+    pub fn too_long(dialect: ApiDialect, decision: &BudgetDecision) -> Self {
         let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } =
             decision;
-        let opening = match format {
+        let opening = match dialect {
             ApiDialect::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
             ApiDialect::Chat | ApiDialect::Responses => format!(
                 "This model's maximum context length is {budget} tokens for the prompt. However, your messages \
                  resulted in {tokens} tokens."
             ),
         };
-        let largest: Vec<_> = largest.iter().map(|(part, tokens)| format!("{part} ({tokens})")).collect();
+        let largest: Vec<_> =
+            largest.iter().map(|large| format!("{} ({})", large.part, large.tokens)).collect();
         let largest = if largest.is_empty() {
             String::new()
         } else {
@@ -127,9 +128,9 @@ impl ApiError {
     }
 
     /// The body of a response with this error.
-    pub fn body(&self, format: ApiDialect) -> String {
+    pub fn body(&self, dialect: ApiDialect) -> String {
         let message = encoded(&self.message);
-        match format {
+        match dialect {
             ApiDialect::Messages => {
                 let kind = self.kind.anthropic();
                 format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
@@ -137,7 +138,7 @@ impl ApiError {
             ApiDialect::Chat | ApiDialect::Responses => {
                 let (kind, code) = self.kind.openai();
                 let code = code.map_or_else(|| "null".to_owned(), encoded);
-                let param = match (self.kind, format) {
+                let param = match (self.kind, dialect) {
                     (ApiErrorKind::ContextTooLong, ApiDialect::Responses) => r#""input""#,
                     (ApiErrorKind::ContextTooLong, _) => r#""messages""#,
                     _ => "null",
@@ -150,10 +151,10 @@ impl ApiError {
     }
 
     /// The error as an event that ends a stream. `sequence` numbers the event where the format does so.
-    pub(super) fn event(&self, format: ApiDialect, sequence: u64) -> String {
-        match format {
-            ApiDialect::Messages => format!("event: error\ndata: {}\n\n", self.body(format)),
-            ApiDialect::Chat => format!("data: {}\n\n", self.body(format)),
+    pub(super) fn event(&self, dialect: ApiDialect, sequence: u64) -> String {
+        match dialect {
+            ApiDialect::Messages => format!("event: error\ndata: {}\n\n", self.body(dialect)),
+            ApiDialect::Chat => format!("data: {}\n\n", self.body(dialect)),
             ApiDialect::Responses => {
                 let (message, code) = (encoded(&self.message), self.kind.openai().1);
                 let code = code.map_or_else(|| "null".to_owned(), encoded);
@@ -168,7 +169,7 @@ impl ApiError {
 
 #[cfg(test)]
 mod tests {
-    use larder_core::policy::BudgetStatus;
+    use larder_core::policy::{BudgetStatus, LargestPart};
 
     use super::*;
 
@@ -191,12 +192,12 @@ mod tests {
         let words = "a \"quoted\"\nline\u{1}";
         for kind in kinds {
             let problem = ApiError::new(kind, words);
-            for format in [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages] {
-                let body: serde_json::Value = serde_json::from_str(&problem.body(format)).unwrap();
+            for dialect in [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages] {
+                let body: serde_json::Value = serde_json::from_str(&problem.body(dialect)).unwrap();
                 assert_eq!(body["error"]["message"], words);
                 assert!(body["error"]["type"].is_string());
-                assert_eq!(body.get("type").is_some(), format == ApiDialect::Messages);
-                let event = problem.event(format, 7);
+                assert_eq!(body.get("type").is_some(), dialect == ApiDialect::Messages);
+                let event = problem.event(dialect, 7);
                 let data = event.split("data: ").nth(1).unwrap().strip_suffix("\n\n").unwrap();
                 assert!(!data.contains('\n'));
                 let data: serde_json::Value = serde_json::from_str(data).unwrap();
@@ -207,6 +208,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_deficit_and_the_largest_parts() {
+        let large = |part: &str, tokens| LargestPart { part: part.to_owned(), tokens };
         let decision = BudgetDecision {
             status: BudgetStatus::Reject,
             reason: "the prompt exceeds its budget".to_owned(),
@@ -216,7 +218,7 @@ mod tests {
             response_reserve: 0,
             emergency_floor: 0,
             dry_run: false,
-            largest: vec![("message 4".to_owned(), 90_000), ("tools".to_owned(), 12_000)],
+            largest: vec![large("message 4", 90_000), large("tools", 12_000)],
         };
         let problem = ApiError::too_long(ApiDialect::Messages, &decision);
         assert!(problem.message.starts_with("prompt is too long: 210000 tokens > 200000 maximum"));

@@ -7,7 +7,7 @@ use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Item, Request, ResultOf, role};
+use super::request::{Item, Request, ToolResult, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, messages, tools, stream, options, max_new, max_old, n, choice, format, functions, schema] =
@@ -82,7 +82,7 @@ fn read_message<'b>(
     // The legacy form has no ids; the result that follows is its own.
     item.calls.extend(call.map(|call| ItemCall { id: Cow::Borrowed(""), ..function(call, call) }));
     if role == Role::Tool {
-        item.result = Some(ResultOf {
+        item.result = Some(ToolResult {
             id: id.and_then(Value::text).unwrap_or_default(),
             name: name.and_then(Value::text),
             error: false,

@@ -3,25 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use larder_core::policy::MessageForm;
 use larder_text::json::{self, Edit, Id, Kind, encoded};
 
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::{reference, rehydrate_tool_json};
 
-/// What becomes of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change<'a> {
-    /// Its text becomes this one. Parts that are not text stay, and so does a cache breakpoint.
-    Replace(&'a str),
-    /// It goes, with its calls.
-    Drop,
-    /// It goes, and a message of the assistant with this text stands there.
-    DropFor(&'a str),
-}
-
 /// What is to be taken out and what it is replaced by.
 #[derive(Default)]
-struct Plan {
+struct EditPlan {
     edits: Vec<Edit>,
     /// Elements of arrays that go.
     gone: BTreeSet<Id>,
@@ -49,7 +39,7 @@ impl<'b> Request<'b> {
         if self.unofferable.is_some() {
             return Vec::new();
         }
-        let tool = rehydrate_tool_json(self.format);
+        let tool = rehydrate_tool_json(self.dialect);
         let root = self.doc.root();
         let tools = self.tools_at.map(|at| self.doc.value(at)).or_else(|| root.get("tools"));
         let offer = match tools {
@@ -59,19 +49,20 @@ impl<'b> Request<'b> {
             None => json::add_members(root, &format!(r#""tools":[{tool}]"#)),
         };
         let allowed = self.allowed_at.map(|at| self.doc.value(at));
-        let allowed = allowed.map(|allowed| json::append_to(allowed, &reference(self.format)));
+        let allowed = allowed.map(|allowed| json::append_to(allowed, &reference(self.dialect)));
         std::iter::once(offer).chain(allowed).collect()
     }
 
-    /// Changes items, each named by its index and at most once, and takes out the fields that are ours alone, since
-    /// providers refuse what they do not know. To be called even if nothing changes.
-    pub fn rewrite(&self, changes: &[(usize, Change<'_>)]) -> Vec<Edit> {
-        let changes: BTreeMap<usize, Change<'_>> = changes.iter().copied().collect();
-        let mut plan = Plan::default();
-        self.drop_items(&changes, &mut plan);
-        for (&at, change) in &changes {
-            if let (Some(item), Change::Replace(text)) = (self.items.get(at), change) {
-                self.replace_text(item, text, &mut plan);
+    /// Puts items into these forms, each named by its index and at most once, and takes out the fields that are ours alone,
+    /// since providers refuse what they do not know. To be called even if nothing changes. A replaced text leaves parts that
+    /// are not text and cache breakpoints where they are; a dropped item goes with its calls.
+    pub fn rewrite(&self, forms: &[(usize, &MessageForm)]) -> Vec<Edit> {
+        let forms: BTreeMap<usize, &MessageForm> = forms.iter().copied().collect();
+        let mut plan = EditPlan::default();
+        self.drop_items(&forms, &mut plan);
+        for (&at, form) in &forms {
+            if let (Some(item), MessageForm::Replaced(with)) = (self.items.get(at), form) {
+                self.replace_text(item, &with.text, &mut plan);
             }
         }
         plan.closed.sort_by_key(|span| span.start);
@@ -91,8 +82,8 @@ impl<'b> Request<'b> {
     }
 
     /// Takes out messages of which nothing stays, and blocks of the others.
-    fn drop_items(&self, changes: &BTreeMap<usize, Change<'_>>, plan: &mut Plan) {
-        let dropped = |at: usize| changes.get(&at) == Some(&Change::Drop);
+    fn drop_items(&self, forms: &BTreeMap<usize, &MessageForm>, plan: &mut EditPlan) {
+        let dropped = |at: usize| forms.get(&at).is_some_and(|form| **form == MessageForm::Dropped);
         let mut at = 0;
         while let Some(first) = self.items.get(at) {
             // The items of one message.
@@ -109,8 +100,8 @@ impl<'b> Request<'b> {
                     plan.take(self, list, element);
                 }
                 (Some(element), _) => {
-                    for (&item, &change) in changes.range(all) {
-                        self.drop_item(&self.items[item], change, element, plan);
+                    for (&item, form) in forms.range(all) {
+                        self.drop_item(&self.items[item], form, element, plan);
                     }
                 }
                 _ => {}
@@ -119,11 +110,11 @@ impl<'b> Request<'b> {
         }
     }
 
-    fn drop_item(&self, item: &Item<'_>, change: Change<'_>, element: Id, plan: &mut Plan) {
-        let text = match change {
-            Change::Replace(_) => return,
-            Change::Drop => None,
-            Change::DropFor(text) => Some(encoded(text)),
+    fn drop_item(&self, item: &Item<'_>, form: &MessageForm, element: Id, plan: &mut EditPlan) {
+        let text = match form {
+            MessageForm::Whole | MessageForm::Replaced(_) => return,
+            MessageForm::Dropped => None,
+            MessageForm::DroppedFor(with) => Some(encoded(&with.text)),
         };
         let Some((blocks, content)) = item.blocks.as_ref().zip(self.doc.value(element).get("content")) else {
             if let Some(text) = text {
@@ -142,7 +133,7 @@ impl<'b> Request<'b> {
         }
     }
 
-    fn replace_text(&self, item: &Item<'_>, text: &str, plan: &mut Plan) {
+    fn replace_text(&self, item: &Item<'_>, text: &str, plan: &mut EditPlan) {
         // The part with a breakpoint keeps its place, so that the provider's cache ends where the client wants it to.
         let marked = item.texts.iter().rfind(|text| text.part.is_some_and(|(_, marked)| marked));
         let Some(kept) = marked.or_else(|| item.texts.first()) else { return };
@@ -156,7 +147,7 @@ impl<'b> Request<'b> {
     }
 }
 
-impl Plan {
+impl EditPlan {
     fn take(&mut self, request: &Request<'_>, array: Id, element: Id) {
         self.gone.insert(element);
         self.arrays.insert(array);

@@ -22,9 +22,9 @@ pub struct HiddenSteps {
     /// What [`Request::restore`] will ask for.
     pub keys: Vec<String>,
     /// Whole steps that came before the anchor.
-    pub(super) before: Vec<Step>,
+    pub(super) before: Vec<HiddenStep>,
     /// Calls beside the anchor, which is a call of a tool of the client's.
-    pub(super) beside: Vec<Answered>,
+    pub(super) beside: Vec<AnsweredCall>,
     /// The round of the reply that the anchor stands in: what several anchors lead to is put back once.
     #[serde(default)]
     pub(super) round: usize,
@@ -35,18 +35,18 @@ pub struct HiddenSteps {
 
 /// One reply in which the model called our tool only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct HiddenStep {
     /// Further members of the message, each with a comma before it (chat completions).
     pub members: String,
     /// What the model said with the calls (chat completions).
     #[serde(default)]
     pub text: String,
-    pub calls: Vec<Answered>,
+    pub calls: Vec<AnsweredCall>,
 }
 
 /// A call as the model wrote it and its result as the format has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Answered {
+pub(super) struct AnsweredCall {
     pub call: String,
     pub result: String,
 }
@@ -55,11 +55,11 @@ fn joined<'a>(values: impl Iterator<Item = &'a String>) -> String {
     values.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-fn calls(answered: &[Answered]) -> String {
+fn calls(answered: &[AnsweredCall]) -> String {
     joined(answered.iter().map(|answered| &answered.call))
 }
 
-fn results(answered: &[Answered]) -> String {
+fn results(answered: &[AnsweredCall]) -> String {
     joined(answered.iter().map(|answered| &answered.result))
 }
 
@@ -71,7 +71,7 @@ impl Request<'_> {
         let mut edits = Vec::new();
         let here: HashSet<_> = self.items.iter().flat_map(|item| &item.calls).map(|call| &*call.id).collect();
         let mut turn = 0;
-        let mut done: Vec<(usize, Vec<Step>)> = Vec::new();
+        let mut done: Vec<(usize, Vec<HiddenStep>)> = Vec::new();
         self.walk(|at, id, others, text| {
             if others != turn {
                 turn = others;
@@ -79,10 +79,10 @@ impl Request<'_> {
             }
             let unit = self.doc.value(id);
             // Clients give messages ids of their own.
-            let is_message = self.format != ApiDialect::Responses && id == self.elements[at];
+            let is_message = self.dialect != ApiDialect::Responses && id == self.elements[at];
             let call = unit.given("call_id").and_then(Value::text);
             let call_elsewhere = self.history_elsewhere && call.is_some_and(|id| !here.contains(&*id));
-            let mut known = if is_message { Vec::new() } else { keys(self.format, unit, call_elsewhere) };
+            let mut known = if is_message { Vec::new() } else { keys(self.dialect, unit, call_elsewhere) };
             known.extend(text);
             let Some(mut hidden) = known.iter().find_map(|key| find(key)) else { return };
             let before = (hidden.round, hidden.before.clone());
@@ -100,7 +100,7 @@ impl Request<'_> {
     fn put_back(&self, hidden: &HiddenSteps, at: usize, unit: Value<'_, '_>) -> Vec<Edit> {
         let (here, message) = (unit.span().start, self.doc.value(self.elements[at]));
         let (calls, results) = (calls(&hidden.beside), results(&hidden.beside));
-        match self.format {
+        match self.dialect {
             ApiDialect::Responses => {
                 let answers_only = unit.given("output").is_some();
                 let steps = hidden.before.iter().filter(|_| !answers_only).flat_map(|step| &step.calls);
@@ -115,7 +115,7 @@ impl Request<'_> {
             }
             ApiDialect::Chat => {
                 let own = own_text(hidden, message);
-                let text = |step: &Step| if own.is_some() { step.text.clone() } else { String::new() };
+                let text = |step: &HiddenStep| if own.is_some() { step.text.clone() } else { String::new() };
                 let before: String =
                     hidden.before.iter().map(|step| format!("{},", step.chat(&text(step)))).collect();
                 let mut edits = vec![Edit::insert(message.span().start, before)];
@@ -128,14 +128,14 @@ impl Request<'_> {
             }
             // A text alone, without blocks.
             ApiDialect::Messages if unit.id() == message.id() => {
-                let step = |step: &Step| {
+                let step = |step: &HiddenStep| {
                     format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.all_calls(), step.user())
                 };
                 vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())]
             }
             ApiDialect::Messages => {
                 let (end, begin) = halves(message);
-                let step = |step: &Step| format!("{}{end},{},{begin}", step.all_calls(), step.user());
+                let step = |step: &HiddenStep| format!("{}{end},{},{begin}", step.all_calls(), step.user());
                 let before: String = hidden.before.iter().map(step).collect();
                 let mut edits = vec![Edit::insert(here, before)];
                 // Results must stand in the very next message, before all else.
@@ -151,7 +151,7 @@ impl Request<'_> {
     }
 }
 
-impl Step {
+impl HiddenStep {
     fn all_calls(&self) -> String {
         calls(&self.calls)
     }
@@ -208,7 +208,7 @@ fn halves(message: Value<'_, '_>) -> (&'static str, &'static str) {
 /// The keys of something that a reply holds and a history repeats: ids of the provider's, none for plain text. Calls are
 /// known by name and arguments as well, since some servers count their ids from nought in each conversation.
 /// `answers`: the calls may stand elsewhere, so their results are known by the id alone.
-pub(super) fn keys(format: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
+pub(super) fn keys(dialect: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
     let text = |name: &str| unit.given(name).and_then(Value::text).filter(|text| !text.is_empty());
     let kind = text("type").unwrap_or_default();
     let mut keys = Vec::new();
@@ -216,7 +216,7 @@ pub(super) fn keys(format: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Ve
         let hash = ContentHash::new(format!("{of}\0{}", parts.join("\0")).as_bytes());
         keys.push(hash.to_hex());
     };
-    match format {
+    match dialect {
         ApiDialect::Chat => {
             let inner = unit.given("function").or_else(|| unit.given("custom")).unwrap_or(unit);
             let part = |name: &str| inner.given(name).and_then(Value::text).unwrap_or_default();

@@ -9,13 +9,13 @@ use super::super::{REHYDRATE, read};
 use super::*;
 
 /// What a client sends after a reply: its history with the reply, and the results of its calls, re-spelled as clients do.
-fn history(format: ApiDialect, units: &[Json], parts: &[Part]) -> String {
-    let mut body: Json = serde_json::from_str(&request(format)).unwrap();
-    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
+fn history(dialect: ApiDialect, units: &[Json], parts: &[Part]) -> String {
+    let mut body: Json = serde_json::from_str(&request(dialect)).unwrap();
+    let name = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     let list = body[name].as_array_mut().unwrap();
     let calls =
         parts.iter().filter_map(|part| if let Part::Call { id, .. } = part { Some(id) } else { None });
-    match format {
+    match dialect {
         ApiDialect::Responses => {
             list.extend(units.iter().cloned());
             list.extend(
@@ -39,8 +39,8 @@ fn history(format: ApiDialect, units: &[Json], parts: &[Part]) -> String {
 }
 
 /// Ids of calls and results in order, and whether each result follows its call.
-fn pairing(body: &str, format: ApiDialect) -> Vec<(String, bool)> {
-    let request = read(format, body).unwrap();
+fn pairing(body: &str, dialect: ApiDialect) -> Vec<(String, bool)> {
+    let request = read(dialect, body).unwrap();
     let mut open = Vec::new();
     let mut all = Vec::new();
     for item in &request.items {
@@ -56,51 +56,51 @@ fn pairing(body: &str, format: ApiDialect) -> Vec<(String, bool)> {
     all
 }
 
-fn reply(format: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String) {
-    let mut reply = WholeReply::new(format, true);
-    let mut sent = request(format);
+fn reply(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String) {
+    let mut reply = WholeReply::new(dialect, true);
+    let mut sent = request(dialect);
     for (at, parts) in rounds.iter().enumerate() {
-        reply.take(&whole(format, at, parts)).unwrap();
+        reply.take(&whole(dialect, at, parts)).unwrap();
         let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
         reply.rounds().answer(answers);
         sent = reply.next(&sent).unwrap().unwrap_or(sent);
     }
-    let place = read(format, &request(format)).unwrap().place();
+    let place = read(dialect, &request(dialect)).unwrap().place();
     (reply.rounds().hidden(&place), reply.close().unwrap())
 }
 
 proptest! {
     #[test]
     fn what_was_hidden_stands_where_the_model_said_it(rounds in any_rounds()) {
-        for format in FORMATS {
-            let (hidden, body) = reply(format, &rounds);
+        for dialect in FORMATS {
+            let (hidden, body) = reply(dialect, &rounds);
             // It survives being stored.
             let hidden: Vec<HiddenSteps> = serde_json::from_str(&serde_json::to_string(&hidden).unwrap()).unwrap();
-            let seen = seen_whole(format, &body);
-            let history = history(format, &seen.units, &seen.parts);
+            let seen = seen_whole(dialect, &body);
+            let history = history(dialect, &seen.units, &seen.parts);
             let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
-            let edits = read(format, &history).unwrap().restore(find);
+            let edits = read(dialect, &history).unwrap().restore(find);
             let restored = json::apply(&history, edits).unwrap();
 
             // Every call of ours that can be anchored is back, with its result.
             let asks = rounds.last().unwrap().iter().any(|part| matches!(part, Part::Call { .. }));
-            let keyed = |part: &Part| format != ApiDialect::Chat || matches!(part, Part::Call { .. });
+            let keyed = |part: &Part| dialect != ApiDialect::Chat || matches!(part, Part::Call { .. });
             // A chat has the texts of all rounds in one.
             let text = rounds.iter().flatten().any(|part| matches!(part, Part::Text(_)));
             let mut expected = 0;
             for (at, parts) in rounds.iter().enumerate() {
                 let ours = parts.iter().filter(|part| part.is_ours()).count();
                 let anchored = at + 1 == rounds.len() && asks
-                    || format == ApiDialect::Chat && text
+                    || dialect == ApiDialect::Chat && text
                     || rounds[at + 1..].iter().flatten().any(|part| keyed(part) && !part.is_ours());
                 expected += if anchored { ours } else { 0 };
             }
-            let pairs = pairing(&restored, format);
-            let again = read(format, &restored).unwrap();
+            let pairs = pairing(&restored, dialect);
+            let again = read(dialect, &restored).unwrap();
             let ours: Vec<_> = again.items.iter()
                 .filter(|item| item.result.as_ref().is_some_and(|result| result.name.as_deref() == Some(REHYDRATE)))
                 .collect();
-            prop_assert_eq!(ours.len(), expected, "{:?} {}", format, restored);
+            prop_assert_eq!(ours.len(), expected, "{:?} {}", dialect, restored);
             for item in ours {
                 prop_assert_eq!(item.text(), format!("answer to {}", item.result.as_ref().unwrap().id));
             }
@@ -113,9 +113,9 @@ proptest! {
                 .filter(|id| calls.contains(id)).collect();
             prop_assert_eq!(&calls[..made.len()], &made[..]);
             // What the client said is untouched.
-            let plain = read(format, &history).unwrap();
+            let plain = read(dialect, &history).unwrap();
             for at in 0..plain.messages() {
-                if format == ApiDialect::Responses {
+                if dialect == ApiDialect::Responses {
                     prop_assert!(restored.contains(plain.message(at)));
                 }
             }
@@ -154,11 +154,11 @@ proptest! {
 
 #[test]
 fn without_its_memory_a_history_stays_as_it_is() {
-    for format in FORMATS {
-        let (_, body) = reply(format, &[vec![Part::ours("a")], vec![Part::call("b", "read", json!({}))]]);
-        let seen = seen_whole(format, &body);
-        let history = history(format, &seen.units, &seen.parts);
-        assert_eq!(read(format, &history).unwrap().restore(|_| None), []);
+    for dialect in FORMATS {
+        let (_, body) = reply(dialect, &[vec![Part::ours("a")], vec![Part::call("b", "read", json!({}))]]);
+        let seen = seen_whole(dialect, &body);
+        let history = history(dialect, &seen.units, &seen.parts);
+        assert_eq!(read(dialect, &history).unwrap().restore(|_| None), []);
     }
 }
 
@@ -207,9 +207,9 @@ fn a_breakpoint_of_the_cache_stays_on_its_block() {
 }
 
 /// A history of texts: who speaks, and what; `parts`: as parts, not as a string.
-fn texts(format: ApiDialect, said: &[(&str, &str)], parts: bool) -> String {
+fn texts(dialect: ApiDialect, said: &[(&str, &str)], parts: bool) -> String {
     let message = |(role, text): &(&str, &str)| {
-        let kind = match (format, *role) {
+        let kind = match (dialect, *role) {
             (ApiDialect::Responses, "assistant") => "output_text",
             (ApiDialect::Responses, _) => "input_text",
             _ => "text",
@@ -217,15 +217,15 @@ fn texts(format: ApiDialect, said: &[(&str, &str)], parts: bool) -> String {
         let content = if parts { json!([{"type": kind, "text": text}]) } else { json!(text) };
         json!({"role": role, "content": content})
     };
-    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
+    let name = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     json!({"model": "m", name: said.iter().map(message).collect::<Vec<_>>()}).to_string()
 }
 
-fn put(hidden: &[HiddenSteps], format: ApiDialect, body: &str) -> Vec<Json> {
+fn put(hidden: &[HiddenSteps], dialect: ApiDialect, body: &str) -> Vec<Json> {
     let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
-    let restored = json::apply(body, read(format, body).unwrap().restore(find)).unwrap();
+    let restored = json::apply(body, read(dialect, body).unwrap().restore(find)).unwrap();
     let restored: Json = serde_json::from_str(&restored).unwrap();
-    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
+    let name = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     restored[name].as_array().unwrap().clone()
 }
 
@@ -233,16 +233,16 @@ fn put(hidden: &[HiddenSteps], format: ApiDialect, body: &str) -> Vec<Json> {
 fn a_text_is_known_by_its_place_however_it_is_spelled() {
     let said =
         [("user", "go"), ("assistant", "done"), ("user", "more"), ("assistant", "done"), ("user", "?")];
-    for format in FORMATS {
-        let (hidden, _) = reply(format, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
+    for dialect in FORMATS {
+        let (hidden, _) = reply(dialect, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
         for parts in [false, true] {
-            let body = texts(format, &said, parts);
+            let body = texts(dialect, &said, parts);
             let plain: Json = serde_json::from_str(&body).unwrap();
-            let name = if format == ApiDialect::Responses { "input" } else { "messages" };
+            let name = if dialect == ApiDialect::Responses { "input" } else { "messages" };
             let plain = plain[name].as_array().unwrap();
-            let list = put(&hidden, format, &body);
+            let list = put(&hidden, dialect, &body);
             // The call and its result, before the first of two equal texts, and nothing before the second.
-            assert_eq!(list.len(), plain.len() + 2, "{format:?} {parts} {list:?}");
+            assert_eq!(list.len(), plain.len() + 2, "{dialect:?} {parts} {list:?}");
             assert_eq!(list[0], plain[0]);
             assert_eq!(list[3]["role"], "assistant");
             assert_eq!(list[4..], plain[2..]);
@@ -254,19 +254,19 @@ fn a_text_is_known_by_its_place_however_it_is_spelled() {
 
 #[test]
 fn a_text_that_was_changed_or_stands_elsewhere_brings_nothing_back() {
-    for format in FORMATS {
-        let (hidden, _) = reply(format, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
+    for dialect in FORMATS {
+        let (hidden, _) = reply(dialect, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
         for said in [
             [("user", "go"), ("assistant", "Done")],
             [("user", "went"), ("assistant", "done")],
             [("assistant", "done"), ("user", "go")],
             [("user", "go"), ("user", "done")],
         ] {
-            let body = texts(format, &said, false);
-            assert_eq!(put(&hidden, format, &body).len(), 2, "{format:?} {body}");
+            let body = texts(dialect, &said, false);
+            assert_eq!(put(&hidden, dialect, &body).len(), 2, "{dialect:?} {body}");
         }
-        let body = texts(format, &[("user", "go"), ("user", "go"), ("assistant", "done")], true);
-        assert_eq!(put(&hidden, format, &body).len(), 3, "{format:?} {body}");
+        let body = texts(dialect, &[("user", "go"), ("user", "go"), ("assistant", "done")], true);
+        assert_eq!(put(&hidden, dialect, &body).len(), 3, "{dialect:?} {body}");
     }
 }
 

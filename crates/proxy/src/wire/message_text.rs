@@ -261,7 +261,7 @@ mod tests {
         let whole =
             r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello."}}],"object":"x"}"#;
         assert_eq!(read(whole).0, "Hello.");
-        let whole = r#"{"object":"response","text":{"format":{"type":"text"}},"output":[{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}"#;
+        let whole = r#"{"object":"response","text":{"dialect":{"type":"text"}},"output":[{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}"#;
         assert_eq!(read(whole).0, "Hello.");
         let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"lo.\",\
             \"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n\

@@ -7,10 +7,10 @@ use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Item, Request, ResultOf, role};
+use super::request::{Item, Request, ToolResult, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
-    let [model, messages, system, tools, stream, max, config, format] = fields(
+    let [model, messages, system, tools, stream, max, config, dialect] = fields(
         root,
         &String::new,
         ["model", "messages", "system", "tools", "stream", "max_tokens", "output_config", "output_format"],
@@ -19,7 +19,7 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
     request.stream = stream.is_some_and(Value::is_true);
     request.max_output = max.and_then(Value::as_u64);
     request.take_fixed("output_config", config);
-    request.take_fixed("output_format", format);
+    request.take_fixed("output_format", dialect);
     request.read_tools(tools)?;
     if system.is_some() {
         let mut item = Item::new(Role::System, None);
@@ -85,7 +85,7 @@ fn read_result<'b>(
     item.blocks = Some(vec![block.id()]);
     item.cache_control = cache.is_some();
     item.read_content(content, &format!("{}.content", path()))?;
-    item.result = Some(ResultOf {
+    item.result = Some(ToolResult {
         id: id.and_then(Value::text).unwrap_or_default(),
         name: None,
         error: error.is_some_and(Value::is_true),

@@ -52,13 +52,14 @@ mod tool;
 use serde::{Deserialize, Serialize};
 
 pub use self::api_error::{ApiError, ApiErrorKind};
-pub use self::edit::Change;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::{Called, MessageText};
 pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
-pub use self::reply::{Known, OurCall, Rounds, WholeReply};
-pub use self::request::{Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
+pub use self::reply::{PartialUsage, RehydrateCall, ReplyRounds, WholeReply};
+pub use self::request::{
+    Fixed, Item, OfferedTool, Opaque, OpaqueKind, Request, Text, ToolResult, read, read_up_to,
+};
 pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;
 pub use larder_core::policy::{ItemCall, REHYDRATE};

@@ -83,7 +83,7 @@ impl Request<'_> {
                 place.hear(items, elements.get(at + 1).is_none_or(is_models));
             }
             for unit in self.anchors(self.elements[at]) {
-                let text = said(self.format, self.doc.value(unit));
+                let text = said(self.dialect, self.doc.value(unit));
                 let key = text.and_then(|text| place.key(&text));
                 meets(at, unit, place.others, key);
             }
@@ -94,7 +94,7 @@ impl Request<'_> {
     /// The things in an element of the history that may bear an id or a text of the model's.
     fn anchors(&self, element: Id) -> Vec<Id> {
         let value = self.doc.value(element);
-        let list = match self.format {
+        let list = match self.dialect {
             ApiDialect::Responses => return vec![element],
             ApiDialect::Chat => "tool_calls",
             ApiDialect::Messages => "content",
@@ -109,8 +109,8 @@ impl Request<'_> {
 }
 
 /// What the model says in a thing of a reply or of a history; none where that thing is no text, or bears a call.
-pub(super) fn said(format: ApiDialect, unit: Value<'_, '_>) -> Option<String> {
-    if format == ApiDialect::Messages && is_text(unit) {
+pub(super) fn said(dialect: ApiDialect, unit: Value<'_, '_>) -> Option<String> {
+    if dialect == ApiDialect::Messages && is_text(unit) {
         return Some(unit.given("text")?.text()?.into_owned());
     }
     let speaks = unit.given("role").is_some_and(|role| role.is("assistant"));

@@ -26,7 +26,7 @@ pub(super) const OWN_FIELD: &str = "summarizable";
 #[derive(Debug)]
 pub struct Request<'b> {
     /// What it is written in.
-    pub format: ApiDialect,
+    pub dialect: ApiDialect,
     /// All of it.
     pub body: &'b str,
     /// The model asked for.
@@ -42,7 +42,7 @@ pub struct Request<'b> {
     /// What is said, in order; instructions first.
     pub items: Vec<Item<'b>>,
     /// Tools the client offers.
-    pub tools: Vec<Tool<'b>>,
+    pub tools: Vec<OfferedTool<'b>>,
     /// What else the model is shown: schemas for the reply, legacy functions.
     pub fixed: Vec<Fixed<'b>>,
     /// A part of the history is held by the provider (`previous_response_id`, `conversation`, `prompt`, item references),
@@ -73,7 +73,7 @@ pub struct Item<'b> {
     /// Calls that it asks for.
     pub calls: Vec<ItemCall<'b>>,
     /// What it is the result of; there exactly when its role is [`Role::Tool`].
-    pub result: Option<ResultOf<'b>>,
+    pub result: Option<ToolResult<'b>>,
     /// What is never touched but counts.
     pub opaque: Vec<Opaque<'b>>,
     /// A breakpoint of the provider's cache stands on it.
@@ -98,7 +98,7 @@ pub struct Text<'b> {
 
 /// What a result answers.
 #[derive(Debug, Clone)]
-pub struct ResultOf<'b> {
+pub struct ToolResult<'b> {
     /// The call's id.
     pub id: Cow<'b, str>,
     /// The tool, if the call stands in the history or the result names it.
@@ -113,14 +113,14 @@ pub struct ResultOf<'b> {
 #[derive(Debug, Clone, Copy)]
 pub struct Opaque<'b> {
     /// What.
-    pub kind: Kind,
+    pub kind: OpaqueKind,
     /// As it stands.
     pub raw: &'b str,
 }
 
 /// What an opaque part is, as far as counting goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum OpaqueKind {
     /// A picture: its cost does not depend on its bytes.
     Image,
     /// A document or video, in base64 or elsewhere.
@@ -135,7 +135,7 @@ pub enum Kind {
 
 /// A tool that the client offers.
 #[derive(Debug, Clone)]
-pub struct Tool<'b> {
+pub struct OfferedTool<'b> {
     /// Its name; for the provider's own tools their type.
     pub name: Cow<'b, str>,
     /// The definition.
@@ -157,18 +157,18 @@ pub struct Fixed<'b> {
 ///
 /// # Errors
 /// When it is no JSON, has no messages, or names twice in one object what is counted.
-pub fn read(format: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
-    read_up_to(format, body, usize::MAX)
+pub fn read(dialect: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
+    read_up_to(dialect, body, usize::MAX)
 }
 
 /// Reads a request body of at most so many messages; of more, none is read.
 ///
 /// # Errors
 /// As [`read`], and when there are more.
-pub fn read_up_to(format: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+pub fn read_up_to(dialect: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
     let doc = Document::parse_request(body)?;
     let mut request = Request {
-        format,
+        dialect,
         body,
         model: None,
         stream: false,
@@ -188,7 +188,7 @@ pub fn read_up_to(format: ApiDialect, body: &str, most_messages: usize) -> Resul
         unofferable: None,
         most_messages,
     };
-    match format {
+    match dialect {
         ApiDialect::Chat => chat::read(doc.root(), &mut request)?,
         ApiDialect::Responses => responses::read(doc.root(), &mut request)?,
         ApiDialect::Messages => messages::read(doc.root(), &mut request)?,
@@ -238,7 +238,8 @@ impl<'b> Request<'b> {
     /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
     /// holds of the history is not here.
     pub fn is_countable(&self) -> bool {
-        let guessed = |part: &Opaque<'_>| matches!(part.kind, Kind::Image | Kind::File | Kind::Audio);
+        let guessed =
+            |part: &Opaque<'_>| matches!(part.kind, OpaqueKind::Image | OpaqueKind::File | OpaqueKind::Audio);
         !self.history_elsewhere && !self.items.iter().flat_map(|item| &item.opaque).any(guessed)
     }
 
@@ -276,7 +277,7 @@ impl<'b> Request<'b> {
             if name == REHYDRATE {
                 self.unofferable = Some("the client offers a tool of the same name");
             }
-            self.tools.push(Tool { name, raw: tool.raw(), summarizable });
+            self.tools.push(OfferedTool { name, raw: tool.raw(), summarizable });
         }
         Ok(())
     }
@@ -408,7 +409,7 @@ impl<'b> Item<'b> {
     }
 
     pub(super) fn push_opaque(&mut self, value: Value<'_, 'b>) {
-        self.opaque.push(Opaque { kind: Kind::of(value), raw: value.raw() });
+        self.opaque.push(Opaque { kind: OpaqueKind::of(value), raw: value.raw() });
     }
 }
 
@@ -424,7 +425,7 @@ impl<'b> Text<'b> {
     }
 }
 
-impl Kind {
+impl OpaqueKind {
     fn of(value: Value<'_, '_>) -> Self {
         let name = value.given("type").and_then(Value::text);
         match name.as_deref().unwrap_or_default() {

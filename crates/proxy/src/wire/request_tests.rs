@@ -33,7 +33,7 @@ fn a_chat_is_read_with_calls_results_and_opaque_parts() {
         (Role::Tool, "names"),
     ];
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
-    assert_eq!(request.items[1].opaque[0].kind, Kind::Image);
+    assert_eq!(request.items[1].opaque[0].kind, OpaqueKind::Image);
     let calls = &request.items[2].calls;
     assert_eq!((&*calls[0].id, &*calls[0].name, &*calls[0].arguments), ("c1", "read", "{\"a\":1}"));
     assert_eq!((&*calls[1].name, &*calls[1].arguments), ("list", "x"));
@@ -70,9 +70,9 @@ fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
     assert!(request.items[0].cache_control && request.items[4].cache_control);
     let kinds = |at: usize| request.items[at].opaque.iter().map(|opaque| opaque.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(2), [Kind::Reasoning, Kind::Other]);
-    assert_eq!(kinds(4), [Kind::Image]);
-    assert_eq!(kinds(6), [Kind::Other], "a document of plain text counts as text");
+    assert_eq!(kinds(2), [OpaqueKind::Reasoning, OpaqueKind::Other]);
+    assert_eq!(kinds(4), [OpaqueKind::Image]);
+    assert_eq!(kinds(6), [OpaqueKind::Other], "a document of plain text counts as text");
     assert_eq!(request.items[2].calls[0].arguments, r#"{"x": 1}"#);
     let result = |at: usize| request.items[at].result.as_ref().unwrap();
     assert!(result(3).error && result(3).name.as_deref() == Some("g"));
@@ -106,7 +106,7 @@ fn responses_are_read_item_by_item() {
         (Role::Assistant, "said"),
     ];
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
-    assert_eq!(request.items[2].opaque[0].kind, Kind::Reasoning);
+    assert_eq!(request.items[2].opaque[0].kind, OpaqueKind::Reasoning);
     assert_eq!(request.items[4].calls[0].name, "patch");
     assert!(request.items[5].calls.is_empty(), "the provider answers its own calls");
     assert_eq!(request.items[7].result.as_ref().unwrap().name.as_deref(), Some("patch"));
@@ -123,7 +123,7 @@ fn responses_are_read_item_by_item() {
 
 #[test]
 fn what_would_make_the_count_wrong_is_refused_with_its_place() {
-    let refused = |format, body: &str| read(format, body).unwrap_err().to_string();
+    let refused = |dialect, body: &str| read(dialect, body).unwrap_err().to_string();
     let twice = refused(ApiDialect::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
     assert!(twice.starts_with("messages: this field stands twice") && twice.contains("byte 38"), "{twice}");
     let twice =
@@ -153,14 +153,14 @@ fn what_would_make_the_count_wrong_is_refused_with_its_place() {
 #[test]
 fn of_too_many_messages_none_is_read() {
     let messages = r#"[{"role":"user","content":"a"},{"role":"user","role":"user"}]"#;
-    for (format, body) in [
+    for (dialect, body) in [
         (ApiDialect::Chat, format!(r#"{{"messages":{messages}}}"#)),
         (ApiDialect::Messages, format!(r#"{{"messages":{messages}}}"#)),
         (ApiDialect::Responses, format!(r#"{{"input":{messages}}}"#)),
     ] {
-        let error = read_up_to(format, &body, 1).unwrap_err();
+        let error = read_up_to(dialect, &body, 1).unwrap_err();
         assert_eq!(error, ReadError::Messages { count: 2, most: 1 });
-        assert!(!matches!(read_up_to(format, &body, 2), Err(ReadError::Messages { .. })));
+        assert!(!matches!(read_up_to(dialect, &body, 2), Err(ReadError::Messages { .. })));
     }
 }
 
@@ -247,14 +247,14 @@ fn recorded_requests_of_clients_are_read_and_left_as_they_are() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         for line in text.lines() {
             let record: serde_json::Value = serde_json::from_str(line).unwrap();
-            let format = match record["path"].as_str().unwrap() {
+            let dialect = match record["path"].as_str().unwrap() {
                 "/v1/chat/completions" => ApiDialect::Chat,
                 "/v1/responses" => ApiDialect::Responses,
                 path if path.starts_with("/v1/messages") => ApiDialect::Messages,
                 _ => continue,
             };
             for body in [record["body"].to_string(), serde_json::to_string_pretty(&record["body"]).unwrap()] {
-                let request = read(format, &body).unwrap();
+                let request = read(dialect, &body).unwrap();
                 assert_eq!(roles(&request), [(Role::User, "hi".to_owned())]);
                 assert!(request.model.is_some() && request.unofferable().is_none());
                 assert_eq!(request.stream, record["body"]["stream"] == true);

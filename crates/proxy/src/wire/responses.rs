@@ -7,7 +7,7 @@ use larder_text::json::{Kind, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::request::{Item, Request, ResultOf, Text, role};
+use super::request::{Item, Request, Text, ToolResult, role};
 
 pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, input, instructions, tools, stream, max, choice, text, background] = fields(
@@ -84,7 +84,7 @@ fn read_item<'b>(
             item.read_content(output, &format!("input[{at}].output"))?;
             let id = call_id.and_then(Value::text).unwrap_or_default();
             let summarizable = request.take_own(element);
-            item.result = Some(ResultOf { id, name: None, error: false, summarizable });
+            item.result = Some(ToolResult { id, name: None, error: false, summarizable });
             item
         }
         // Calls that the provider answers itself have no `call_id`.

@@ -8,23 +8,23 @@ use larder_text::json::encoded;
 use super::ApiDialect;
 
 /// The definition as a format has it in `tools`: always the same bytes.
-pub fn rehydrate_tool_json(format: ApiDialect) -> &'static str {
+pub fn rehydrate_tool_json(dialect: ApiDialect) -> &'static str {
     // Every request counts it.
     static WRITTEN: LazyLock<[String; 3]> =
         LazyLock::new(|| [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages].map(written));
     let [chat, responses, messages] = &*WRITTEN;
-    match format {
+    match dialect {
         ApiDialect::Chat => chat,
         ApiDialect::Responses => responses,
         ApiDialect::Messages => messages,
     }
 }
 
-fn written(format: ApiDialect) -> String {
+fn written(dialect: ApiDialect) -> String {
     let tool = rehydrate_tool();
     let (name, description, parameters) =
         (encoded(&tool.name), encoded(&tool.description), tool.parameters.to_string());
-    match format {
+    match dialect {
         ApiDialect::Chat => format!(
             r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
         ),
@@ -39,8 +39,8 @@ fn written(format: ApiDialect) -> String {
 }
 
 /// How a list of allowed tools names ours.
-pub(super) fn reference(format: ApiDialect) -> String {
-    match format {
+pub(super) fn reference(dialect: ApiDialect) -> String {
+    match dialect {
         ApiDialect::Chat => format!(r#"{{"type":"function","function":{{"name":"{REHYDRATE}"}}}}"#),
         ApiDialect::Responses | ApiDialect::Messages => {
             format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
@@ -49,9 +49,9 @@ pub(super) fn reference(format: ApiDialect) -> String {
 }
 
 /// A result of our tool as the format has it.
-pub(super) fn result(format: ApiDialect, id: &str, text: &str) -> String {
+pub(super) fn result(dialect: ApiDialect, id: &str, text: &str) -> String {
     let (id, text) = (encoded(id), encoded(text));
-    match format {
+    match dialect {
         ApiDialect::Chat => format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#),
         ApiDialect::Responses => {
             format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)

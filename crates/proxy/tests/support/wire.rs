@@ -37,10 +37,11 @@ fn asks(parts: &[Part]) -> bool {
 }
 
 /// One reply, whole. `round` makes its ids and counts.
-pub(super) fn whole(format: ApiDialect, round: usize, parts: &[Part]) -> String {
-    let units: Vec<Json> = parts.iter().enumerate().map(|(at, part)| unit(format, round, at, part)).collect();
+pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
+    let units: Vec<Json> =
+        parts.iter().enumerate().map(|(at, part)| unit(dialect, round, at, part)).collect();
     let (input, output) = (100 * (round + 1), 10 + round);
-    let reply = match format {
+    let reply = match dialect {
         ApiDialect::Messages => json!({
             "id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": "m",
             "content": units,
@@ -82,8 +83,8 @@ pub(super) fn text_of(parts: &[Part]) -> String {
         .collect()
 }
 
-fn unit(format: ApiDialect, round: usize, at: usize, part: &Part) -> Json {
-    match (format, part) {
+fn unit(dialect: ApiDialect, round: usize, at: usize, part: &Part) -> Json {
+    match (dialect, part) {
         (ApiDialect::Messages, Part::Think(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": format!("sig-{round}-{at}")})
         }
@@ -120,9 +121,9 @@ fn event(name: &str, data: &Json) -> String {
 }
 
 /// The same reply as a stream.
-pub(super) fn streamed(format: ApiDialect, round: usize, parts: &[Part]) -> String {
-    let reply: Json = serde_json::from_str(&whole(format, round, parts)).unwrap();
-    match format {
+pub(super) fn streamed(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
+    let reply: Json = serde_json::from_str(&whole(dialect, round, parts)).unwrap();
+    match dialect {
         ApiDialect::Messages => streamed_messages(reply),
         ApiDialect::Responses => streamed_responses(reply),
         ApiDialect::Chat => streamed_chat(&reply, parts),
@@ -245,9 +246,9 @@ pub(super) struct Seen {
     pub units: Vec<Json>,
 }
 
-pub(super) fn seen_whole(format: ApiDialect, body: &str) -> Seen {
+pub(super) fn seen_whole(dialect: ApiDialect, body: &str) -> Seen {
     let reply: Json = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
-    let (units, stop) = match format {
+    let (units, stop) = match dialect {
         ApiDialect::Messages => (reply["content"].clone(), &reply["stop_reason"]),
         ApiDialect::Responses => (reply["output"].clone(), &reply["status"]),
         ApiDialect::Chat => {
@@ -256,14 +257,14 @@ pub(super) fn seen_whole(format: ApiDialect, body: &str) -> Seen {
         }
     };
     let units = units.as_array().unwrap().clone();
-    let parts = units.iter().flat_map(|unit| parts_of(format, unit)).collect();
+    let parts = units.iter().flat_map(|unit| parts_of(dialect, unit)).collect();
     Seen { parts, stop: stop.as_str().unwrap_or_default().into(), usage: reply["usage"].clone(), units }
 }
 
-fn parts_of(format: ApiDialect, unit: &Json) -> Vec<Part> {
+fn parts_of(dialect: ApiDialect, unit: &Json) -> Vec<Part> {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     let arguments = |value: &Json| serde_json::from_str(value.as_str().unwrap()).unwrap();
-    match (format, unit["type"].as_str().unwrap_or_default()) {
+    match (dialect, unit["type"].as_str().unwrap_or_default()) {
         (ApiDialect::Chat, _) => {
             let mut parts = Vec::new();
             if let Some(text) = unit["content"].as_str().filter(|text| !text.is_empty()) {
@@ -295,14 +296,14 @@ fn parts_of(format: ApiDialect, unit: &Json) -> Vec<Part> {
 }
 
 /// What a client makes of a stream. It is strict: one beginning, one end, places and numbers without gaps.
-pub(super) fn seen_streamed(format: ApiDialect, bytes: &[u8]) -> Seen {
+pub(super) fn seen_streamed(dialect: ApiDialect, bytes: &[u8]) -> Seen {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut events = Vec::new();
     for event in text.split("\n\n").filter(|event| !event.is_empty()) {
         let data = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
         events.push(if data == "[DONE]" { json!("[DONE]") } else { serde_json::from_str(data).unwrap() });
     }
-    match format {
+    match dialect {
         ApiDialect::Messages => seen_messages(&events),
         ApiDialect::Responses => seen_responses(&events),
         ApiDialect::Chat => seen_chat(&events),

@@ -72,9 +72,9 @@ fn conversation(random: &mut Random) -> Vec<Said> {
 }
 
 /// A body of this format as a client may write it.
-pub(super) fn request(format: ApiDialect, random: &mut Random) -> String {
+pub(super) fn request(dialect: ApiDialect, random: &mut Random) -> String {
     let said = conversation(random);
-    let mut body = match format {
+    let mut body = match dialect {
         ApiDialect::Chat => chat(&said, random),
         ApiDialect::Responses => responses(&said, random),
         ApiDialect::Messages => messages(&said, random),
@@ -305,8 +305,8 @@ fn event(name: &str, data: &Json) -> String {
 }
 
 /// A reply as a stream of events.
-pub(super) fn stream(format: ApiDialect, round: usize, parts: &[Part]) -> String {
-    match format {
+pub(super) fn stream(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
+    match dialect {
         ApiDialect::Chat => chat_stream(round, parts),
         ApiDialect::Responses => response_stream(round, parts),
         ApiDialect::Messages => message_stream(round, parts),
@@ -432,11 +432,11 @@ fn message_stream(round: usize, parts: &[Part]) -> String {
 }
 
 /// A reply in one piece.
-pub(super) fn whole(format: ApiDialect, round: usize, parts: &[Part]) -> String {
+pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
     let calls = |part: &Part| matches!(part, Part::Call(..));
     let asks = parts.iter().any(calls);
     let input = |arguments: &str| serde_json::from_str::<Json>(arguments).unwrap_or_default();
-    match format {
+    match dialect {
         ApiDialect::Chat => {
             let mut message = json!({"role": "assistant", "content": null});
             let mut asked = Vec::new();

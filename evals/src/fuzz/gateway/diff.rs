@@ -27,11 +27,11 @@ impl Diff {
     /// # Errors
     /// What differs that must not.
     pub(super) fn of(
-        format: ApiDialect,
+        dialect: ApiDialect,
         before: Value<'_, '_>,
         after: Value<'_, '_>,
     ) -> Result<Self, String> {
-        let tool = rehydrate_tool_json(format);
+        let tool = rehydrate_tool_json(dialect);
         let mut diff = Self { replaced: Vec::new(), offered: false, removed: false, edits: Vec::new(), tool };
         diff.values(before, after)?;
         Ok(diff)

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
-use larder_proxy::window::{Preview, Refusal, preview};
+use larder_proxy::window::{Preview, WindowError, preview};
 use larder_proxy::wire::{self, ApiDialect, HiddenSteps, Request};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document};
@@ -33,7 +33,7 @@ const HIDDEN: &str = r#"{"keys": [], "before": [{"members": "", "calls": [{"call
     "beside": [{"call": "{\"call\":2}", "result": "{\"result\":2}"}]}"#;
 
 struct Case {
-    format: ApiDialect,
+    dialect: ApiDialect,
     policy: ContextBudgetPolicy,
     dry_run: bool,
     counter: Counter,
@@ -48,7 +48,7 @@ impl Case {
             [usize::from(head(bytes, 1) % POLICIES)];
         let model = ModelProfile { window, max_output: None, cache_price: None };
         Self {
-            format: format_of(head(bytes, 0)),
+            dialect: format_of(head(bytes, 0)),
             policy: ContextBudgetPolicy::from_settings(&settings, &model),
             dry_run: settings.dry_run,
             counter: match head(bytes, 2) % 8 {
@@ -60,8 +60,8 @@ impl Case {
         }
     }
 
-    fn preview(&self, body: &str) -> Result<Preview, Refusal> {
-        preview(self.format, body, &self.policy, &self.counter, &measure::key())
+    fn preview(&self, body: &str) -> Result<Preview, WindowError> {
+        preview(self.dialect, body, &self.policy, &self.counter, &measure::key())
     }
 }
 
@@ -92,7 +92,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let left = case.preview(&case.body);
     faults.extend(slow(started.elapsed(), case.body.len()));
     match &left {
-        Err(Refusal::Unwritable(error)) => faults.push(format!("bug: {error}")),
+        Err(WindowError::Unwritable(error)) => faults.push(format!("bug: {error}")),
         Err(_) => {}
         Ok(leaving) => faults.extend(of_leaving(&case, leaving)),
     }
@@ -113,7 +113,7 @@ fn of_reading(case: &Case) -> Vec<String> {
         }
         _ => {}
     }
-    let Ok(request) = wire::read(case.format, &case.body) else { return faults };
+    let Ok(request) = wire::read(case.dialect, &case.body) else { return faults };
     static STEPS: LazyLock<HiddenSteps> = LazyLock::new(|| serde_json::from_str(HIDDEN).unwrap_or_default());
     match json::apply(&case.body, request.restore(|_| Some(STEPS.clone()))) {
         Err(error) => faults.push(format!("restore: {error}")),
@@ -125,7 +125,7 @@ fn of_reading(case: &Case) -> Vec<String> {
         let renamed = json::apply(&case.body, vec![edit]).ok();
         let model = renamed
             .as_deref()
-            .and_then(|body| Some(wire::read(case.format, body).ok()?.model?.text().into_owned()));
+            .and_then(|body| Some(wire::read(case.dialect, body).ok()?.model?.text().into_owned()));
         if model.as_deref() != Some("other \"model\"") {
             faults.push(format!("model: renamed, it is {model:?}"));
         }
@@ -150,8 +150,8 @@ fn of_leaving(case: &Case, leaving: &Preview) -> Vec<String> {
     if is_json(&case.body) && !is_json(&leaving.body) {
         faults.push("json: what leaves is none".to_owned());
     }
-    if leaving.exchange.summary.violations > 0 {
-        faults.push(format!("budget: {:?}", leaving.exchange.summary.tokens));
+    if leaving.record.summary.violations > 0 {
+        faults.push(format!("budget: {:?}", leaving.record.summary.tokens));
     }
     faults.extend(of_pointers(case, leaving));
     faults.extend(of_counts(case, leaving));
@@ -163,10 +163,10 @@ fn of_leaving(case: &Case, leaving: &Preview) -> Vec<String> {
         faults.push("dry run: something was to be changed".to_owned());
     }
     // Where messages were left out, what stays has other places.
-    if leaving.exchange.window.iter().any(|part| part.rendition == Rendition::Absent) {
+    if leaving.record.window.iter().any(|part| part.rendition == Rendition::Absent) {
         return faults;
     }
-    match Diff::of(case.format, before.root(), after.root()) {
+    match Diff::of(case.dialect, before.root(), after.root()) {
         Err(difference) => faults.push(format!("edit: {difference}")),
         Ok(diff) => faults.extend(of_diff(case, leaving, diff)),
     }
@@ -181,7 +181,7 @@ fn of_diff(case: &Case, leaving: &Preview, diff: Diff) -> Vec<String> {
     if !diff.removed && json::apply(&case.body, diff.edits).ok().as_ref() != Some(&leaving.body) {
         faults.push("bytes: something other than the replaced texts changed".to_owned());
     }
-    let Ok(request) = wire::read(case.format, &case.body) else { return faults };
+    let Ok(request) = wire::read(case.dialect, &case.body) else { return faults };
     for (old, new) in &diff.replaced {
         if !may_change(&request, old) {
             faults.push(format!("replaced: {:?} is not a result that may be condensed", cut(old)));
@@ -237,9 +237,9 @@ fn of_counts(case: &Case, left: &Preview) -> Option<String> {
     let model = ModelProfile { window: usize::MAX / 1_000, max_output: None, cache_price: None };
     let settings = PolicySettings { enabled: false, emergency_floor: Some(0), ..PolicySettings::default() };
     let policy = ContextBudgetPolicy::from_settings(&settings, &model);
-    let said = left.exchange.summary.tokens.after;
-    let again = preview(case.format, &left.body, &policy, &case.counter, &measure::key());
-    let has = again.ok()?.exchange.summary.tokens.before;
+    let said = left.record.summary.tokens.after;
+    let again = preview(case.dialect, &left.body, &policy, &case.counter, &measure::key());
+    let has = again.ok()?.record.summary.tokens.before;
     (has > said).then(|| format!("count: said to leave with {said} tokens, and has {has}"))
 }
 
@@ -270,8 +270,8 @@ const SCRAPS: [&str; 22] = [
 ];
 
 pub(in super::super) fn generate(random: &mut Random) -> Vec<u8> {
-    let format = random.next() as u8;
-    let mut body = bodies::request(format_of(format), random).into_bytes();
+    let dialect = random.next() as u8;
+    let mut body = bodies::request(format_of(dialect), random).into_bytes();
     // Whole bodies are what finds faults of editing; broken ones, faults of reading.
     let changes = random.below(6).saturating_sub(2);
     for _ in 0..changes {
@@ -283,7 +283,7 @@ pub(in super::super) fn generate(random: &mut Random) -> Vec<u8> {
         }
     }
     body.truncate(mutate::MOST_BYTES);
-    let mut bytes = vec![format, random.next() as u8, random.next() as u8, 0];
+    let mut bytes = vec![dialect, random.next() as u8, random.next() as u8, 0];
     debug_assert_eq!(bytes.len(), HEAD);
     bytes.extend(body);
     bytes

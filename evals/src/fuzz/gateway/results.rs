@@ -28,19 +28,19 @@ const TWICE: u8 = 2;
 const FAILED: u8 = 4;
 
 struct Case {
-    format: ApiDialect,
+    dialect: ApiDialect,
     how: u8,
     text: String,
 }
 
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
-    let case = Case { format: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
+    let case = Case { dialect: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
     let model = ModelProfile { window: 1_000_000, max_output: None, cache_price: None };
     let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
     let counter = Counter::o200k();
     let [first, later] = [0, 2].map(|turns| {
         let body = case.body(turns);
-        preview(case.format, &body, &policy, &counter, &measure::key()).map(|leaving| (body, leaving))
+        preview(case.dialect, &body, &policy, &counter, &measure::key()).map(|leaving| (body, leaving))
     });
     let (first, later) = match (first, later) {
         (Ok(first), Ok(later)) => (first, later),
@@ -53,7 +53,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     for (body, leaving) in [&first, &later] {
         faults.extend(of_items(&case, &counter, body, leaving));
     }
-    faults.extend(of_prefix(case.format, &first.1.body, &later.1.body));
+    faults.extend(of_prefix(case.dialect, &first.1.body, &later.1.body));
     if ContentHash::new(bytes).as_bytes()[0].is_multiple_of(STORED) {
         faults.extend(of_store(&first.1.originals));
     }
@@ -67,7 +67,7 @@ impl Case {
             return json!(self.text);
         }
         let (head, tail) = self.text.split_at(self.text.floor_char_boundary(self.text.len() / 3));
-        let kind = if self.format == ApiDialect::Responses { "input_text" } else { "text" };
+        let kind = if self.dialect == ApiDialect::Responses { "input_text" } else { "text" };
         json!([{"type": kind, "text": head}, {"type": kind, "text": tail}])
     }
 
@@ -77,7 +77,7 @@ impl Case {
         let ids: Vec<String> = (0..calls).map(|at| format!("call_{at}")).collect();
         let content = self.content();
         let mut list = vec![json!({"role": "user", "content": "Which crates did the crane lift?"})];
-        match self.format {
+        match self.dialect {
             ApiDialect::Chat => {
                 let call = |id: &String| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}});
                 list.push(json!({"role": "assistant", "content": null, "tool_calls": ids.iter().map(call).collect::<Vec<_>>()}));
@@ -105,14 +105,14 @@ impl Case {
             list.push(json!({"role": "assistant", "content": format!("Answer {turn}.")}));
             list.push(json!({"role": "user", "content": format!("Question {turn}?")}));
         }
-        let name = if self.format == ApiDialect::Responses { "input" } else { "messages" };
+        let name = if self.dialect == ApiDialect::Responses { "input" } else { "messages" };
         json!({"model": "m", name: list}).to_string()
     }
 }
 
 /// Every result is whole, or has a pointer to its exact bytes; everything else is whole.
 fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Vec<String> {
-    let (Ok(before), Ok(after)) = (wire::read(case.format, body), wire::read(case.format, &leaving.body))
+    let (Ok(before), Ok(after)) = (wire::read(case.dialect, body), wire::read(case.dialect, &leaving.body))
     else {
         return vec!["json: what leaves cannot be read".to_owned()];
     };
@@ -147,8 +147,8 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Ve
 }
 
 /// The window of the earlier request is the beginning of the later one's.
-fn of_prefix(format: ApiDialect, first: &str, later: &str) -> Option<String> {
-    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
+fn of_prefix(dialect: ApiDialect, first: &str, later: &str) -> Option<String> {
+    let list = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     let doc = Document::parse(first).ok()?;
     let end = doc.root().get(list)?.span().end - 1;
     (!later.starts_with(first.get(..end)?)).then(|| "prefix: what was decided did not stay".to_owned())

@@ -26,22 +26,22 @@ const PLAIN: u8 = 2;
 const OURS: [&str; 2] = ["larder", "\\u"];
 
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
-    let format = format_of(head(bytes, 0));
+    let dialect = format_of(head(bytes, 0));
     let (whole, hide) = (head(bytes, 1) & WHOLE != 0, head(bytes, 1) & PLAIN == 0);
     let text = bytes.get(HEAD..).unwrap_or_default();
     let rounds: Vec<&[u8]> = text.split(|byte| *byte == NEXT).take(ROUNDS).collect();
     let started = Instant::now();
     let mut faults = match whole {
-        true => of_whole(format, hide, &rounds),
-        false => of_stream(format, hide, &rounds, u64::from(head(bytes, 2))),
+        true => of_whole(dialect, hide, &rounds),
+        false => of_stream(dialect, hide, &rounds, u64::from(head(bytes, 2))),
     };
     faults.extend(slow(started.elapsed(), text.len()));
     faults
 }
 
 /// A first request of the format.
-fn request(format: ApiDialect) -> String {
-    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
+fn request(dialect: ApiDialect) -> String {
+    let list = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     format!(r#"{{"model":"m","{list}":[{{"role":"user","content":"go"}}],"kept":1.0}}"#)
 }
 
@@ -55,13 +55,13 @@ struct Driven {
 
 /// Pushes replies in pieces of the sizes that `size` gives, answers, and continues.
 fn drive(
-    format: ApiDialect,
+    dialect: ApiDialect,
     hide: bool,
     rounds: &[&[u8]],
     mut size: impl FnMut() -> usize,
 ) -> Result<Driven, String> {
-    let mut stream = StreamedReply::new(format, hide);
-    let (mut out, mut sent) = (Vec::new(), vec![request(format)]);
+    let mut stream = StreamedReply::new(dialect, hide);
+    let (mut out, mut sent) = (Vec::new(), vec![request(dialect)]);
     for reply in rounds {
         let mut rest = *reply;
         while !rest.is_empty() {
@@ -89,17 +89,17 @@ fn drive(
     Ok(Driven { out, sent, hidden })
 }
 
-fn of_stream(format: ApiDialect, hide: bool, rounds: &[&[u8]], seed: u64) -> Vec<String> {
-    let at_once = match drive(format, hide, rounds, || usize::MAX) {
+fn of_stream(dialect: ApiDialect, hide: bool, rounds: &[&[u8]], seed: u64) -> Vec<String> {
+    let at_once = match drive(dialect, hide, rounds, || usize::MAX) {
         Ok(driven) => driven,
         Err(fault) => return vec![fault],
     };
-    let mut faults = of_requests(format, &at_once.sent);
+    let mut faults = of_requests(dialect, &at_once.sent);
     let mut random = Random::new(seed);
     let most = random.below(200) + 2;
     for (name, pieces) in [
-        ("bytes", drive(format, hide, rounds, || 1)),
-        ("pieces", drive(format, hide, rounds, || 1 + random.below(most))),
+        ("bytes", drive(dialect, hide, rounds, || 1)),
+        ("pieces", drive(dialect, hide, rounds, || 1 + random.below(most))),
     ] {
         if pieces.as_ref() != Ok(&at_once) {
             faults.push(format!("chunks: in {name} another stream comes out"));
@@ -123,11 +123,11 @@ fn holds_none(reply: &[u8]) -> bool {
 }
 
 /// Each request to go on can be read, and begins as the one before.
-fn of_requests(format: ApiDialect, sent: &[String]) -> Vec<String> {
+fn of_requests(dialect: ApiDialect, sent: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in sent.windows(2) {
         let [before, after] = pair else { continue };
-        match wire::read(format, after) {
+        match wire::read(dialect, after) {
             // The provider's own words are sent back to it as they are.
             Ok(_) | Err(ReadError::Twice { .. } | ReadError::Shape { .. }) => {}
             Err(error) => faults.push(format!("next: the request to go on cannot be read: {error}")),
@@ -140,10 +140,10 @@ fn of_requests(format: ApiDialect, sent: &[String]) -> Vec<String> {
     faults
 }
 
-fn of_whole(format: ApiDialect, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
+fn of_whole(dialect: ApiDialect, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut reply = WholeReply::new(format, hide);
-    let mut sent = vec![request(format)];
+    let mut reply = WholeReply::new(dialect, hide);
+    let mut sent = vec![request(dialect)];
     let (mut taken, mut last) = (0, String::new());
     for bytes in rounds {
         let Ok(text) = std::str::from_utf8(bytes) else { break };
@@ -159,7 +159,7 @@ fn of_whole(format: ApiDialect, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
             Err(error) => return vec![format!("next: {error}")],
         }
     }
-    faults.extend(of_requests(format, &sent));
+    faults.extend(of_requests(dialect, &sent));
     if taken == 0 {
         return faults;
     }
@@ -201,7 +201,7 @@ const SCRAPS: [&str; 20] = [
 ];
 
 pub(in super::super) fn generate(random: &mut Random) -> Vec<u8> {
-    let (format, how) = (random.next() as u8, random.next() as u8);
+    let (dialect, how) = (random.next() as u8, random.next() as u8);
     let mut text = Vec::new();
     for round in 0..=random.below(3) {
         if round > 0 {
@@ -209,8 +209,8 @@ pub(in super::super) fn generate(random: &mut Random) -> Vec<u8> {
         }
         let parts = bodies::parts(random);
         let reply = match how & WHOLE {
-            0 => bodies::stream(format_of(format), round, &parts),
-            _ => bodies::whole(format_of(format), round, &parts),
+            0 => bodies::stream(format_of(dialect), round, &parts),
+            _ => bodies::whole(format_of(dialect), round, &parts),
         };
         text.extend(match random.below(5) {
             0 => reply.replace('\n', "\r\n").into_bytes(),
@@ -229,7 +229,7 @@ pub(in super::super) fn generate(random: &mut Random) -> Vec<u8> {
         }
     }
     text.truncate(mutate::MOST_BYTES);
-    let mut bytes = vec![format, how, random.next() as u8, 0];
+    let mut bytes = vec![dialect, how, random.next() as u8, 0];
     bytes.extend(text);
     bytes
 }

@@ -130,8 +130,8 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
     assert_eq!(gone.status(), StatusCode::NO_CONTENT, "a browser is told not to come again");
 
     let under = fake.running_turns.begin("a", 1).unwrap();
-    under.tell(&TurnEvent::Phase { number: 4, name: "coordinator".to_owned(), attempt: 2 });
-    under.tell(&TurnEvent::Tool { call: "<script>alert(1)</script>".to_owned() });
+    under.publish(&TurnEvent::Phase { number: 4, name: "coordinator".to_owned(), attempt: 2 });
+    under.publish(&TurnEvent::Tool { call: "<script>alert(1)</script>".to_owned() });
     let running = page(&fake, &router, "/turns/1").await;
     assert!(running.contains("data-live=\"/live/turns/1\"") && running.contains("id=\"live-state\""));
     let listed = page(&fake, &router, "/documents").await;

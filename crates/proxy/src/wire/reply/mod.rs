@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
 use larder_text::usage::Usage;
 
-pub(super) use self::note::Note;
-pub use self::usage::Known;
+pub(super) use self::note::LimitNote;
+pub use self::usage::PartialUsage;
 pub(super) use self::usage::Tally;
 pub use self::whole::WholeReply;
 pub(super) use self::whole::stop_edit;
-use super::hidden::{Answered, HiddenSteps, Step, keys};
+use super::hidden::{AnsweredCall, HiddenStep, HiddenSteps, keys};
 use super::place::{ReplyPlace, said};
 use super::read::ReadError;
 use super::{ApiDialect, REHYDRATE, tool};
@@ -27,7 +27,7 @@ pub(super) const MAX_KEPT: usize = 16 << 20;
 
 /// A call of our tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OurCall {
+pub struct RehydrateCall {
     /// The provider's id of it.
     pub id: String,
     /// The arguments as the model wrote them: JSON text if it kept to the schema.
@@ -36,18 +36,18 @@ pub struct OurCall {
 
 /// What the provider said so far, round by round.
 #[derive(Debug)]
-pub struct Rounds {
-    pub(super) format: ApiDialect,
-    pub(super) done: Vec<Round>,
+pub struct ReplyRounds {
+    pub(super) dialect: ApiDialect,
+    pub(super) done: Vec<ReplyRound>,
     /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
     limit: Option<&'static str>,
 }
 
 /// One answer of the provider's.
 #[derive(Debug, Default)]
-pub(super) struct Round {
+pub(super) struct ReplyRound {
     /// Blocks, items, or entries of `tool_calls`, in order.
-    pub units: Vec<Unit>,
+    pub units: Vec<ReplyUnit>,
     /// The message's text (chat completions).
     pub text: String,
     /// Thoughts that some providers want back, each as a member with a comma before it (chat completions).
@@ -75,19 +75,19 @@ pub(super) struct Round {
 
 /// One thing that was said.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct ReplyUnit {
     pub raw: String,
-    pub ours: Option<OurCall>,
+    pub ours: Option<RehydrateCall>,
     /// The client is to answer it.
     pub asks: bool,
 }
 
-impl Unit {
+impl ReplyUnit {
     /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
-    pub(super) fn of(format: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
+    pub(super) fn of(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
         let kind = text(value, "type");
         let inner = value.given("function").unwrap_or(value);
-        let (asks, id, arguments) = match format {
+        let (asks, id, arguments) = match dialect {
             ApiDialect::Chat => (true, "id", "arguments"),
             ApiDialect::Messages => (kind == "tool_use", "id", "input"),
             ApiDialect::Responses => {
@@ -98,26 +98,26 @@ impl Unit {
         let ours = (hide && asks && text(inner, "name") == REHYDRATE).then(|| {
             let arguments = inner.given(arguments);
             let arguments = arguments.map(|a| a.text().unwrap_or(a.raw().into()).into_owned());
-            OurCall { id: text(value, id).into_owned(), arguments: arguments.unwrap_or_default() }
+            RehydrateCall { id: text(value, id).into_owned(), arguments: arguments.unwrap_or_default() }
         });
         Self { raw: value.raw().to_owned(), asks: asks && ours.is_none(), ours }
     }
 }
 
-impl Round {
-    fn ours(&self) -> impl Iterator<Item = &OurCall> {
+impl ReplyRound {
+    fn ours(&self) -> impl Iterator<Item = &RehydrateCall> {
         self.units.iter().filter_map(|unit| unit.ours.as_ref())
     }
 
     /// Takes note of whom a unit asks.
-    pub(super) fn see(&mut self, unit: &Unit) {
+    pub(super) fn see(&mut self, unit: &ReplyUnit) {
         self.has_ours |= unit.ours.is_some();
         self.asks |= unit.asks;
     }
 
     /// What is known of it by now.
-    pub(super) fn known(&self, format: ApiDialect) -> Known {
-        Known { usage: self.tally.usage(format), said: self.said, ended: self.ended }
+    pub(super) fn known(&self, dialect: ApiDialect) -> PartialUsage {
+        PartialUsage { usage: self.tally.usage(dialect), said: self.said, ended: self.ended }
     }
 
     /// It came to its end, so what it asks for is whole.
@@ -132,23 +132,23 @@ impl Round {
     }
 
     /// Our calls with their results, if all are answered.
-    fn answered(&self, format: ApiDialect) -> Vec<Answered> {
+    fn answered(&self, dialect: ApiDialect) -> Vec<AnsweredCall> {
         let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
-        let answered = units.zip(&self.answers).map(|((call, raw), answer)| Answered {
+        let answered = units.zip(&self.answers).map(|((call, raw), answer)| AnsweredCall {
             call: raw.clone(),
-            result: tool::result(format, &call.id, answer),
+            result: tool::result(dialect, &call.id, answer),
         });
         if self.answers.len() == self.ours().count() { answered.collect() } else { Vec::new() }
     }
 }
 
-impl Rounds {
-    pub(super) const fn new(format: ApiDialect) -> Self {
-        Self { format, done: Vec::new(), limit: None }
+impl ReplyRounds {
+    pub(super) const fn new(dialect: ApiDialect) -> Self {
+        Self { dialect, done: Vec::new(), limit: None }
     }
 
     /// Calls of our tool in the last round, to be answered. None if that reply was cut short.
-    pub fn calls(&self) -> Vec<OurCall> {
+    pub fn calls(&self) -> Vec<RehydrateCall> {
         let last = self.done.last().filter(|round| round.answerable());
         last.map(|round| round.ours().cloned().collect()).unwrap_or_default()
     }
@@ -170,14 +170,14 @@ impl Rounds {
     pub fn hidden(&self, place: &ReplyPlace) -> Vec<HiddenSteps> {
         let mut place = place.clone();
         let mut found: Vec<HiddenSteps> = Vec::new();
-        let mut before: Vec<Step> = Vec::new();
+        let mut before: Vec<HiddenStep> = Vec::new();
         for (at, round) in self.done.iter().enumerate() {
             let anchors = self.anchors(round, &mut place);
             let steps = if anchors.is_empty() { Vec::new() } else { std::mem::take(&mut before) };
-            let calls = round.answered(self.format);
+            let calls = round.answered(self.dialect);
             let asks = round.units.iter().any(|unit| unit.asks);
             let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
-            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<Answered>| HiddenSteps {
+            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<AnsweredCall>| HiddenSteps {
                 keys: anchors.into_iter().flat_map(|(_, keys)| keys).collect(),
                 before: steps.clone(),
                 beside,
@@ -188,11 +188,11 @@ impl Rounds {
             found.push(hidden(others, Vec::new()));
             found.push(hidden(call, beside));
             if !calls.is_empty() {
-                before.push(Step { members: round.members.clone(), text: round.text.clone(), calls });
+                before.push(HiddenStep { members: round.members.clone(), text: round.text.clone(), calls });
             }
         }
         // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
-        if self.format == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
+        if self.dialect == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
             let keys = place.key(&self.text_before()).into_iter().collect();
             let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
             found.push(HiddenSteps { keys, before, beside: Vec::new(), round: self.done.len(), last });
@@ -204,13 +204,13 @@ impl Rounds {
 
     /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
     /// whether it is that call. Thoughts and texts may be gone from what a client sends.
-    fn anchors(&self, round: &Round, place: &mut ReplyPlace) -> Vec<(bool, Vec<String>)> {
+    fn anchors(&self, round: &ReplyRound, place: &mut ReplyPlace) -> Vec<(bool, Vec<String>)> {
         let shown = round.units.iter().filter(|unit| unit.ours.is_none());
         let mut all: Vec<(bool, Vec<String>)> = shown
             .filter_map(|unit| {
                 let doc = Document::parse(&unit.raw).ok()?;
-                let mut own = keys(self.format, doc.root(), false);
-                own.extend(said(self.format, doc.root()).and_then(|text| place.key(&text)));
+                let mut own = keys(self.dialect, doc.root(), false);
+                own.extend(said(self.dialect, doc.root()).and_then(|text| place.key(&text)));
                 (!own.is_empty()).then_some((unit.asks, own))
             })
             .collect();
@@ -222,15 +222,15 @@ impl Rounds {
 
     /// What the provider reported, summed over the rounds; nothing if it reported nothing.
     pub fn usage(&self) -> Option<Usage> {
-        self.spent().usage(self.format)
+        self.spent().usage(self.dialect)
     }
 
     /// What is known of the last round alone.
-    pub fn last(&self) -> Known {
-        self.done.last().map(|round| round.known(self.format)).unwrap_or_default()
+    pub fn last(&self) -> PartialUsage {
+        self.done.last().map(|round| round.known(self.dialect)).unwrap_or_default()
     }
 
-    /// Rounds so far.
+    /// ReplyRounds so far.
     pub const fn count(&self) -> usize {
         self.done.len()
     }
@@ -253,7 +253,7 @@ impl Rounds {
 
     /// The last round asks us alone, yet the reply is to end with it.
     pub(super) fn gave_up(&self) -> bool {
-        self.done.last().is_some_and(Round::asks_us_alone)
+        self.done.last().is_some_and(ReplyRound::asks_us_alone)
     }
 
     /// Text of rounds before this one, and what sets it apart from the text that follows.
@@ -274,16 +274,16 @@ impl Rounds {
     /// The next request, if the model waits for us alone and has its answers: the last one with what the model said and
     /// our results behind it.
     pub(super) fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
-        let waits = |round: &&Round| round.answerable() && round.asks_us_alone();
+        let waits = |round: &&ReplyRound| round.answerable() && round.asks_us_alone();
         let Some(round) = self.done.last().filter(waits) else { return Ok(None) };
-        let calls = round.answered(self.format);
+        let calls = round.answered(self.dialect);
         if calls.is_empty() {
             return Ok(None);
         }
-        let step = Step { members: round.members.clone(), text: round.text.clone(), calls };
+        let step = HiddenStep { members: round.members.clone(), text: round.text.clone(), calls };
         let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
         let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
-        let (list, more) = match self.format {
+        let (list, more) = match self.dialect {
             ApiDialect::Chat => ("messages", step.chat(&step.text)),
             ApiDialect::Messages => {
                 ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
@@ -297,7 +297,7 @@ impl Rounds {
             Some(text) if text.kind() == Kind::String => {
                 Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))
             }
-            _ if self.format == ApiDialect::Responses => {
+            _ if self.dialect == ApiDialect::Responses => {
                 json::add_members(root, &format!(r#""input":[{more}]"#))
             }
             other => return Err(ReadError::shape(list, other.unwrap_or(root), "an array")),
@@ -306,10 +306,10 @@ impl Rounds {
     }
 
     /// Providers refuse text without letters, and thoughts that they can neither look up nor unseal.
-    fn may_be_said_again(&self, round: &Round, unit: &Unit) -> bool {
+    fn may_be_said_again(&self, round: &ReplyRound, unit: &ReplyUnit) -> bool {
         let Ok(doc) = Document::parse(&unit.raw) else { return false };
         let is = |kind: &str| doc.root().given("type").is_some_and(|value| value.is(kind));
-        match self.format {
+        match self.dialect {
             ApiDialect::Chat => true,
             ApiDialect::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
             ApiDialect::Responses => {
@@ -327,8 +327,9 @@ impl Rounds {
         hide: bool,
     ) -> Vec<Edit> {
         let items: Vec<_> = list.items().collect();
-        let ours =
-            |at: usize| items.get(at).is_some_and(|item| Unit::of(self.format, *item, hide).ours.is_some());
+        let ours = |at: usize| {
+            items.get(at).is_some_and(|item| ReplyUnit::of(self.dialect, *item, hide).ours.is_some())
+        };
         let mut edits = json::splice(list, &self.shown(), ours);
         edits.extend(usage.into_iter().flat_map(|usage| self.spent().edits(usage)));
         edits
@@ -362,7 +363,7 @@ pub(super) fn inner(text: &str) -> String {
     literal[1..literal.len() - 1].to_owned()
 }
 
-/// Where a member of a chat message belongs among [`Round::members`].
+/// Where a member of a chat message belongs among [`ReplyRound::members`].
 pub(super) fn is_thought(name: &str) -> bool {
     name.starts_with("reasoning") || name.starts_with("thinking")
 }

@@ -6,43 +6,43 @@ use larder_text::json::{self, Document, Edit, Value, encoded};
 
 use super::super::ApiDialect;
 use super::super::place::said;
-use super::{Round, Rounds, text};
+use super::{ReplyRound, ReplyRounds, text};
 
 /// Hexadecimal digits of the id of an item.
 const DIGITS: usize = 48;
 
 /// A sentence in place of an answer.
 #[derive(Debug)]
-pub struct Note {
+pub struct LimitNote {
     text: String,
     /// Something else stands before it.
     follows: bool,
 }
 
-impl Rounds {
+impl ReplyRounds {
     /// The note for a reply that ends although the model waits for us, where nothing else in it says anything.
-    pub(in super::super) fn note(&self) -> Option<Note> {
+    pub(in super::super) fn note(&self) -> Option<LimitNote> {
         let waits = self.done.last().is_some_and(|round| round.asks_us_alone() && !round.failed);
-        if !waits || self.done.iter().any(|round| round.says_something(self.format)) {
+        if !waits || self.done.iter().any(|round| round.says_something(self.dialect)) {
             return None;
         }
         let limit = self.limit.unwrap_or("the provider cut the reply off");
         let text =
             format!("[larder: the answer ends here, since originals could be read back no further: {limit}]");
-        Some(Note { text, follows: !self.shown().is_empty() })
+        Some(LimitNote { text, follows: !self.shown().is_empty() })
     }
 }
 
-impl Round {
+impl ReplyRound {
     /// Whether anything of it would do as an answer: thoughts alone are none, and nobody takes an empty text.
-    fn says_something(&self, format: ApiDialect) -> bool {
+    fn says_something(&self, dialect: ApiDialect) -> bool {
         let says = |raw: &str| {
             let Ok(doc) = Document::parse(raw) else { return true };
             let kind = text(doc.root(), "type");
             let thinks = kind.ends_with("thinking") || kind == "reasoning";
-            !thinks && said(format, doc.root()).is_none_or(|text| !text.trim().is_empty())
+            !thinks && said(dialect, doc.root()).is_none_or(|text| !text.trim().is_empty())
         };
-        match format {
+        match dialect {
             // What is too long to be kept says something.
             _ if self.lost => true,
             ApiDialect::Chat => !self.text.trim().is_empty(),
@@ -53,7 +53,7 @@ impl Round {
     }
 }
 
-impl Note {
+impl LimitNote {
     /// The words, as a string literal.
     pub fn literal(&self) -> String {
         encoded(&self.text)

@@ -8,14 +8,14 @@ use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, text_of, whol
 use super::*;
 
 /// A first request of each format.
-pub(in super::super) fn request(format: ApiDialect) -> String {
-    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
+pub(in super::super) fn request(dialect: ApiDialect) -> String {
+    let list = if dialect == ApiDialect::Responses { "input" } else { "messages" };
     json!({"model": "m", list: [{"role": "user", "content": "go"}], "kept": 1.0}).to_string()
 }
 
 /// What the client is to see of `rounds`: everything but our calls.
-pub(in super::super) fn visible(format: ApiDialect, rounds: &[Vec<Part>]) -> Vec<Part> {
-    if format != ApiDialect::Chat {
+pub(in super::super) fn visible(dialect: ApiDialect, rounds: &[Vec<Part>]) -> Vec<Part> {
+    if dialect != ApiDialect::Chat {
         return rounds.iter().flatten().filter(|part| !part.is_ours()).cloned().collect();
     }
     let mut text = String::new();
@@ -26,11 +26,11 @@ pub(in super::super) fn visible(format: ApiDialect, rounds: &[Vec<Part>]) -> Vec
 }
 
 /// Answers a reply to its end; gives the requests sent.
-fn drive(format: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>) {
-    let mut reply = WholeReply::new(format, true);
-    let mut sent = vec![request(format)];
+fn drive(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>) {
+    let mut reply = WholeReply::new(dialect, true);
+    let mut sent = vec![request(dialect)];
     for (at, parts) in rounds.iter().enumerate() {
-        reply.take(&whole(format, at, parts)).unwrap();
+        reply.take(&whole(dialect, at, parts)).unwrap();
         let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
         reply.rounds().answer(answers);
         let next = reply.next(&sent[at]).unwrap();
@@ -43,36 +43,36 @@ fn drive(format: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>) 
 proptest! {
     #[test]
     fn the_client_sees_everything_but_our_calls_and_pays_for_all(rounds in any_rounds()) {
-        for format in FORMATS {
-            let (mut reply, _) = drive(format, &rounds);
+        for dialect in FORMATS {
+            let (mut reply, _) = drive(dialect, &rounds);
             let usage = reply.rounds().usage().unwrap();
             let body = reply.close().unwrap();
-            let seen = seen_whole(format, &body);
-            prop_assert_eq!(&seen.parts, &visible(format, &rounds));
-            let plain = |at: usize| seen_whole(format, &whole(format, at, &rounds[at]));
+            let seen = seen_whole(dialect, &body);
+            prop_assert_eq!(&seen.parts, &visible(dialect, &rounds));
+            let plain = |at: usize| seen_whole(dialect, &whole(dialect, at, &rounds[at]));
             prop_assert_eq!(&seen.stop, &plain(rounds.len() - 1).stop);
             // Every number is the sum over the rounds.
-            let input = if format == ApiDialect::Chat { "prompt_tokens" } else { "input_tokens" };
+            let input = if dialect == ApiDialect::Chat { "prompt_tokens" } else { "input_tokens" };
             let sum: u64 = (0..rounds.len()).map(|at| plain(at).usage[input].as_u64().unwrap()).sum();
             prop_assert_eq!(&seen.usage[input], sum);
-            let apart = if format == ApiDialect::Messages { 12 * rounds.len() as u64 } else { 0 };
+            let apart = if dialect == ApiDialect::Messages { 12 * rounds.len() as u64 } else { 0 };
             prop_assert_eq!(usage.input, sum + apart);
             prop_assert_eq!(usage.cached_input, 7 * rounds.len() as u64);
             if rounds.len() == 1 && !rounds[0].iter().any(Part::is_ours) {
-                prop_assert_eq!(body, whole(format, 0, &rounds[0]));
+                prop_assert_eq!(body, whole(dialect, 0, &rounds[0]));
             }
         }
     }
 
     #[test]
     fn each_request_extends_the_one_before_by_what_was_said_and_answered(rounds in any_rounds()) {
-        for format in FORMATS {
-            let (_, sent) = drive(format, &rounds);
+        for dialect in FORMATS {
+            let (_, sent) = drive(dialect, &rounds);
             for (at, pair) in sent.windows(2).enumerate() {
                 let end = pair[0].rfind(']').unwrap();
                 prop_assert!(pair[1].starts_with(&pair[0][..end]), "{} does not extend {}", pair[1], pair[0]);
                 prop_assert!(pair[1].ends_with(r#"],"kept":1.0}"#), "{}", pair[1]);
-                let request = read(format, &pair[1]).unwrap();
+                let request = read(dialect, &pair[1]).unwrap();
                 let results: Vec<_> = request.items.iter().filter(|item| item.result.is_some()).collect();
                 let asked: usize = rounds[..=at].iter().flatten().filter(|part| part.is_ours()).count();
                 prop_assert_eq!(results.len(), asked);
@@ -88,19 +88,19 @@ proptest! {
 
 #[test]
 fn a_reply_without_our_calls_is_the_providers_own_bytes() {
-    for format in FORMATS {
+    for dialect in FORMATS {
         let parts = [Part::Text("hi".into()), Part::call("c", "read", json!({}))];
-        let body = whole(format, 0, &parts).replace(':', " : ");
-        let mut reply = WholeReply::new(format, true);
+        let body = whole(dialect, 0, &parts).replace(':', " : ");
+        let mut reply = WholeReply::new(dialect, true);
         reply.take(&body).unwrap();
         assert!(
             reply.rounds().calls().is_empty() && reply.rounds().hidden(&ReplyPlace::default()).is_empty()
         );
-        assert_eq!(reply.next(&request(format)).unwrap(), None);
+        assert_eq!(reply.next(&request(dialect)).unwrap(), None);
         assert_eq!(reply.close().unwrap(), body);
         // Where we offered nothing, a tool of our name is the client's own affair.
-        let body = whole(format, 0, &[Part::ours("x")]);
-        let mut reply = WholeReply::new(format, false);
+        let body = whole(dialect, 0, &[Part::ours("x")]);
+        let mut reply = WholeReply::new(dialect, false);
         reply.take(&body).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.close().unwrap(), body);
@@ -109,28 +109,28 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
 
 #[test]
 fn a_reply_that_ends_although_the_model_waits_says_that_it_ended() {
-    for format in FORMATS {
-        let mut reply = WholeReply::new(format, true);
-        reply.take(&whole(format, 0, &[Part::Text("so".into()), Part::ours("a")])).unwrap();
-        let seen = seen_whole(format, &reply.close().unwrap());
+    for dialect in FORMATS {
+        let mut reply = WholeReply::new(dialect, true);
+        reply.take(&whole(dialect, 0, &[Part::Text("so".into()), Part::ours("a")])).unwrap();
+        let seen = seen_whole(dialect, &reply.close().unwrap());
         assert_eq!(seen.parts, [Part::Text("so".into())]);
-        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][dialect as usize]);
     }
 }
 
 #[test]
 fn a_reply_that_would_say_nothing_says_why() {
-    for format in FORMATS {
+    for dialect in FORMATS {
         for said in [vec![], vec![Part::Think("hm".into())], vec![Part::Text(" ".into())]] {
             let thoughts = said.len();
-            let mut reply = WholeReply::new(format, true);
-            reply.take(&whole(format, 0, &[said, vec![Part::ours("a"), Part::ours("b")]].concat())).unwrap();
+            let mut reply = WholeReply::new(dialect, true);
+            reply.take(&whole(dialect, 0, &[said, vec![Part::ours("a"), Part::ours("b")]].concat())).unwrap();
             reply.rounds().give_up("enough");
-            let seen = seen_whole(format, &reply.close().unwrap());
+            let seen = seen_whole(dialect, &reply.close().unwrap());
             let Some(Part::Text(text)) = seen.parts.last() else { panic!("a text: {:?}", seen.parts) };
             assert!(text.ends_with("read back no further: enough]"), "{text}");
-            assert_eq!(seen.parts.len(), if format == ApiDialect::Chat { 1 } else { thoughts + 1 });
-            assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+            assert_eq!(seen.parts.len(), if dialect == ApiDialect::Chat { 1 } else { thoughts + 1 });
+            assert_eq!(seen.stop, ["stop", "completed", "end_turn"][dialect as usize]);
         }
     }
     // Some servers leave the content out.
@@ -151,15 +151,15 @@ fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
         ("\"completed\"", "\"incomplete\""),
         ("\"tool_use\",\"stop", "\"max_tokens\",\"stop"),
     ];
-    for format in FORMATS {
-        let body = whole(format, 0, &[Part::ours("a")]);
-        let (from, to) = cut[format as usize];
+    for dialect in FORMATS {
+        let body = whole(dialect, 0, &[Part::ours("a")]);
+        let (from, to) = cut[dialect as usize];
         assert!(body.contains(from), "{body}");
-        let mut reply = WholeReply::new(format, true);
+        let mut reply = WholeReply::new(dialect, true);
         reply.take(&body.replace(from, to)).unwrap();
         assert!(reply.rounds().calls().is_empty());
-        assert_eq!(reply.next(&request(format)).unwrap(), None);
-        let parts = seen_whole(format, &reply.close().unwrap()).parts;
+        assert_eq!(reply.next(&request(dialect)).unwrap(), None);
+        let parts = seen_whole(dialect, &reply.close().unwrap()).parts;
         assert!(matches!(&parts[..], [Part::Text(text)] if text.contains("cut the reply off")), "{parts:?}");
     }
 }
@@ -230,15 +230,15 @@ fn only_text_counts_as_said() {
             {"type": "output_text", "text": "four", "logprobs": [{"token": "four"}]},
             {"type": "refusal", "refusal": "more"}]},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]});
-    for (format, body) in
+    for (dialect, body) in
         [(ApiDialect::Chat, chat), (ApiDialect::Responses, responses), (ApiDialect::Messages, messages)]
     {
-        let mut reply = WholeReply::new(format, false);
+        let mut reply = WholeReply::new(dialect, false);
         reply.take(&body.to_string()).unwrap();
         assert_eq!(
             reply.rounds().last().said,
             "three".len() + "four".len() + "{}".len() + "more".len(),
-            "{format:?}"
+            "{dialect:?}"
         );
     }
 }

@@ -19,7 +19,7 @@ pub struct Tally(BTreeMap<String, f64>);
 
 /// What is known of a round of a reply while it comes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct PartialUsage {
     /// What the provider has reported of it.
     pub usage: Option<Usage>,
     /// Bytes of text that it has said.
@@ -28,7 +28,7 @@ pub struct Known {
     pub ended: bool,
 }
 
-impl Known {
+impl PartialUsage {
     /// All of a reply for which the provider reported `usage`.
     pub const fn of(usage: Usage) -> Self {
         Self { usage: Some(usage), said: 0, ended: true }
@@ -73,12 +73,12 @@ impl Tally {
     }
 
     /// In our own terms; none if nothing was reported.
-    pub fn usage(&self, format: ApiDialect) -> Option<Usage> {
+    pub fn usage(&self, dialect: ApiDialect) -> Option<Usage> {
         let first = |paths: &[&str]| paths.iter().find_map(|path| self.get(path)).unwrap_or_default();
         if self.0.is_empty() {
             return None;
         }
-        Some(match format {
+        Some(match dialect {
             ApiDialect::Chat => Usage {
                 input: first(&["prompt_tokens"]),
                 // OpenAI and vLLM, then Kimi, then DeepSeek.

@@ -4,20 +4,20 @@ use larder_text::json::{self, Document, Edit, Kind, Name, Value, encoded};
 
 use super::super::ApiDialect;
 use super::super::read::ReadError;
-use super::{Note, Round, Rounds, Unit, inner, is_thought, length, push_text};
+use super::{LimitNote, ReplyRound, ReplyRounds, ReplyUnit, inner, is_thought, length, push_text};
 
 /// The replies of one request, each a whole body.
 #[derive(Debug)]
 pub struct WholeReply {
-    rounds: Rounds,
+    rounds: ReplyRounds,
     hide: bool,
     body: String,
 }
 
 impl WholeReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
-    pub const fn new(format: ApiDialect, hide: bool) -> Self {
-        Self { rounds: Rounds::new(format), hide, body: String::new() }
+    pub const fn new(dialect: ApiDialect, hide: bool) -> Self {
+        Self { rounds: ReplyRounds::new(dialect), hide, body: String::new() }
     }
 
     /// Takes a reply.
@@ -33,7 +33,7 @@ impl WholeReply {
     }
 
     /// What was said so far.
-    pub const fn rounds(&mut self) -> &mut Rounds {
+    pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
 
@@ -58,7 +58,7 @@ impl WholeReply {
         let doc = Document::parse(&self.body)?;
         let root = doc.root();
         let usage = root.given("usage");
-        let edits = match self.rounds.format {
+        let edits = match self.rounds.dialect {
             ApiDialect::Responses => root.given("output").map(|list| {
                 let mut edits = self.rounds.list_edits(list, usage, true);
                 edits.extend(note.map(|note| note.behind(list, &note.item(&super::text(root, "id")))));
@@ -80,17 +80,17 @@ impl WholeReply {
         Ok(json::apply(&self.body, edits.unwrap_or_default())?)
     }
 
-    fn read(&self, root: Value<'_, '_>) -> Round {
-        let format = self.rounds.format;
+    fn read(&self, root: Value<'_, '_>) -> ReplyRound {
+        let dialect = self.rounds.dialect;
         let failed = root.given("error").is_some();
-        let mut round = Round { complete: !failed, failed, ended: true, ..Round::default() };
+        let mut round = ReplyRound { complete: !failed, failed, ended: true, ..ReplyRound::default() };
         if let Some(usage) = root.given("usage") {
             round.tally.take(usage);
         }
         let text =
             |value: Option<Value<'_, '_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
-        round.said = said(format, root);
-        let list = match format {
+        round.said = said(dialect, root);
+        let list = match dialect {
             ApiDialect::Chat => {
                 let Some(choice) = choice(root) else { return round };
                 round.stop = choice.given("finish_reason").map(|stop| text(Some(stop)));
@@ -116,7 +116,7 @@ impl WholeReply {
             }
         };
         for unit in list.into_iter().filter(|_| self.hide).flat_map(Value::items) {
-            let unit = Unit::of(format, unit, true);
+            let unit = ReplyUnit::of(dialect, unit, true);
             round.see(&unit);
             round.units.push(unit);
         }
@@ -124,7 +124,7 @@ impl WholeReply {
     }
 
     /// What becomes of the message of a chat, whose text is that of all rounds.
-    fn chat_edits(&self, last: &Round, choice: Value<'_, '_>, note: Option<&Note>) -> Vec<Edit> {
+    fn chat_edits(&self, last: &ReplyRound, choice: Value<'_, '_>, note: Option<&LimitNote>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some(message) = choice.given("message") else { return edits };
         let before = self.rounds.text_before();
@@ -154,24 +154,24 @@ impl WholeReply {
 }
 
 /// Bytes of text that a reply says, as its stream would be counted: no marks, no log probabilities, no pictures.
-fn said(format: ApiDialect, root: Value<'_, '_>) -> usize {
-    let (list, inner) = match format {
+fn said(dialect: ApiDialect, root: Value<'_, '_>) -> usize {
+    let (list, inner) = match dialect {
         ApiDialect::Chat => ("choices", Some("message")),
         ApiDialect::Messages => ("content", None),
         ApiDialect::Responses => ("output", None),
     };
     let units = root.given(list).into_iter().flat_map(Value::items);
     let units = units.filter_map(|unit| inner.map_or(Some(unit), |inner| unit.given(inner)));
-    units.map(|unit| unit.members().map(|(name, value)| said_in(format, name, value)).sum::<usize>()).sum()
+    units.map(|unit| unit.members().map(|(name, value)| said_in(dialect, name, value)).sum::<usize>()).sum()
 }
 
 /// Bytes of text in a member of a message, an item or a block.
-fn said_in(format: ApiDialect, name: Name<'_>, value: Value<'_, '_>) -> usize {
+fn said_in(dialect: ApiDialect, name: Name<'_>, value: Value<'_, '_>) -> usize {
     let name = name.text();
     let parts = |value: Value<'_, '_>, names: &[&str]| -> usize {
         value.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
     };
-    match (format, &*name) {
+    match (dialect, &*name) {
         (ApiDialect::Chat, "role") => 0,
         (ApiDialect::Chat, "tool_calls") => {
             let functions = value.items().filter_map(|call| call.given("function"));

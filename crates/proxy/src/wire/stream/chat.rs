@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use larder_text::json::{self, Document, Edit, Kind, Value};
 use serde_json::{Map, Value as Json};
 
-use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
+use super::super::reply::{GAP, LimitNote, ReplyRound, ReplyUnit, inner, is_thought, length};
 use super::super::{ApiDialect, REHYDRATE};
-use super::{Action, Context};
+use super::{EventAction, RoundContext};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
 const MAX_CALLS: usize = 1_024;
@@ -19,8 +19,8 @@ const MAX_CHOICES: usize = 1_024;
 
 /// What is known of a reply.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    calls: Vec<Call>,
+pub(super) struct ChatState {
+    calls: Vec<StreamedCall>,
     /// For each fragment of a call that is not passed on yet, in order: the call.
     fragments: VecDeque<Option<usize>>,
     /// The first chunk's `id` and `created`, which later rounds take over, and its `model`.
@@ -41,7 +41,7 @@ pub(super) struct State {
 
 /// A call under way.
 #[derive(Debug, Default)]
-struct Call {
+struct StreamedCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -51,7 +51,7 @@ struct Call {
     whole: Map<String, Json>,
 }
 
-impl State {
+impl ChatState {
     /// Awaits so many choices.
     pub fn expect(&mut self, choices: u64) {
         self.asked = usize::try_from(choices).unwrap_or(MAX_CHOICES).min(MAX_CHOICES);
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Whatever is undecided is none of ours.
-    pub fn decide(&mut self, round: &mut Round) {
+    pub fn decide(&mut self, round: &mut ReplyRound) {
         for call in self.calls.iter_mut().filter(|call| call.ours.is_none()) {
             call.ours = Some(false);
             round.asks = true;
@@ -71,7 +71,7 @@ impl State {
 
     /// Learns from a chunk whose its calls are. A call has its whole name once its arguments, another call or the end of
     /// the reply follow.
-    pub fn classify(&mut self, chunk: Value<'_, '_>, round: &mut Round) {
+    pub fn classify(&mut self, chunk: Value<'_, '_>, round: &mut ReplyRound) {
         let undecided: Vec<usize> =
             (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
         let mut touched = Vec::new();
@@ -108,7 +108,7 @@ impl State {
     fn max_call_usage(&mut self, entry: Value<'_, '_>) -> Option<usize> {
         let index = entry.given("index").and_then(Value::as_u64);
         let id = entry.given("id").and_then(Value::text).unwrap_or_default();
-        let same = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id;
+        let same = |call: &StreamedCall| id.is_empty() || call.id.is_empty() || call.id == id;
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None => self.calls.len().checked_sub(1),
@@ -116,7 +116,7 @@ impl State {
         let at = match known.filter(|&at| same(&self.calls[at])) {
             Some(at) => at,
             None if self.calls.len() < MAX_CALLS => {
-                self.calls.push(Call { index, ..Call::default() });
+                self.calls.push(StreamedCall { index, ..StreamedCall::default() });
                 self.calls.len() - 1
             }
             None => return None,
@@ -128,12 +128,12 @@ impl State {
     }
 
     /// `[DONE]`
-    pub const fn done(cx: &Context<'_>) -> Action {
-        if cx.is_spliced() { Action::End(Vec::new()) } else { Action::Pass(Vec::new()) }
+    pub const fn done(cx: &RoundContext<'_>) -> EventAction {
+        if cx.is_spliced() { EventAction::End(Vec::new()) } else { EventAction::Pass(Vec::new()) }
     }
 
     /// A chunk of our own with the text of the reply.
-    pub fn say(&self, note: &Note) -> String {
+    pub fn say(&self, note: &LimitNote) -> String {
         let identity: String =
             self.identity.iter().map(|(name, value)| format!(r#""{name}":{value},"#)).collect();
         let role = if self.role_shown { "" } else { r#""role":"assistant","# };
@@ -142,7 +142,7 @@ impl State {
         format!("data: {{{identity}\"object\":\"chat.completion.chunk\",\"choices\":[{choice}]}}\n\n")
     }
 
-    pub fn event(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+    pub fn event(&mut self, chunk: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let mut edits = self.identify(chunk, cx);
         if let Some(usage) = chunk.given("usage") {
             cx.round.tally.take(usage);
@@ -150,7 +150,7 @@ impl State {
         }
         cx.round.failed |= chunk.given("error").is_some();
         let Some(choice) = choice(chunk) else {
-            return Action::Pass(edits);
+            return EventAction::Pass(edits);
         };
         let all_ended = self.choices_end(chunk, cx);
         let finish = choice.given("finish_reason").and_then(Value::text);
@@ -161,14 +161,14 @@ impl State {
         if let Some(finish) = finish.filter(|_| all_ended) {
             cx.round.stop = Some(finish.into_owned());
             (cx.round.complete, cx.round.ended) = (true, true);
-            return if cx.is_spliced() { Action::End(edits) } else { Action::Pass(edits) };
+            return if cx.is_spliced() { EventAction::End(edits) } else { EventAction::Pass(edits) };
         }
-        if shows || chunk.given("usage").is_some() { Action::Pass(edits) } else { Action::Drop }
+        if shows || chunk.given("usage").is_some() { EventAction::Pass(edits) } else { EventAction::Drop }
     }
 
     /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether as many as were
     /// asked for have ended, and none that has begun goes on.
-    fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut Context<'_>) -> bool {
+    fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut RoundContext<'_>) -> bool {
         for (at, choice) in chunk.given("choices").into_iter().flat_map(Value::items).enumerate() {
             let index = choice.given("index").and_then(Value::as_u64).unwrap_or_default();
             if self.choices.len() < MAX_CHOICES || self.choices.contains_key(&index) {
@@ -182,7 +182,7 @@ impl State {
     }
 
     /// All chunks of a message have the same id and time.
-    fn identify(&mut self, chunk: Value<'_, '_>, cx: &Context<'_>) -> Vec<Edit> {
+    fn identify(&mut self, chunk: Value<'_, '_>, cx: &RoundContext<'_>) -> Vec<Edit> {
         let names = ["id", "created", "model"];
         if cx.is_first() {
             if self.identity.is_empty() {
@@ -200,7 +200,7 @@ impl State {
     }
 
     /// Takes in what is new, and edits it for the client. Gives whether anything is left for it.
-    fn delta(&mut self, delta: Value<'_, '_>, cx: &mut Context<'_>, edits: &mut Vec<Edit>) -> bool {
+    fn delta(&mut self, delta: Value<'_, '_>, cx: &mut RoundContext<'_>, edits: &mut Vec<Edit>) -> bool {
         let mut gone = Vec::new();
         let mut shows = false;
         let calls = delta.given("tool_calls").map(Value::id);
@@ -245,7 +245,7 @@ impl State {
         shows || !gone.contains(&"tool_calls")
     }
 
-    fn content(&mut self, text: &str, value: Value<'_, '_>, cx: &mut Context<'_>) -> Option<Edit> {
+    fn content(&mut self, text: &str, value: Value<'_, '_>, cx: &mut RoundContext<'_>) -> Option<Edit> {
         if text.is_empty() {
             return None;
         }
@@ -288,11 +288,11 @@ impl State {
     }
 
     /// The round is over: what was said becomes whole.
-    pub fn finish(&mut self, round: &mut Round) {
+    pub fn finish(&mut self, round: &mut ReplyRound) {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
             if let Ok(doc) = Document::parse(&raw) {
-                round.units.push(Unit::of(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
+                round.units.push(ReplyUnit::of(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
             }
         }
         for (name, value) in std::mem::take(&mut self.thoughts) {

@@ -6,41 +6,41 @@ use larder_text::json::{self, Document, Edit, Value};
 use serde_json::{Map, Value as Json};
 
 use super::super::ApiDialect;
-use super::super::reply::{Note, Unit, length};
-use super::{Action, Context};
+use super::super::reply::{LimitNote, ReplyUnit, length};
+use super::{EventAction, RoundContext};
 
 /// Where the blocks of a reply go.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct MessagesState {
     /// The provider's index → the client's; none for blocks that are hidden.
     places: BTreeMap<u64, Option<u64>>,
     /// Blocks the client has.
     shown: u64,
-    open: BTreeMap<u64, Draft>,
+    open: BTreeMap<u64, OpenBlock>,
 }
 
 /// A block under way.
 #[derive(Debug, Default)]
-struct Draft {
+struct OpenBlock {
     block: Map<String, Json>,
     /// The input of a call, as far as it came.
     input: String,
 }
 
-impl State {
+impl MessagesState {
     pub fn finish(&mut self) {
         self.places.clear();
         self.open.clear();
     }
 
-    pub fn event(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+    pub fn event(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let kind = event.given("type").and_then(Value::text).unwrap_or_default();
         match &*kind {
             "message_start" => {
                 if let Some(usage) = event.given("message").and_then(|message| message.given("usage")) {
                     cx.round.tally.take(usage);
                 }
-                if cx.is_first() { Action::Pass(Vec::new()) } else { Action::Drop }
+                if cx.is_first() { EventAction::Pass(Vec::new()) } else { EventAction::Drop }
             }
             "content_block_start" => self.start(event, cx),
             "content_block_delta" => {
@@ -59,18 +59,18 @@ impl State {
             "message_delta" => Self::delta(event, cx),
             "message_stop" => {
                 cx.round.ended = true;
-                if cx.is_spliced() { Action::End(Vec::new()) } else { Action::Pass(Vec::new()) }
+                if cx.is_spliced() { EventAction::End(Vec::new()) } else { EventAction::Pass(Vec::new()) }
             }
             "error" => {
                 cx.round.failed = true;
-                Action::Pass(Vec::new())
+                EventAction::Pass(Vec::new())
             }
-            _ => Action::Pass(Vec::new()),
+            _ => EventAction::Pass(Vec::new()),
         }
     }
 
     /// A block of our own, behind all others.
-    pub fn say(&self, note: &Note) -> String {
+    pub fn say(&self, note: &LimitNote) -> String {
         let (index, text) = (self.shown, note.literal());
         let event = |kind: &str, more: &str| {
             format!("event: {kind}\ndata: {{\"type\":\"{kind}\",\"index\":{index}{more}}}\n\n")
@@ -83,11 +83,11 @@ impl State {
         .concat()
     }
 
-    fn start(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+    fn start(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let Some((index, block)) = index(event).zip(event.given("content_block")) else {
-            return Action::Pass(Vec::new());
+            return EventAction::Pass(Vec::new());
         };
-        let unit = Unit::of(ApiDialect::Messages, block, cx.hide);
+        let unit = ReplyUnit::of(ApiDialect::Messages, block, cx.hide);
         cx.round.see(&unit);
         let ours = unit.ours.is_some();
         // As long as nothing is hidden, the provider's places stand, whatever they are.
@@ -98,7 +98,7 @@ impl State {
         }
         if cx.keep {
             let block = serde_json::from_str(block.raw()).unwrap_or_default();
-            self.open.insert(index, Draft { block, input: String::new() });
+            self.open.insert(index, OpenBlock { block, input: String::new() });
         }
         self.place(event)
     }
@@ -137,8 +137,9 @@ impl State {
         }
     }
 
-    fn stop(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) {
-        let Some(Draft { mut block, input }) = index(event).and_then(|index| self.open.remove(&index)) else {
+    fn stop(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) {
+        let Some(OpenBlock { mut block, input }) = index(event).and_then(|index| self.open.remove(&index))
+        else {
             return;
         };
         if let Some(whole) = Some(&input).filter(|input| !input.is_empty()) {
@@ -148,7 +149,7 @@ impl State {
         }
         let raw = Json::Object(block).to_string();
         let Ok(doc) = Document::parse(&raw) else { return };
-        let mut unit = Unit::of(ApiDialect::Messages, doc.root(), cx.hide);
+        let mut unit = ReplyUnit::of(ApiDialect::Messages, doc.root(), cx.hide);
         if let Some(ours) = unit.ours.as_mut().filter(|_| !input.is_empty()) {
             ours.arguments = input;
         }
@@ -156,19 +157,19 @@ impl State {
     }
 
     /// An event of a block goes where the block goes.
-    fn place(&self, event: Value<'_, '_>) -> Action {
+    fn place(&self, event: Value<'_, '_>) -> EventAction {
         let place = index(event).and_then(|index| Some((index, *self.places.get(&index)?)));
         match place {
-            Some((_, None)) => Action::Drop,
+            Some((_, None)) => EventAction::Drop,
             Some((index, Some(shown))) if index != shown => {
                 let span = event.get("index").map(Value::span).unwrap_or_default();
-                Action::Pass(vec![Edit::replace(span, shown.to_string())])
+                EventAction::Pass(vec![Edit::replace(span, shown.to_string())])
             }
-            _ => Action::Pass(Vec::new()),
+            _ => EventAction::Pass(Vec::new()),
         }
     }
 
-    fn delta(event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+    fn delta(event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let usage = event.given("usage");
         if let Some(usage) = usage {
             cx.round.tally.take(usage);
@@ -179,7 +180,7 @@ impl State {
             (cx.round.complete, cx.round.ended) = (true, true);
         }
         if !cx.is_spliced() {
-            return Action::Pass(Vec::new());
+            return EventAction::Pass(Vec::new());
         }
         let spent = cx.earlier.spent();
         let mut edits: Vec<Edit> = usage.map(|usage| spent.edits(usage)).unwrap_or_default();
@@ -197,7 +198,7 @@ impl State {
                 edits.push(json::add_members(usage, &sums.join(",")));
             }
         }
-        Action::End(edits)
+        EventAction::End(edits)
     }
 }
 

@@ -7,25 +7,24 @@
 mod chat;
 mod messages;
 mod responses;
-mod sse;
 
 use larder_text::json::{Document, Edit};
+use larder_text::sse::{self, EventPiece, EventSplitter, MAX_EVENT_BYTES};
 
-use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
-use super::reply::{Note, Round, Rounds};
-use super::{ApiDialect, ApiError, Known};
+use super::reply::{LimitNote, ReplyRound, ReplyRounds};
+use super::{ApiDialect, ApiError, PartialUsage};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
 pub struct StreamedReply {
-    splitter: Splitter,
-    rounds: Rounds,
-    round: Round,
+    splitter: EventSplitter,
+    rounds: ReplyRounds,
+    round: ReplyRound,
     /// Bytes of the reply that are kept.
     kept: usize,
     hide: bool,
-    state: State,
+    state: DialectState,
     /// Events of which it is not known yet whether they belong to a call of ours.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
@@ -35,14 +34,14 @@ pub struct StreamedReply {
 }
 
 #[derive(Debug)]
-enum State {
-    Chat(chat::State),
-    Responses(responses::State),
-    Messages(messages::State),
+enum DialectState {
+    Chat(chat::ChatState),
+    Responses(responses::ResponsesState),
+    Messages(messages::MessagesState),
 }
 
 /// What becomes of an event.
-enum Action {
+enum EventAction {
     /// It goes on, edited.
     Pass(Vec<Edit>),
     /// It belongs to what is hidden.
@@ -52,17 +51,17 @@ enum Action {
 }
 
 /// What an event may look at and add to.
-struct Context<'a> {
+struct RoundContext<'a> {
     /// Our tool was offered: its calls are hidden.
     hide: bool,
     /// What is said is kept.
     keep: bool,
-    /// Rounds before this one.
-    earlier: &'a Rounds,
-    round: &'a mut Round,
+    /// ReplyRounds before this one.
+    earlier: &'a ReplyRounds,
+    round: &'a mut ReplyRound,
 }
 
-impl Context<'_> {
+impl RoundContext<'_> {
     const fn is_first(&self) -> bool {
         self.earlier.done.is_empty()
     }
@@ -75,16 +74,16 @@ impl Context<'_> {
 
 impl StreamedReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
-    pub fn new(format: ApiDialect, hide: bool) -> Self {
-        let state = match format {
-            ApiDialect::Chat => State::Chat(chat::State::default()),
-            ApiDialect::Responses => State::Responses(responses::State::default()),
-            ApiDialect::Messages => State::Messages(messages::State::default()),
+    pub fn new(dialect: ApiDialect, hide: bool) -> Self {
+        let state = match dialect {
+            ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
+            ApiDialect::Responses => DialectState::Responses(responses::ResponsesState::default()),
+            ApiDialect::Messages => DialectState::Messages(messages::MessagesState::default()),
         };
         Self {
-            splitter: Splitter::new(),
-            rounds: Rounds::new(format),
-            round: Round::default(),
+            splitter: EventSplitter::new(),
+            rounds: ReplyRounds::new(dialect),
+            round: ReplyRound::default(),
             kept: 0,
             hide,
             state,
@@ -97,7 +96,7 @@ impl StreamedReply {
 
     /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
     pub fn of_choices(mut self, choices: u64) -> Self {
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             state.expect(choices);
         }
         self
@@ -106,32 +105,32 @@ impl StreamedReply {
     /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(bytes);
-        while let Some(piece) = self.splitter.next() {
+        while let Some(piece) = self.splitter.next_piece() {
             self.take(piece, out);
         }
     }
 
-    /// The provider's stream has ended. Next are [`Rounds::calls`], [`next`](Self::next), [`close`](Self::close).
+    /// The provider's stream has ended. Next are [`ReplyRounds::calls`], [`next`](Self::next), [`close`](Self::close).
     pub fn end(&mut self, out: &mut Vec<u8>) {
         match self.splitter.rest() {
             // The stream broke off within an event that may be one of ours; clients drop such an event anyway.
-            Some(Piece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
+            Some(EventPiece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
             Some(piece) => self.take(piece, out),
             None => {}
         }
         self.settle(out);
         match &mut self.state {
-            State::Chat(state) => state.finish(&mut self.round),
-            State::Messages(state) => state.finish(),
-            State::Responses(state) => state.finish(),
+            DialectState::Chat(state) => state.finish(&mut self.round),
+            DialectState::Messages(state) => state.finish(),
+            DialectState::Responses(state) => state.finish(),
         }
         self.rounds.done.push(std::mem::take(&mut self.round));
-        (self.splitter, self.kept) = (Splitter::new(), 0);
+        (self.splitter, self.kept) = (EventSplitter::new(), 0);
     }
 
     /// What is known of the round under way.
-    pub fn known(&self) -> Known {
-        self.round.known(self.rounds.format)
+    pub fn known(&self) -> PartialUsage {
+        self.round.known(self.rounds.dialect)
     }
 
     /// Whether the client has all of the reply: its provider said that it ended, and nothing of it is hidden.
@@ -140,7 +139,7 @@ impl StreamedReply {
     }
 
     /// What was said so far, as of the last [`end`](Self::end).
-    pub const fn rounds(&mut self) -> &mut Rounds {
+    pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
 
@@ -164,9 +163,9 @@ impl StreamedReply {
         let note = self.rounds.note().filter(|_| !self.held.is_empty());
         if let Some(note) = &note {
             let said = match &self.state {
-                State::Chat(state) => state.say(note),
-                State::Responses(state) => state.say(note),
-                State::Messages(state) => state.say(note),
+                DialectState::Chat(state) => state.say(note),
+                DialectState::Responses(state) => state.say(note),
+                DialectState::Messages(state) => state.say(note),
             };
             out.extend(said.into_bytes());
         }
@@ -181,16 +180,16 @@ impl StreamedReply {
     pub fn fail(&mut self, problem: &ApiError, out: &mut Vec<u8>) {
         self.forget_end();
         let sequence = match &self.state {
-            State::Responses(state) => state.next_sequence(),
-            State::Chat(_) | State::Messages(_) => 0,
+            DialectState::Responses(state) => state.next_sequence(),
+            DialectState::Chat(_) | DialectState::Messages(_) => 0,
         };
-        out.extend(problem.event(self.rounds.format, sequence).into_bytes());
+        out.extend(problem.event(self.rounds.dialect, sequence).into_bytes());
     }
 
     fn forget_end(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
-        if let State::Responses(state) = &mut self.state {
+        if let DialectState::Responses(state) = &mut self.state {
             state.forget_end();
         }
     }
@@ -199,10 +198,10 @@ impl StreamedReply {
         !self.rounds.done.is_empty() || self.round.has_ours
     }
 
-    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) {
+    fn take(&mut self, piece: EventPiece, out: &mut Vec<u8>) {
         let event = match piece {
-            Piece::Event(event) => event,
-            Piece::Raw(bytes) => {
+            EventPiece::Event(event) => event,
+            EventPiece::TooLong(bytes) => {
                 // Not looked at, but it keeps its place, and may be the end. What it says counts as text.
                 self.round.ended = true;
                 self.round.said = self.round.said.saturating_add(bytes.len());
@@ -210,7 +209,7 @@ impl StreamedReply {
                 return self.pass(bytes, out);
             }
         };
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             let data = sse::data(&event);
             let doc = data.as_ref().and_then(|(data, _)| Document::parse(data).ok());
             if let Some(chunk) = doc.as_ref().filter(|_| self.hide) {
@@ -219,7 +218,7 @@ impl StreamedReply {
             if state.is_undecided() {
                 self.waiting_bytes += event.len();
                 self.waiting.push(event);
-                if self.waiting_bytes > MAX_EVENT {
+                if self.waiting_bytes > MAX_EVENT_BYTES {
                     self.settle(out);
                 }
                 return;
@@ -231,7 +230,7 @@ impl StreamedReply {
 
     /// Whatever is undecided is none of ours.
     fn settle(&mut self, out: &mut Vec<u8>) {
-        if let State::Chat(state) = &mut self.state {
+        if let DialectState::Chat(state) = &mut self.state {
             state.decide(&mut self.round);
         }
         self.go_on(out);
@@ -252,12 +251,12 @@ impl StreamedReply {
                 self.judge(&data)
             }
             // A comment, or nothing that can be read.
-            None => Action::Pass(Vec::new()),
+            None => EventAction::Pass(Vec::new()),
         };
         match action {
-            Action::Drop => {}
-            Action::Pass(edits) => self.pass(sse::edited(event, edits), out),
-            Action::End(edits) => {
+            EventAction::Drop => {}
+            EventAction::Pass(edits) => self.pass(sse::edited(event, edits), out),
+            EventAction::End(edits) => {
                 let event = sse::edited(event, edits);
                 self.held_bytes += event.len();
                 self.held.push(event);
@@ -265,21 +264,22 @@ impl StreamedReply {
         }
     }
 
-    fn judge(&mut self, data: &str) -> Action {
+    fn judge(&mut self, data: &str) -> EventAction {
         let keep = self.hide && !self.round.lost;
-        let mut context = Context { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
+        let mut context =
+            RoundContext { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
         if data.trim() == "[DONE]" {
             context.round.ended = true;
             return match &self.state {
-                State::Chat(_) => chat::State::done(&context),
-                State::Responses(_) | State::Messages(_) => Action::Pass(Vec::new()),
+                DialectState::Chat(_) => chat::ChatState::done(&context),
+                DialectState::Responses(_) | DialectState::Messages(_) => EventAction::Pass(Vec::new()),
             };
         }
-        let Ok(doc) = Document::parse(data) else { return Action::Pass(Vec::new()) };
+        let Ok(doc) = Document::parse(data) else { return EventAction::Pass(Vec::new()) };
         match &mut self.state {
-            State::Chat(state) => state.event(doc.root(), &mut context),
-            State::Responses(state) => state.event(doc.root(), &mut context),
-            State::Messages(state) => state.event(doc.root(), &mut context),
+            DialectState::Chat(state) => state.event(doc.root(), &mut context),
+            DialectState::Responses(state) => state.event(doc.root(), &mut context),
+            DialectState::Messages(state) => state.event(doc.root(), &mut context),
         }
     }
 
@@ -291,7 +291,7 @@ impl StreamedReply {
         }
         self.held_bytes += bytes.len();
         self.held.push(bytes);
-        if self.held_bytes > MAX_EVENT {
+        if self.held_bytes > MAX_EVENT_BYTES {
             // Whatever this is, it is no end. The round is over for us.
             self.round.lost = true;
             for bytes in std::mem::take(&mut self.held) {
@@ -308,7 +308,7 @@ fn is_whole(event: &[u8]) -> bool {
 }
 
 /// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
-fn end_edits(event: &[u8], note: Option<&Note>) -> Vec<Edit> {
+fn end_edits(event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
     let Some((data, _)) = sse::data(event) else { return Vec::new() };
     let Ok(doc) = Document::parse(&data) else { return Vec::new() };
     let root = doc.root();

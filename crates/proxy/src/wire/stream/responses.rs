@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use larder_text::json::{self, Edit, Kind, Value};
 
 use super::super::ApiDialect;
-use super::super::reply::{Note, Unit, length, text};
-use super::{Action, Context};
+use super::super::reply::{LimitNote, ReplyUnit, length, text};
+use super::{EventAction, RoundContext};
 
 /// Events by which an item of ours comes.
 const EVENTS_OF_NOTE: usize = 6;
 
 /// Where the items of a reply go.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ResponsesState {
     /// The provider's index → the client's; none for items that are hidden.
     places: BTreeMap<u64, Option<u64>>,
     /// Items the client has.
@@ -26,7 +26,7 @@ pub(super) struct State {
     id: String,
 }
 
-impl State {
+impl ResponsesState {
     pub fn finish(&mut self) {
         self.places.clear();
     }
@@ -43,8 +43,8 @@ impl State {
     }
 
     /// An item of our own, behind all others and before the end.
-    pub fn say(&self, note: &Note) -> String {
-        let (index, id, text) = (self.shown, Note::id(&self.id), note.literal());
+    pub fn say(&self, note: &LimitNote) -> String {
+        let (index, id, text) = (self.shown, LimitNote::id(&self.id), note.literal());
         let empty = r#""type":"output_text","text":"","annotations":[]"#;
         let begun = format!(
             r#""item":{{"id":{id},"type":"message","status":"in_progress","role":"assistant","content":[]}}"#
@@ -71,7 +71,7 @@ impl State {
         out
     }
 
-    pub fn event(&mut self, event: Value<'_, '_>, cx: &mut Context<'_>) -> Action {
+    pub fn event(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let kind = event.given("type").and_then(Value::text).unwrap_or_default();
         let item = event.given("item");
         let index = event.given("output_index").and_then(Value::as_u64);
@@ -82,13 +82,13 @@ impl State {
         match (&*kind, item, index) {
             ("error", ..) => cx.round.failed = true,
             ("response.created" | "response.in_progress" | "response.queued", ..) if !cx.is_first() => {
-                return Action::Drop;
+                return EventAction::Drop;
             }
             ("response.completed" | "response.incomplete" | "response.failed", ..) => {
                 return self.end(event, &kind, cx);
             }
             ("response.output_item.added", Some(item), Some(index)) => {
-                let unit = Unit::of(ApiDialect::Responses, item, cx.hide);
+                let unit = ReplyUnit::of(ApiDialect::Responses, item, cx.hide);
                 cx.round.see(&unit);
                 let ours = unit.ours.is_some();
                 // As long as nothing is hidden, the provider's places stand, whatever they are.
@@ -99,13 +99,13 @@ impl State {
                 }
             }
             ("response.output_item.done", Some(item), _) if cx.keep => {
-                cx.round.units.push(Unit::of(ApiDialect::Responses, item, true));
+                cx.round.units.push(ReplyUnit::of(ApiDialect::Responses, item, true));
             }
             _ => {}
         }
         let mut edits = Vec::new();
         match index.and_then(|index| self.places.get(&index)) {
-            Some(None) => return Action::Drop,
+            Some(None) => return EventAction::Drop,
             Some(Some(shown)) if index != Some(*shown) => {
                 let span = event.get("output_index").map(Value::span).unwrap_or_default();
                 edits.push(Edit::replace(span, shown.to_string()));
@@ -113,10 +113,10 @@ impl State {
             _ => {}
         }
         edits.extend(self.number(event, cx));
-        Action::Pass(edits)
+        EventAction::Pass(edits)
     }
 
-    fn end(&mut self, event: Value<'_, '_>, kind: &str, cx: &mut Context<'_>) -> Action {
+    fn end(&mut self, event: Value<'_, '_>, kind: &str, cx: &mut RoundContext<'_>) -> EventAction {
         let response = event.given("response");
         let part = |name: &str| response.and_then(|response| response.given(name));
         if let Some(usage) = part("usage") {
@@ -129,7 +129,7 @@ impl State {
         let before = self.sequence;
         let mut edits: Vec<Edit> = self.number(event, cx).into_iter().collect();
         if !cx.is_spliced() {
-            return Action::Pass(edits);
+            return EventAction::Pass(edits);
         }
         self.before_end.get_or_insert(before);
         self.id = response.map(|response| text(response, "id").into_owned()).unwrap_or_default();
@@ -139,11 +139,11 @@ impl State {
             Some(list) => edits.extend(cx.earlier.list_edits(list, part("usage"), true)),
             None => edits.extend(part("usage").into_iter().flat_map(|usage| cx.earlier.spent().edits(usage))),
         }
-        Action::End(edits)
+        EventAction::End(edits)
     }
 
     /// Events are numbered without a gap.
-    fn number(&mut self, event: Value<'_, '_>, cx: &Context<'_>) -> Option<Edit> {
+    fn number(&mut self, event: Value<'_, '_>, cx: &RoundContext<'_>) -> Option<Edit> {
         let given = event.given("sequence_number")?;
         let number = if cx.is_spliced() { self.next_sequence() } else { given.as_u64()? };
         self.sequence = Some(number);
@@ -152,7 +152,7 @@ impl State {
 }
 
 /// The edits of an event that is held back, once the item of a note stands before it.
-pub(super) fn end_edits(event: Value<'_, '_>, note: &Note) -> Vec<Edit> {
+pub(super) fn end_edits(event: Value<'_, '_>, note: &LimitNote) -> Vec<Edit> {
     let mut edits = Vec::new();
     if let Some((given, number)) =
         event.given("sequence_number").and_then(|given| Some((given, given.as_u64()?)))

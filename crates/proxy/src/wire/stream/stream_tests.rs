@@ -9,9 +9,9 @@ use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
-fn drive(format: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
-    let mut stream = StreamedReply::new(format, true);
-    let mut sent = vec![request(format)];
+fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
+    let mut stream = StreamedReply::new(dialect, true);
+    let mut sent = vec![request(dialect)];
     let mut out = Vec::new();
     let mut sizes = sizes.iter().copied().chain([usize::MAX]).cycle();
     for text in streams {
@@ -31,8 +31,8 @@ fn drive(format: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, V
     (out, sent, stream)
 }
 
-fn streams(format: ApiDialect, rounds: &[Vec<Part>]) -> Vec<String> {
-    rounds.iter().enumerate().map(|(at, parts)| streamed(format, at, parts)).collect()
+fn streams(dialect: ApiDialect, rounds: &[Vec<Part>]) -> Vec<String> {
+    rounds.iter().enumerate().map(|(at, parts)| streamed(dialect, at, parts)).collect()
 }
 
 proptest! {
@@ -41,14 +41,14 @@ proptest! {
         rounds in any_rounds(),
         sizes in prop::collection::vec(1..200_usize, 1..20),
     ) {
-        for format in FORMATS {
-            let (out, sent, mut stream) = drive(format, &streams(format, &rounds), &sizes);
-            let seen = seen_streamed(format, &out);
-            prop_assert_eq!(&seen.parts, &visible(format, &rounds));
+        for dialect in FORMATS {
+            let (out, sent, mut stream) = drive(dialect, &streams(dialect, &rounds), &sizes);
+            let seen = seen_streamed(dialect, &out);
+            prop_assert_eq!(&seen.parts, &visible(dialect, &rounds));
 
-            let mut reply = WholeReply::new(format, true);
+            let mut reply = WholeReply::new(dialect, true);
             for (at, parts) in rounds.iter().enumerate() {
-                reply.take(&whole(format, at, parts)).unwrap();
+                reply.take(&whole(dialect, at, parts)).unwrap();
                 let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
                 reply.rounds().answer(answers);
                 if let Some(next) = reply.next(&sent[at]).unwrap() {
@@ -61,9 +61,9 @@ proptest! {
             }
             prop_assert_eq!(stream.rounds().usage(), reply.rounds().usage());
             prop_assert_eq!(stream.rounds().last().usage, reply.rounds().last().usage);
-            let keys = |rounds: &Rounds| rounds.hidden(&ReplyPlace::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
+            let keys = |rounds: &ReplyRounds| rounds.hidden(&ReplyPlace::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
             prop_assert_eq!(keys(stream.rounds()), keys(reply.rounds()));
-            let expected = seen_whole(format, &reply.close().unwrap());
+            let expected = seen_whole(dialect, &reply.close().unwrap());
             prop_assert_eq!(&seen.stop, &expected.stop);
             prop_assert_eq!(&seen.usage, &expected.usage);
         }
@@ -75,14 +75,14 @@ proptest! {
         sizes in prop::collection::vec(1..60_usize, 1..20),
         ends in prop::sample::select(vec!["\n", "\r\n", "\r"]),
     ) {
-        for format in FORMATS {
-            let streams: Vec<_> = streams(format, &rounds).iter().map(|text| text.replace('\n', ends)).collect();
-            let (whole, sent, _) = drive(format, &streams, &[usize::MAX]);
-            let (pieces, sent_too, _) = drive(format, &streams, &sizes);
+        for dialect in FORMATS {
+            let streams: Vec<_> = streams(dialect, &rounds).iter().map(|text| text.replace('\n', ends)).collect();
+            let (whole, sent, _) = drive(dialect, &streams, &[usize::MAX]);
+            let (pieces, sent_too, _) = drive(dialect, &streams, &sizes);
             prop_assert_eq!(&whole, &pieces);
             prop_assert_eq!(sent, sent_too);
             if ends != "\n" {
-                let (plain, ..) = drive(format, &streams.iter().map(|s| s.replace(ends, "\n")).collect::<Vec<_>>(), &[]);
+                let (plain, ..) = drive(dialect, &streams.iter().map(|s| s.replace(ends, "\n")).collect::<Vec<_>>(), &[]);
                 prop_assert_eq!(String::from_utf8(whole).unwrap().replace(ends, "\n"), String::from_utf8(plain).unwrap());
             }
         }
@@ -95,15 +95,15 @@ proptest! {
         sizes in prop::collection::vec(1..200_usize, 1..9),
         noise in prop::collection::vec((any::<prop::sample::Index>(), "[\n\r:a-z{}\"é]{1,9}|data: \\{\"type\":1\\}\n\n|: ping\n\n"), 0..4),
     ) {
-        for format in FORMATS {
+        for dialect in FORMATS {
             let mut parts = said.clone();
             parts.extend((0..calls).map(|at| Part::call(&format!("c{at}"), "larder", json!({"a": 1}))));
-            let mut text = streamed(format, 0, &parts);
+            let mut text = streamed(dialect, 0, &parts);
             for (at, noise) in &noise {
                 let places: Vec<usize> = text.match_indices("\n\n").map(|(at, _)| at + 2).collect();
                 text.insert_str(places[at.index(places.len())], noise);
             }
-            let (out, ..) = drive(format, std::slice::from_ref(&text), &sizes);
+            let (out, ..) = drive(dialect, std::slice::from_ref(&text), &sizes);
             prop_assert_eq!(String::from_utf8(out).unwrap(), text);
         }
     }
@@ -114,9 +114,9 @@ proptest! {
         pieces in prop::collection::vec(prop::sample::select(vec!["data: ", "\n", "\r", "{\"choices\":[{\"delta\":", "}", "]", "é", "\n\n"]), 0..40),
         sizes in prop::collection::vec(1..40_usize, 1..9),
     ) {
-        for format in FORMATS {
+        for dialect in FORMATS {
             for bytes in [bytes.clone(), pieces.concat().into_bytes()] {
-                let mut stream = StreamedReply::new(format, true);
+                let mut stream = StreamedReply::new(dialect, true);
                 let mut out = Vec::new();
                 let mut rest = bytes.as_slice();
                 let mut sizes = sizes.iter().cycle();
@@ -135,10 +135,10 @@ proptest! {
 
 #[test]
 fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
-    for format in FORMATS {
+    for dialect in FORMATS {
         let parts = [Part::Text("before".into()), Part::call("c", "read", json!({})), Part::ours("o")];
-        let text = streamed(format, 0, &parts);
-        let mut stream = StreamedReply::new(format, true);
+        let text = streamed(dialect, 0, &parts);
+        let mut stream = StreamedReply::new(dialect, true);
         let mut out = Vec::new();
         let mut shown_at = None;
         for (at, event) in text.split_inclusive("\n\n").enumerate() {
@@ -160,10 +160,10 @@ fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
         assert!(so_far.contains("\"read\"") && !so_far.contains("tool_use\",\"stop_sequence"));
         assert_eq!(stream.rounds().calls().len(), 1);
         stream.rounds().answer(vec!["text".into()]);
-        assert_eq!(stream.next(&request(format)).unwrap(), None);
+        assert_eq!(stream.next(&request(dialect)).unwrap(), None);
         assert_eq!(stream.rounds().hidden(&ReplyPlace::default()).len(), 1);
         stream.close(&mut out);
-        seen_streamed(format, &out);
+        seen_streamed(dialect, &out);
     }
 }
 
@@ -206,7 +206,7 @@ fn a_name_in_pieces_is_held_back_until_it_is_known() {
 
 struct OurCallIs(&'static str, &'static str);
 
-impl From<OurCallIs> for super::super::OurCall {
+impl From<OurCallIs> for super::super::RehydrateCall {
     fn from(call: OurCallIs) -> Self {
         Self { id: call.0.into(), arguments: call.1.into() }
     }
@@ -235,10 +235,10 @@ fn calls_in_one_chunk_are_told_apart() {
 
 #[test]
 fn a_stream_that_breaks_off_asks_nothing_of_us() {
-    for format in FORMATS {
-        let text = streamed(format, 0, &[Part::Text("said".into()), Part::ours("our_id")]);
+    for dialect in FORMATS {
+        let text = streamed(dialect, 0, &[Part::Text("said".into()), Part::ours("our_id")]);
         let cut = text.find(REHYDRATE).unwrap() + 120;
-        let (out, sent, mut stream) = drive(format, &[text[..cut].to_owned()], &[]);
+        let (out, sent, mut stream) = drive(dialect, &[text[..cut].to_owned()], &[]);
         assert!(!String::from_utf8_lossy(&out).contains("our_id"));
         assert_eq!(sent.len(), 1);
         assert!(stream.rounds().calls().is_empty() && !stream.rounds().last().ended);
@@ -247,56 +247,56 @@ fn a_stream_that_breaks_off_asks_nothing_of_us() {
 
 #[test]
 fn a_reply_that_must_end_while_the_model_waits_ends_well() {
-    for format in FORMATS {
-        let mut stream = StreamedReply::new(format, true);
+    for dialect in FORMATS {
+        let mut stream = StreamedReply::new(dialect, true);
         let mut out = Vec::new();
-        stream.push(streamed(format, 0, &[Part::Text("so".into()), Part::ours("o")]).as_bytes(), &mut out);
+        stream.push(streamed(dialect, 0, &[Part::Text("so".into()), Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
         stream.close(&mut out);
-        let seen = seen_streamed(format, &out);
+        let seen = seen_streamed(dialect, &out);
         assert_eq!(seen.parts, [Part::Text("so".into())]);
-        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][dialect as usize]);
     }
 }
 
 #[test]
 fn a_reply_that_would_say_nothing_says_why_before_its_end() {
     let rounds = [[Part::Think("hm".into()), Part::ours("a")], [Part::Think("so".into()), Part::ours("b")]];
-    for format in FORMATS {
-        let mut stream = StreamedReply::new(format, true);
+    for dialect in FORMATS {
+        let mut stream = StreamedReply::new(dialect, true);
         let mut out = Vec::new();
         for (round, parts) in rounds.iter().enumerate() {
-            stream.push(streamed(format, round, parts).as_bytes(), &mut out);
+            stream.push(streamed(dialect, round, parts).as_bytes(), &mut out);
             stream.end(&mut out);
             if round == 0 {
                 stream.rounds().answer(vec!["text".into()]);
-                assert!(stream.next(&request(format)).unwrap().is_some());
+                assert!(stream.next(&request(dialect)).unwrap().is_some());
             }
         }
         stream.rounds().give_up("enough");
         stream.close(&mut out);
-        let seen = seen_streamed(format, &out);
+        let seen = seen_streamed(dialect, &out);
         let Some(Part::Text(text)) = seen.parts.last() else { panic!("a text: {:?}", seen.parts) };
         assert!(text.ends_with("read back no further: enough]"), "{text}");
-        assert_eq!(seen.parts.len(), [1, 3, 3][format as usize], "{:?}", seen.parts);
-        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
+        assert_eq!(seen.parts.len(), [1, 3, 3][dialect as usize], "{:?}", seen.parts);
+        assert_eq!(seen.stop, ["stop", "completed", "end_turn"][dialect as usize]);
     }
 }
 
 #[test]
 fn what_is_known_of_a_round_grows_with_it() {
-    for format in FORMATS {
-        let text = streamed(format, 0, &[Part::Text("some text".into())]);
+    for dialect in FORMATS {
+        let text = streamed(dialect, 0, &[Part::Text("some text".into())]);
         let events: Vec<&str> = text.split_inclusive("\n\n").collect();
-        let (begun, end) = events.split_at(events.len() - [3, 1, 2][format as usize]);
+        let (begun, end) = events.split_at(events.len() - [3, 1, 2][dialect as usize]);
         for hide in [true, false] {
-            let mut stream = StreamedReply::new(format, hide);
+            let mut stream = StreamedReply::new(dialect, hide);
             let mut out = Vec::new();
-            assert_eq!(stream.known(), Known::default());
+            assert_eq!(stream.known(), PartialUsage::default());
             stream.push(begun.concat().as_bytes(), &mut out);
             let known = stream.known();
             assert_eq!((known.said, known.ended), (9, false));
-            assert_eq!(known.usage.map(|usage| usage.input), [None, None, Some(112)][format as usize]);
+            assert_eq!(known.usage.map(|usage| usage.input), [None, None, Some(112)][dialect as usize]);
             stream.push(end.concat().as_bytes(), &mut out);
             stream.end(&mut out);
             let known = stream.rounds().last();
@@ -357,10 +357,10 @@ fn an_error_of_the_providers_own_is_noticed() {
         r#"{"type":"error","code":"server_error","message":"overloaded"}"#,
         r#"{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}"#,
     ];
-    for format in FORMATS {
-        let mut stream = StreamedReply::new(format, true);
+    for dialect in FORMATS {
+        let mut stream = StreamedReply::new(dialect, true);
         let mut out = Vec::new();
-        let event = format!("data: {}\n\n", errors[format as usize]);
+        let event = format!("data: {}\n\n", errors[dialect as usize]);
         stream.push(event.as_bytes(), &mut out);
         stream.end(&mut out);
         assert!(stream.rounds().failed() && !stream.rounds().last().ended);
@@ -370,10 +370,10 @@ fn an_error_of_the_providers_own_is_noticed() {
 
 #[test]
 fn a_failure_in_a_later_round_is_an_event_of_the_format() {
-    for format in FORMATS {
-        let mut stream = StreamedReply::new(format, true);
+    for dialect in FORMATS {
+        let mut stream = StreamedReply::new(dialect, true);
         let mut out = Vec::new();
-        stream.push(streamed(format, 0, &[Part::ours("o")]).as_bytes(), &mut out);
+        stream.push(streamed(dialect, 0, &[Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
         stream.fail(&ApiError::new(ApiErrorKind::Upstream, "it broke"), &mut out);
         stream.close(&mut out);
@@ -381,7 +381,7 @@ fn a_failure_in_a_later_round_is_an_event_of_the_format() {
         let last = text.trim_end().rsplit("data: ").next().unwrap();
         let last: Json = serde_json::from_str(last).unwrap();
         assert!(last["message"] == "it broke" || last["error"]["message"] == "it broke");
-        if format == ApiDialect::Responses {
+        if dialect == ApiDialect::Responses {
             assert_eq!(last["sequence_number"], 2);
         }
     }
@@ -394,9 +394,9 @@ fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..40 {
         stream.push(&piece, &mut out);
-        assert!(stream.splitter.buffered() <= MAX_EVENT + piece.len());
+        assert!(stream.splitter.buffered() <= MAX_EVENT_BYTES + piece.len());
     }
-    assert!(out.len() >= (40 << 20) - MAX_EVENT);
+    assert!(out.len() >= (40 << 20) - MAX_EVENT_BYTES);
     stream.push(b"\n\n", &mut out);
     stream.push(streamed(ApiDialect::Chat, 0, &[Part::ours("o")]).as_bytes(), &mut out);
     stream.end(&mut out);

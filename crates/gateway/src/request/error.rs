@@ -9,12 +9,12 @@ use larder_models::chat::ModelError;
 use larder_models::table::Provider;
 use larder_models::upstream::Incoming;
 use larder_proxy::record::Outcome;
-use larder_proxy::window::Refusal;
+use larder_proxy::window::WindowError;
 use larder_proxy::wire::{ApiError, ApiErrorKind};
 use larder_store::{StoreError, Timestamp};
 
 use crate::auth::AuthError;
-use crate::limits::BodyFault;
+use crate::limits::BodyError;
 use crate::status;
 
 /// Bytes of an upstream's words that are passed on within ours.
@@ -23,7 +23,7 @@ const MAX_WORDS: usize = 16 << 10;
 /// A request that gets no reply from a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Fault {
+pub struct RequestError {
     /// The status of the reply.
     pub status: StatusCode,
     /// A stable word for it, for records and clients.
@@ -36,7 +36,7 @@ pub struct Fault {
     pub outcome: Outcome,
 }
 
-impl Fault {
+impl RequestError {
     /// A fault with nothing to come again for.
     pub fn new(
         status: StatusCode,
@@ -172,38 +172,38 @@ impl Fault {
     }
 }
 
-impl From<BodyFault> for Fault {
-    fn from(fault: BodyFault) -> Self {
+impl From<BodyError> for RequestError {
+    fn from(fault: BodyError) -> Self {
         let (status, class, outcome) = match fault {
-            BodyFault::TooLarge { .. } => {
+            BodyError::TooLarge { .. } => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", Outcome::Invalid)
             }
-            BodyFault::Slow { .. } => (StatusCode::REQUEST_TIMEOUT, "request_timeout", Outcome::Invalid),
-            BodyFault::Broken => (StatusCode::BAD_REQUEST, "invalid_request", Outcome::ClientGone),
-            BodyFault::Full => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused),
+            BodyError::Slow { .. } => (StatusCode::REQUEST_TIMEOUT, "request_timeout", Outcome::Invalid),
+            BodyError::Broken => (StatusCode::BAD_REQUEST, "invalid_request", Outcome::ClientGone),
+            BodyError::Full => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused),
         };
-        let retry_after = (fault == BodyFault::Full).then_some(1);
+        let retry_after = (fault == BodyError::Full).then_some(1);
         Self { retry_after, ..Self::new(status, class, outcome, fault.to_string()) }
     }
 }
 
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
+impl From<WindowError> for RequestError {
+    fn from(refusal: WindowError) -> Self {
         match refusal {
-            Refusal::Unreadable(error) => Self::invalid(error.to_string()),
-            Refusal::TooLong(words) => Self::too_long(words),
-            Refusal::Unwritable(error) => Self::bug(&error.to_string()),
+            WindowError::Unreadable(error) => Self::invalid(error.to_string()),
+            WindowError::TooLong(words) => Self::too_long(words),
+            WindowError::Unwritable(error) => Self::bug(&error.to_string()),
         }
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for RequestError {
     fn from(error: StoreError) -> Self {
         Self::of_store(&error, "the store failed before the reply was whole")
     }
 }
 
-impl From<ModelError> for Fault {
+impl From<ModelError> for RequestError {
     fn from(error: ModelError) -> Self {
         let (status, class) = match &error {
             ModelError::Timeout { .. } => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
@@ -223,7 +223,7 @@ impl From<ModelError> for Fault {
     }
 }
 
-impl From<RunError> for Fault {
+impl From<RunError> for RequestError {
     fn from(error: RunError) -> Self {
         let message = error.to_string();
         let of = |status, class, outcome| Self::new(status, class, outcome, message.clone());
@@ -259,10 +259,10 @@ mod tests {
     #[test]
     fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
         let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
-        let kept = Fault::not_kept(&failed());
+        let kept = RequestError::not_kept(&failed());
         assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
         assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
-        let later = Fault::from(failed());
+        let later = RequestError::from(failed());
         assert!(
             !later.message.contains("nothing was sent"),
             "a later round, or the run of a recipe: {later}"

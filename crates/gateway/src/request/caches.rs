@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use larder_core::policy::Memo;
-use larder_proxy::window::Forms;
+use larder_proxy::window::LastRenditions;
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -13,36 +13,36 @@ use crate::request::cache::Cache;
 
 /// Counters whose counts are kept.
 const COUNTERS: usize = 16;
-/// Counts kept of each.
+/// TokenCounts kept of each.
 const COUNTS: usize = 1 << 16;
 /// Originals known to be stored.
 const STORED: usize = 1 << 15;
 /// Conversations whose last window is known.
 const SESSIONS: usize = 1 << 10;
 
-/// Counts of one counter.
-pub type Counts = Arc<Cache<ContentHash, usize>>;
+/// TokenCounts of one counter.
+pub type TokenCounts = Arc<Cache<ContentHash, usize>>;
 
 /// What is known of a conversation.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
-    /// The forms of its last window.
-    pub forms: Arc<Forms>,
+pub struct SessionMemory {
+    /// The renditions in its last window.
+    pub renditions: Arc<LastRenditions>,
     /// Tokens of its last request as it came.
     pub before: u64,
 }
 
 /// All caches.
-pub struct Shelf {
+pub struct RequestCaches {
     /// Renditions made before.
     pub memo: Memo,
-    counts: Cache<String, Counts>,
+    counts: Cache<String, TokenCounts>,
     stored: Cache<(String, ContentHash), ()>,
-    sessions: Cache<(String, String), Session>,
+    sessions: Cache<(String, String), SessionMemory>,
     factors: Cache<(String, String, String), u64>,
 }
 
-impl Default for Shelf {
+impl Default for RequestCaches {
     fn default() -> Self {
         Self {
             memo: Memo::default(),
@@ -54,11 +54,11 @@ impl Default for Shelf {
     }
 }
 
-impl Shelf {
+impl RequestCaches {
     /// The counts of a counter.
-    pub fn counts(&self, counter: &Counter) -> Counts {
+    pub fn counts(&self, counter: &Counter) -> TokenCounts {
         self.counts.get(counter.name()).unwrap_or_else(|| {
-            let counts = Counts::new(Cache::new(COUNTS));
+            let counts = TokenCounts::new(Cache::new(COUNTS));
             self.counts.insert(counter.name().to_owned(), Arc::clone(&counts));
             counts
         })
@@ -75,12 +75,12 @@ impl Shelf {
     }
 
     /// What is known of a conversation; `None` if nothing is, here.
-    pub fn session(&self, user: &str, session: &str) -> Option<Session> {
+    pub fn session(&self, user: &str, session: &str) -> Option<SessionMemory> {
         self.sessions.get(&(user.to_owned(), session.to_owned()))
     }
 
     /// Notes what became known of it.
-    pub fn remember(&self, user: &str, session: &str, known: Session) {
+    pub fn remember(&self, user: &str, session: &str, known: SessionMemory) {
         self.sessions.insert((user.to_owned(), session.to_owned()), known);
     }
 

@@ -1,5 +1,5 @@
-//! How large a picture is that a request holds, read from the beginning of its file. Knows PNG and JPEG; of any other one,
-//! and of one that is elsewhere, the size is not known. Knows no model.
+//! What an image in a request costs, by its size, which is read from the beginning of its file. PNG and JPEG are
+//! recognised; the size of any other image, and of one that is elsewhere, is unknown. Knows no model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +8,8 @@ use memchr::memmem;
 
 use larder_text::json::{Document, Value};
 
-/// Characters of base64 that are read: a camera's notes stand before the size.
-const MOST_READ: usize = 256 << 10;
+/// Characters of base64 that are read: a camera's metadata comes before the size.
+const MAX_READ: usize = 256 << 10;
 /// What the data of a picture begins behind, in a data URL.
 const DATA: &str = ";base64,";
 /// The member that says how closely it is looked at.
@@ -48,34 +48,10 @@ fn members<'d, 't>(object: Value<'d, 't>, name: &'static str) -> impl Iterator<I
 fn size(raw: &str) -> Option<(u32, u32)> {
     let (_, data) = raw.split_once(DATA)?;
     let data = data.get(..data.find('"')?)?;
-    let read = if data.len() > MOST_READ { data.get(..MOST_READ)? } else { data };
+    let read = if data.len() > MAX_READ { data.get(..MAX_READ)? } else { data };
     let bytes = STANDARD.decode(read).ok()?;
-    png(&bytes).or_else(|| jpeg(&bytes))
-}
-
-/// The size stands in the first chunk.
-fn png(bytes: &[u8]) -> Option<(u32, u32)> {
-    let head = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n")?;
-    let number = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    (head.get(4..8)? == b"IHDR").then_some((number(8)?, number(12)?))
-}
-
-/// The size stands in the frame, behind segments of which each says how long it is.
-fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
-    let number = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    let mut at = bytes.starts_with(b"\xff\xd8").then_some(2)?;
-    loop {
-        let &[0xff, marker] = bytes.get(at..at + 2)? else { return None };
-        match marker {
-            // Filling.
-            0xff => at += 1,
-            0xc4 | 0xc8 | 0xcc => at += 2 + usize::from(number(at + 2)?),
-            0xc0..=0xcf => return Some((number(at + 7)?.into(), number(at + 5)?.into())),
-            // The picture itself, which has no size in front of it.
-            0xd0..=0xda => return None,
-            _ => at += 2 + usize::from(number(at + 2)?),
-        }
-    }
+    let size = imagesize::blob_size(&bytes).ok()?;
+    Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
 }
 
 #[cfg(test)]
@@ -95,8 +71,7 @@ mod tests {
 
     fn jpeg_of(width: u16, height: u16) -> Vec<u8> {
         let notes = [b"\xff\xd8\xff\xe1\x80\x02".as_slice(), &[7; 0x8000]].concat();
-        let frame =
-            [b"\xff\xff\xc0\0\x11\x08".as_slice(), &height.to_be_bytes(), &width.to_be_bytes()].concat();
+        let frame = [b"\xff\xc0\0\x11\x08".as_slice(), &height.to_be_bytes(), &width.to_be_bytes()].concat();
         [notes, frame].concat()
     }
 
@@ -109,6 +84,8 @@ mod tests {
     fn the_size_is_read_from_the_beginning() {
         assert_eq!(size(&part(&png_of(1_920, 1_080), "")), Some((1_920, 1_080)));
         assert_eq!(size(&part(&jpeg_of(640, 480), "")), Some((640, 480)));
+        let filled = [b"\xff\xd8\xff\xff\xc0\0\x11\x08".as_slice(), &[1; 8]].concat();
+        assert_eq!(size(&part(&filled, "")), None, "fill bytes before a marker are not read");
         let large = [png_of(1_920, 1_080), vec![7; 1 << 20]].concat();
         assert_eq!(size(&part(&large, "")), Some((1_920, 1_080)));
         for strange in

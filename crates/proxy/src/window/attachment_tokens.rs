@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use larder_text::tokens::{Framing, Pictures};
 use memchr::memmem;
 
-use super::picture;
-use crate::wire::Kind;
+use super::image_size;
+use crate::wire::OpaqueKind;
 
 /// Bytes of a recording for which one token is charged: at 32 kbit/s a second has 5,333 bytes of base64, and no provider
 /// charges more than 32 tokens for it.
@@ -25,12 +25,12 @@ const BYTES_PER_FILE_TOKEN: usize = 16;
 const PDF: &str = "JVBERi";
 
 /// About how many tokens a recording or a picture costs, of whose JSON this is all.
-pub fn tokens(kind: Kind, raw: &str, framing: Framing) -> usize {
+pub fn tokens(kind: OpaqueKind, raw: &str, framing: Framing) -> usize {
     match kind {
-        Kind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
-        Kind::Image => picture::tokens(raw, framing.pictures),
-        Kind::File => file(pages(raw), raw, framing),
-        Kind::Reasoning | Kind::Other => framing.pictures.max_tokens(),
+        OpaqueKind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
+        OpaqueKind::Image => image_size::tokens(raw, framing.pictures),
+        OpaqueKind::File => file(pages(raw), raw, framing),
+        OpaqueKind::Reasoning | OpaqueKind::Other => framing.pictures.max_tokens(),
     }
 }
 
@@ -71,14 +71,17 @@ mod tests {
         let head = "%PDF-1.7 <</Type/Pages/Count 3>> ";
         let slides = format!("{head}{}", "<</Type /Page/Parent 1>> <</Type/PageLabel>> stream".repeat(3));
         let slides = [slides.as_bytes(), &[7; 3_000_000]].concat();
-        assert_eq!(tokens(Kind::File, &file(&slides), Framing::OPENAI), 3 * PER_PAGE);
+        assert_eq!(tokens(OpaqueKind::File, &file(&slides), Framing::OPENAI), 3 * PER_PAGE);
         let compressed = file(&[head.as_bytes(), &[7; 300_000]].concat());
-        assert_eq!(tokens(Kind::File, &compressed, Framing::OPENAI), compressed.len() / BYTES_PER_FILE_TOKEN);
+        assert_eq!(
+            tokens(OpaqueKind::File, &compressed, Framing::OPENAI),
+            compressed.len() / BYTES_PER_FILE_TOKEN
+        );
         let signed = format!("{head}<</Type/ObjStm/N 300>> {} <</Type/Page>>", "x".repeat(300_000));
         let signed = file(signed.as_bytes());
-        assert_eq!(tokens(Kind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
+        assert_eq!(tokens(OpaqueKind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
         assert_eq!(
-            tokens(Kind::File, r#"{"file_id":"f"}"#, Framing::OPENAI),
+            tokens(OpaqueKind::File, r#"{"file_id":"f"}"#, Framing::OPENAI),
             Framing::OPENAI.pictures.max_tokens()
         );
     }
@@ -98,6 +101,6 @@ mod tests {
     #[test]
     fn a_minute_of_speech_is_not_taken_for_a_book() {
         let wave = "A".repeat(60 * 24_000 * 2 / 3 * 4);
-        assert_eq!(tokens(Kind::Audio, &wave, Framing::OPENAI), 24_000);
+        assert_eq!(tokens(OpaqueKind::Audio, &wave, Framing::OPENAI), 24_000);
     }
 }

@@ -15,7 +15,7 @@ use larder_models::chat::Usage;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
-use larder_proxy::wire::{ApiDialect, Known};
+use larder_proxy::wire::{ApiDialect, PartialUsage};
 use larder_text::hash::ContentHash;
 use larder_text::json as spans;
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::app::{App, Snapshot};
 use crate::auth::Caller;
 use crate::limits::read_body;
+use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
-use crate::request::fault::Fault;
-use crate::request::ledger::Ledger;
-use crate::request::relay::{self, Sending};
+use crate::request::error::RequestError;
+use crate::request::relay::{self, InFlightRequest};
 use crate::request::{RECIPE, outgoing, patience, read, recipes, reply};
 
 /// Bytes of a list of models, and of vectors.
@@ -45,56 +45,63 @@ pub async fn embeddings(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let mut ledger = match Ledger::open(&app, &caller, Endpoint::Embeddings, &parts.headers) {
-        Ok(ledger) => ledger,
+    let mut active = match ActiveRequest::open(&app, &caller, Endpoint::Embeddings, &parts.headers) {
+        Ok(active) => active,
         Err(fault) => return reply::error(ApiDialect::Chat, &fault),
     };
     let current = app.current();
-    let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
+    let body = match read(&mut active, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
-        Err(fault) => return reply::refuse(ledger, ApiDialect::Chat, fault),
+        Err(fault) => return reply::refuse(active, ApiDialect::Chat, fault),
     };
     let snapshot = Arc::clone(&current);
     let ready = tokio::task::spawn_blocking(move || {
-        let ready = ready(&mut ledger, &snapshot, body);
-        (ledger, ready)
+        let ready = ready(&mut active, &snapshot, body);
+        (active, ready)
     });
-    let (mut ledger, ready) = match ready.await {
-        Ok((ledger, Ok(ready))) => (ledger, ready),
-        Ok((ledger, Err(fault))) => return reply::refuse(ledger, ApiDialect::Chat, fault),
-        Err(error) => return reply::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
+    let (mut active, ready) = match ready.await {
+        Ok((active, Ok(ready))) => (active, ready),
+        Ok((active, Err(fault))) => return reply::refuse(active, ApiDialect::Chat, fault),
+        Err(error) => return reply::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
     };
-    let sending = Sending {
+    let sending = InFlightRequest {
         outgoing: outgoing(&ready.target, &parts, ready.body),
         patience: patience(&current.gateway),
         target: ready.target,
     };
-    match sending.send(&mut ledger).await {
-        Ok(incoming) if incoming.status.is_success() => vectors(ledger, incoming).await,
+    match sending.send(&mut active).await {
+        Ok(incoming) if incoming.status.is_success() => vectors(active, incoming).await,
         Ok(incoming) => {
-            let ours = reply::ours(&ledger.exchange);
-            relay::pass(ledger, incoming, &ours)
+            let ours = reply::ours(&active.record);
+            relay::pass(active, incoming, &ours)
         }
-        Err(error) => reply::refuse(ledger, ApiDialect::Chat, error.into()),
+        Err(error) => reply::refuse(active, ApiDialect::Chat, error.into()),
     }
 }
 
 /// An embedding request that may leave.
-struct Vectors {
+struct EmbeddingRequest {
     target: Arc<UpstreamTarget>,
     body: Bytes,
 }
 
-fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors, Fault> {
-    let text = std::str::from_utf8(&body).map_err(|error| Fault::invalid(error.to_string()))?;
-    let document = spans::Document::parse_request(text).map_err(|error| Fault::invalid(error.to_string()))?;
+fn ready(
+    active: &mut ActiveRequest,
+    current: &Snapshot,
+    body: Bytes,
+) -> Result<EmbeddingRequest, RequestError> {
+    let text = std::str::from_utf8(&body).map_err(|error| RequestError::invalid(error.to_string()))?;
+    let document =
+        spans::Document::parse_request(text).map_err(|error| RequestError::invalid(error.to_string()))?;
     let member = |name| document.root().given(name);
-    let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
-    let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
-    ledger.model(&name);
+    let Some(model) = member("model") else {
+        return Err(RequestError::invalid("model: name the model to ask"));
+    };
+    let name = model.text().ok_or_else(|| RequestError::invalid("model: expected a string"))?;
+    active.set_model(&name);
     let route = current.routes.find(Endpoint::Embeddings, &name, current.shared())?;
     let input = member("input").map_or("", spans::Value::raw);
-    let counts = ledger.app().shelf.counts(&route.counter);
+    let counts = active.app().caches.counts(&route.counter);
     let hash = ContentHash::new(input.as_bytes());
     let tokens = counts.get(&hash).unwrap_or_else(|| {
         let tokens = route.counter.count(input);
@@ -102,39 +109,41 @@ fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors
         tokens
     });
     let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-    ledger.exchange.summary.tokens =
+    active.record.summary.tokens =
         Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
-    ledger.exchange.summary.answered_by = Some(route.model.clone());
-    ledger.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
-    ledger.reserve()?;
+    active.record.summary.answered_by = Some(route.model.clone());
+    active.budget.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
+    active.reserve()?;
     let body = match route.rename {
         false => body.clone(),
         true => {
             let with = serde_json::to_string(&route.model.id).unwrap_or_default();
             let edit = spans::Edit { range: model.span(), with };
-            spans::apply(text, vec![edit]).map_err(|error| Fault::bug(&error.to_string()))?.into()
+            spans::apply(text, vec![edit]).map_err(|error| RequestError::bug(&error.to_string()))?.into()
         }
     };
-    Ok(Vectors { target: route.target, body })
+    Ok(EmbeddingRequest { target: route.target, body })
 }
 
-/// Vectors come in one piece, with what they took.
-async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
+/// EmbeddingRequest come in one piece, with what they took.
+async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response {
     let started = Instant::now();
     let body = match incoming.body(MAX_REPLY_BYTES).await {
         Ok(body) => body,
-        Err(error) => return reply::refuse(ledger, ApiDialect::Chat, error.into()),
+        Err(error) => return reply::refuse(active, ApiDialect::Chat, error.into()),
     };
-    ledger.waited(started.elapsed());
+    active.timing.add_wait(started.elapsed());
     let used = std::str::from_utf8(&body).ok().and_then(|text| {
         let document = spans::Document::parse(text).ok()?;
         document.root().given("usage")?.given("prompt_tokens")?.as_u64()
     });
     if let Some(input) = used {
-        ledger.knows(Known::of(Usage { input, ..Usage::default() }));
+        active.usage.update(PartialUsage::of(Usage { input, ..Usage::default() }));
     }
-    ledger.end(incoming.status);
-    reply::copied(&incoming, &reply::ours(&ledger.exchange), true).body(Body::from(body)).unwrap_or_default()
+    active.complete(incoming.status);
+    let ours = reply::ours(&active.record);
+    active.finish();
+    reply::copied(&incoming, &ours, true).body(Body::from(body)).unwrap_or_default()
 }
 
 /// `GET /v1/models`: recipes and the table's models, before those of the server for all others.
@@ -167,7 +176,7 @@ pub async fn model(
     match list(&current, provider).into_iter().find(is_it) {
         Some(entry) => axum::Json(entry).into_response(),
         None if current.routes.any(provider).is_some() => pass(State(app), Extension(caller), request).await,
-        None => reply::error(format(provider), &Fault::unknown_model(&id, provider)),
+        None => reply::error(dialect(provider), &RequestError::unknown_model(&id, provider)),
     }
 }
 
@@ -207,46 +216,47 @@ async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option
 pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
-    let format = format(provider);
+    let dialect = dialect(provider);
     let target = match target(&caller, &current, provider, &parts) {
         Ok(target) => target,
-        Err(fault) => return reply::error(format, &fault),
+        Err(fault) => return reply::error(dialect, &fault),
     };
     if reads(&parts.method) {
         let response = read_through(&app, &current, &target, &parts, body).await;
-        return response.unwrap_or_else(|fault| reply::error(format, &fault));
+        return response.unwrap_or_else(|fault| reply::error(dialect, &fault));
     }
     app.recorder.has_room().await;
-    let mut ledger = match Ledger::open(&app, &caller, Endpoint::Passed, &parts.headers) {
-        Ok(ledger) => ledger,
-        Err(fault) => return reply::error(format, &fault),
+    let mut active = match ActiveRequest::open(&app, &caller, Endpoint::Passed, &parts.headers) {
+        Ok(active) => active,
+        Err(fault) => return reply::error(dialect, &fault),
     };
     let route = format!("{} {}", parts.method, parts.uri.path());
-    ledger.exchange.summary.route = Some(cut_name(&route));
+    active.record.summary.route = Some(cut_name(&route));
     // Costs are grouped by this name, and clients may ask for any path.
-    ledger.model(target.name());
+    active.set_model(target.name());
     let started = Instant::now();
     let gateway = &current.gateway;
-    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut ledger.room).await;
-    ledger.waited(started.elapsed());
+    let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut active.body_memory).await;
+    active.timing.add_wait(started.elapsed());
     let body = match body {
         Ok(body) => body,
-        Err(error) => return reply::refuse(ledger, format, error.into()),
+        Err(error) => return reply::refuse(active, dialect, error.into()),
     };
     if let Some(model) = model_of(&body) {
-        ledger.model(&model);
+        active.set_model(&model);
     }
-    let sending = Sending { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
-    let sent = sending.send(&mut ledger).await;
+    let sending =
+        InFlightRequest { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let sent = sending.send(&mut active).await;
     // It is not sent again.
     drop(sending);
-    ledger.room.shrink(0);
+    active.body_memory.shrink(0);
     match sent {
         Ok(incoming) => {
-            let ours = reply::ours(&ledger.exchange);
-            relay::pass(ledger, incoming, &ours)
+            let ours = reply::ours(&active.record);
+            relay::pass(active, incoming, &ours)
         }
-        Err(error) => reply::refuse(ledger, format, error.into()),
+        Err(error) => reply::refuse(active, dialect, error.into()),
     }
 }
 
@@ -273,14 +283,15 @@ fn target(
     current: &Snapshot,
     provider: Provider,
     parts: &Parts,
-) -> Result<Arc<UpstreamTarget>, Fault> {
-    let refused =
-        |words: &str| Err(Fault::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words));
+) -> Result<Arc<UpstreamTarget>, RequestError> {
+    let refused = |words: &str| {
+        Err(RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words))
+    };
     let path = parts.uri.path();
     if path.ends_with('/') || path.contains("//") {
         // A server may take it for a route that is decided and counted here.
         let words = format!("no such route: {path}; write it without an empty part");
-        return Err(Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
+        return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
     if !reads(&parts.method) && !caller.limits.is_unlimited() {
         return refused(
@@ -292,7 +303,7 @@ fn target(
         let words = format!(
             "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml"
         );
-        Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
+        RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
     })?;
     if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
         // What users keep at the provider under one key is not kept apart there.
@@ -311,9 +322,9 @@ async fn read_through(
     target: &Arc<UpstreamTarget>,
     parts: &Parts,
     body: Body,
-) -> Result<Response, Fault> {
-    let place = app.places.take().ok_or_else(Fault::busy)?;
-    let mut room = app.places.room();
+) -> Result<Response, RequestError> {
+    let place = app.admission.take().ok_or_else(RequestError::busy)?;
+    let mut room = app.admission.body_memory();
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await?;
     let incoming = target.send(&outgoing(target, parts, body), patience(gateway)).await?;
@@ -329,7 +340,7 @@ fn speaks(path: &str, headers: &HeaderMap) -> Provider {
     }
 }
 
-const fn format(provider: Provider) -> ApiDialect {
+const fn dialect(provider: Provider) -> ApiDialect {
     match provider {
         Provider::Anthropic => ApiDialect::Messages,
         _ => ApiDialect::Chat,

@@ -13,29 +13,29 @@ use super::{Auth, AuthError, Caller, lock};
 /// know what the upstream bills.
 #[derive(Debug)]
 #[must_use = "dropped at once, all of it counts as used"]
-pub struct Held {
+pub struct BudgetReservation {
     store: Store,
     /// None for callers without limits.
     reservation: Option<Reservation>,
     /// Where it stands as long as it is held.
-    open: Arc<Open>,
+    open: Arc<OpenReservations>,
 }
 
 /// Reservations of calls under way, by id.
-pub(super) type Open = Mutex<BTreeSet<i64>>;
+pub(super) type OpenReservations = Mutex<BTreeSet<i64>>;
 
 impl Auth {
     /// Holds what a call may take at most, tokens of prompt and reply together, or says what is left and when the
     /// budget is whole again. Costs nothing for callers without limits; blocks for a write to the store otherwise.
-    pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<Held, AuthError> {
+    pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<BudgetReservation, AuthError> {
         let (store, open) = (self.store.clone(), Arc::clone(&self.open));
         let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
-            return Ok(Held { store, reservation: None, open });
+            return Ok(BudgetReservation { store, reservation: None, open });
         };
         match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
             Ok(ReserveOutcome::Held(reservation)) => {
                 lock(&open).insert(reservation.id());
-                Ok(Held { store, reservation: Some(reservation), open })
+                Ok(BudgetReservation { store, reservation: Some(reservation), open })
             }
             Ok(ReserveOutcome::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
             Err(StoreError::KeyRevoked { .. }) => Err(AuthError::Revoked { id: key.clone() }),
@@ -58,7 +58,12 @@ impl Caller {
 impl Auth {
     /// Holds so many tokens and what they may cost at most, whichever of these models they go to. Blocks as
     /// [`Auth::reserve`] does.
-    pub fn reserve_for(&self, caller: &Caller, tokens: u64, reach: &ModelSet) -> Result<Held, AuthError> {
+    pub fn reserve_for(
+        &self,
+        caller: &Caller,
+        tokens: u64,
+        reach: &ModelSet,
+    ) -> Result<BudgetReservation, AuthError> {
         caller.may_ask(reach)?;
         self.reserve(caller, tokens, reach.max_cost(tokens))
     }
@@ -79,7 +84,7 @@ impl Auth {
     }
 }
 
-impl Held {
+impl BudgetReservation {
     /// Counts what the call used, more or less than was held. Where that cannot be written, all that was held counts.
     pub fn settle(mut self, tokens: u64, cost: Usd) -> Result<(), StoreError> {
         self.count(Spend { tokens, picos: cost.picos() })
@@ -88,6 +93,16 @@ impl Held {
     /// Gives everything back, where nothing was sent.
     pub fn release(mut self) -> Result<(), StoreError> {
         self.count(Spend::default())
+    }
+
+    /// As [`BudgetReservation::settle`], where nobody is left to hear of an error: it is logged.
+    pub fn settle_or_log(self, tokens: u64, cost: Usd) {
+        log_unsettled(self.settle(tokens, cost));
+    }
+
+    /// As [`BudgetReservation::release`], where nobody is left to hear of an error: it is logged.
+    pub fn release_or_log(self) {
+        log_unsettled(self.release());
     }
 
     fn count(&mut self, used: Spend) -> Result<(), StoreError> {
@@ -100,7 +115,13 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+fn log_unsettled(settled: Result<(), StoreError>) {
+    if let Err(error) = settled {
+        tracing::error!(%error, "a budget could not be settled; all that was reserved counts as used");
+    }
+}
+
+impl Drop for BudgetReservation {
     fn drop(&mut self) {
         let asked = self.reservation.as_ref().map(|reservation| {
             lock(&self.open).remove(&reservation.id());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use larder_proxy::wire::ApiDialect;
 
 /// An answer to be told in some format.
-pub struct Answer<'a> {
+pub struct RecipeReply<'a> {
     /// The id of the request.
     pub id: &'a str,
     /// Seconds since 1970.
@@ -22,10 +22,10 @@ pub struct Answer<'a> {
     pub include_usage: bool,
 }
 
-impl Answer<'_> {
+impl RecipeReply<'_> {
     /// The reply in one piece.
-    pub fn whole(&self, format: ApiDialect) -> String {
-        match format {
+    pub fn whole(&self, dialect: ApiDialect) -> String {
+        match dialect {
             ApiDialect::Chat => {
                 let choice = json!({"index": 0, "message": {"role": "assistant", "content": self.text, "refusal": null},
                     "logprobs": null, "finish_reason": "stop"});
@@ -38,8 +38,8 @@ impl Answer<'_> {
     }
 
     /// The reply as a stream of events.
-    pub fn events(&self, format: ApiDialect) -> String {
-        match format {
+    pub fn events(&self, dialect: ApiDialect) -> String {
+        match dialect {
             ApiDialect::Chat => self.chat_events(),
             ApiDialect::Responses => named(&self.response_events()),
             ApiDialect::Messages => named(&self.message_events()),

@@ -1,0 +1,197 @@
+//! What the rounds of a reply use: at most, before each is sent, and as far as it is known while it comes. Knows no prices
+//! and no wire format.
+
+use larder_models::chat::Usage;
+use larder_proxy::record::Tokens;
+use larder_proxy::wire::PartialUsage;
+
+/// Bytes of a reply's text that are taken for one token where nobody reports them: rather too few, so that a budget is not
+/// stretched by leaving early.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// The rounds of one request that were sent to its upstream, in order.
+#[derive(Debug)]
+pub struct UsageAccounting {
+    /// Replies that are asked for at once, each of which may be as long.
+    pub choices: u64,
+    rounds: Vec<Round>,
+    /// Tokens by which the prompt of the next round is longer than that of the first.
+    growth: u64,
+}
+
+/// What one round uses.
+#[derive(Debug)]
+struct Round {
+    /// The most that it may use, which was reserved for it.
+    max: Usage,
+    known: PartialUsage,
+}
+
+impl Default for UsageAccounting {
+    fn default() -> Self {
+        Self { choices: 1, rounds: Vec::new(), growth: 0 }
+    }
+}
+
+impl UsageAccounting {
+    /// The prompt of the next round is so many tokens longer than that of the one before.
+    pub const fn grow(&mut self, tokens: u64) {
+        self.growth = self.growth.saturating_add(tokens);
+    }
+
+    /// The most that the next round may use, of a request whose first prompt has these tokens.
+    pub const fn next_round(&self, tokens: &Tokens) -> Usage {
+        Usage {
+            input: tokens.after.saturating_add(self.growth),
+            cached_input: 0,
+            cache_write: 0,
+            output: tokens.output.saturating_mul(self.choices),
+            reasoning: 0,
+        }
+    }
+
+    /// A round leaves for the upstream, which may use `max`.
+    pub fn begin_round(&mut self, max: Usage) {
+        self.rounds.push(Round { max, known: PartialUsage::default() });
+    }
+
+    /// Whether anything has been sent to the upstream.
+    pub const fn has_sent(&self) -> bool {
+        !self.rounds.is_empty()
+    }
+
+    /// Replaces what is known of the last round. However the request ends, this is kept.
+    pub fn update(&mut self, known: PartialUsage) {
+        if let Some(round) = self.rounds.last_mut() {
+            round.known = known;
+        }
+    }
+
+    /// What all rounds used that anything is known of. What nobody reported is estimated by what came; `early`: the reply
+    /// did not come to its end, so that even what is reported may not be all.
+    pub fn known(&self, early: bool) -> Option<Usage> {
+        sum(self.rounds.iter().filter_map(|round| round.used(early)))
+    }
+
+    /// What is known of the same reply had the model had everything before it: its first prompt, and its last words.
+    pub fn at_once(&self, early: bool) -> Option<Usage> {
+        let mut rounds = self.rounds.iter().filter_map(|round| round.used(early));
+        let first = rounds.next()?;
+        Some(Usage { output: rounds.next_back().unwrap_or(first).output, ..first })
+    }
+
+    /// Whether any of what is known is estimated.
+    pub fn is_estimated(&self, early: bool) -> bool {
+        self.rounds.iter().any(|round| round.used(early) != round.known.usage)
+    }
+
+    /// What all rounds are charged: what they used, and what was reserved for those that nothing is known of or whose end
+    /// came without a report. `unbilled`: the last of them was refused.
+    pub fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        let rounds = self.rounds.iter().enumerate();
+        sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.rounds.len())))
+    }
+}
+
+impl Round {
+    fn used(&self, early: bool) -> Option<Usage> {
+        let PartialUsage { usage, said, ended } = self.known;
+        let estimate = u64::try_from(said).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
+        match usage {
+            // Until its end a provider reports the output of the beginning.
+            Some(usage) if early && !ended => Some(Usage { output: usage.output.max(estimate), ..usage }),
+            Some(usage) => Some(usage),
+            // The prompt as it was counted. What the model thought where nobody sees it is not known.
+            None if said > 0 || (ended && !early) => {
+                Some(Usage { input: self.max.input, output: estimate, ..Usage::default() })
+            }
+            None => None,
+        }
+    }
+
+    fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        if unbilled {
+            return self.used(early);
+        }
+        // What the model thought where nobody sees it is in no estimate: asking for no report must not make it free.
+        let is_reported = self.known.usage.is_some() || !self.known.ended;
+        self.used(early).filter(|_| is_reported).or(Some(self.max))
+    }
+}
+
+fn sum(all: impl Iterator<Item = Usage>) -> Option<Usage> {
+    all.reduce(|mut sum, usage| {
+        sum += usage;
+        sum
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64) -> Usage {
+        Usage { input, output, ..Usage::default() }
+    }
+
+    fn rounds(rounds: &[PartialUsage]) -> UsageAccounting {
+        let mut accounting = UsageAccounting::default();
+        for known in rounds {
+            accounting.begin_round(usage(1_000, 500));
+            accounting.update(*known);
+        }
+        accounting
+    }
+
+    #[test]
+    fn a_round_that_breaks_off_takes_what_is_reported_and_no_less_than_what_came() {
+        let begun = |output, said| PartialUsage { usage: Some(usage(80, output)), said, ended: false };
+        let ended = PartialUsage { usage: Some(usage(70, 9)), said: 300, ended: true };
+        assert_eq!(rounds(&[begun(1, 0)]).known(true), Some(usage(80, 1)));
+        assert_eq!(rounds(&[begun(1, 31)]).known(true), Some(usage(80, 11)));
+        assert_eq!(rounds(&[begun(40, 31)]).known(true), Some(usage(80, 40)));
+        assert!(rounds(&[begun(1, 31)]).is_estimated(true) && !rounds(&[begun(40, 31)]).is_estimated(true));
+        assert_eq!(rounds(&[ended, begun(1, 30)]).known(true), Some(usage(150, 19)));
+        assert_eq!(rounds(&[ended, begun(1, 30)]).charged(true, false), Some(usage(150, 19)));
+    }
+
+    #[test]
+    fn a_reply_at_once_has_the_first_prompt_and_the_last_words() {
+        let round = |input, output| PartialUsage { usage: Some(usage(input, output)), said: 0, ended: true };
+        assert_eq!(rounds(&[round(70, 9)]).at_once(false), Some(usage(70, 9)));
+        assert_eq!(rounds(&[round(70, 9), round(90, 8), round(120, 30)]).at_once(false), Some(usage(70, 30)));
+        assert_eq!(rounds(&[]).at_once(false), None);
+    }
+
+    #[test]
+    fn what_nobody_reports_is_estimated_by_what_came_and_unknown_where_nothing_came() {
+        let said = PartialUsage { usage: None, said: 30, ended: false };
+        let all_said = PartialUsage { ended: true, ..said };
+        let empty = PartialUsage { said: 0, ..all_said };
+        // Whoever leaves once all is said pays what is paid by who stays.
+        for early in [true, false] {
+            assert_eq!(rounds(&[said]).known(early), Some(usage(1_000, 10)));
+            assert_eq!(rounds(&[all_said]).known(early), Some(usage(1_000, 10)));
+            let charged = rounds(&[all_said, said]).charged(early, false);
+            assert_eq!(charged, Some(usage(2_000, 510)), "what was thought unseen is not free");
+            assert_eq!(rounds(&[all_said]).charged(early, true), Some(usage(1_000, 10)));
+            assert!(rounds(&[all_said]).is_estimated(early));
+        }
+        assert_eq!(rounds(&[empty]).known(false), Some(usage(1_000, 0)));
+        assert_eq!(rounds(&[empty]).known(true), None, "an error is no reply");
+        let (silent, ended) =
+            (PartialUsage::default(), PartialUsage { usage: Some(usage(70, 9)), said: 0, ended: true });
+        assert_eq!(rounds(&[ended, silent]).known(true), Some(usage(70, 9)));
+        assert!(!rounds(&[ended, silent]).is_estimated(true), "of what is not known, nothing is claimed");
+        assert_eq!(rounds(&[ended, silent]).charged(true, false), Some(usage(1_070, 509)));
+        assert_eq!(
+            rounds(&[ended, silent]).charged(true, true),
+            Some(usage(70, 9)),
+            "a refusal is not billed"
+        );
+        assert_eq!(rounds(&[silent]).charged(true, true), None);
+        let charged = rounds(&[silent, ended]).charged(true, true);
+        assert_eq!(charged, Some(usage(1_070, 509)), "it was not the last");
+        assert_eq!((rounds(&[]).known(true), rounds(&[]).charged(true, false)), (None, None));
+    }
+}
