@@ -38,6 +38,7 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Nobody set it.
@@ -71,6 +72,7 @@ impl fmt::Display for Origin {
 
 /// One setting as `larder config` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Setting {
     /// Its key, as in the file.
     pub key: String,
