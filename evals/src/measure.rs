@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, Unit, condense};
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, GapUnit, condense};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
 use larder_text::tokens::Counter;
@@ -81,7 +81,7 @@ pub fn faults(original: &str, condensed: &Condensed, target: usize) -> Vec<Strin
     if condensed.tokens > condensed.original_tokens {
         faults.push(format!("{tokens} tokens, the original has {}", condensed.original_tokens));
     }
-    let id = key().mint(ContentHash::of(original.as_bytes()));
+    let id = key().mint(ContentHash::new(original.as_bytes()));
     if condensed.pointer != Pointer::whole(id.clone()) {
         faults.push(format!("{} is not the pointer of the original, {id}", condensed.pointer));
     }
@@ -104,8 +104,8 @@ pub fn faults(original: &str, condensed: &Condensed, target: usize) -> Vec<Strin
 
 fn gap_fault(original: &str, condensed: &Condensed, gap: &Gap) -> Option<String> {
     let counted = match gap.unit {
-        Unit::Line => gap.range.1.checked_sub(gap.range.0)?.checked_add(1)?,
-        Unit::Byte => gap.range.1.checked_sub(gap.range.0)?,
+        GapUnit::Line => gap.range.1.checked_sub(gap.range.0)?.checked_add(1)?,
+        GapUnit::Byte => gap.range.1.checked_sub(gap.range.0)?,
     };
     let right = gap.pointer.id == condensed.pointer.id
         && counted == gap.count

@@ -31,8 +31,8 @@ use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Serialize;
 
-pub use self::claims::Claim;
-pub use self::library::Skipped;
+pub use self::claims::GroundedClaim;
+pub use self::library::SkippedFile;
 use self::passages::{Finding, Passages};
 use self::quotation::{Quotation, quotation};
 use self::quoting::is_embedded;
@@ -65,7 +65,7 @@ pub struct Question<'a> {
 
 /// How the passages were found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Search {
+pub struct SearchReport {
     /// Files read.
     pub files: usize,
     /// Bytes read.
@@ -84,10 +84,10 @@ pub struct Search {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
     /// Files and folders that were not read, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
 }
 
-impl Search {
+impl SearchReport {
     /// What was read for these passages.
     fn over(passages: &mut Passages) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Search {
 
 /// An answer with the bytes it stands on.
 #[derive(Debug, Clone, Serialize)]
-pub struct Answer {
+pub struct AskAnswer {
     /// The run of the recipe that answered.
     #[serde(flatten)]
     pub outcome: RunOutcome,
@@ -147,12 +147,12 @@ pub struct Answer {
     /// question to be taken for its answer.
     pub verified: bool,
     /// The sentences of the answer.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<GroundedClaim>,
     /// Sentences that answer without a model, next to an answer of the embedded one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub quotes: Vec<Claim>,
+    pub quotes: Vec<GroundedClaim>,
     /// How the passages were found.
-    pub search: Search,
+    pub search: SearchReport,
 }
 
 /// A passage that speaks to a question.
@@ -185,7 +185,7 @@ pub enum AskError {
     },
     /// Nothing readable was found.
     #[error("no readable text in {0}; name files or folders that hold text in UTF-8")]
-    Nothing(String),
+    NoText(String),
     /// The recipe is not there.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
@@ -212,7 +212,7 @@ pub enum AskError {
     Store(#[from] StoreError),
     /// The observer said that the client is gone.
     #[error("cancelled while reading: the client disconnected")]
-    Unwanted,
+    Cancelled,
 }
 
 /// A text that is in the store already: its pointer and itself.
@@ -236,7 +236,7 @@ impl<'e> Asker<'e> {
     ///
     /// # Errors
     /// When nothing can be read, the limits are too small, or the recipe gives no answer.
-    pub async fn ask(&self, question: &Question<'_>) -> Result<Answer, AskError> {
+    pub async fn ask(&self, question: &Question<'_>) -> Result<AskAnswer, AskError> {
         let started = Instant::now();
         let recipe = self.engine.own_or_shipped(question.recipe)?;
         let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
@@ -249,7 +249,7 @@ impl<'e> Asker<'e> {
         }
         let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
         let (mut passages, found) = self.gather(question, &counter)?;
-        let mut search = Search::over(&mut passages);
+        let mut search = SearchReport::over(&mut passages);
         // Where nothing shares a word with the question, the beginnings are the best guess.
         let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
         let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
@@ -262,14 +262,14 @@ impl<'e> Asker<'e> {
         if is_quoted {
             let passages = &mut passages;
             let answer = self.answer_by_quoting(question, recipe, passages, &found, &quotation, started)?;
-            return Ok(Answer { search, ..answer });
+            return Ok(AskAnswer { search, ..answer });
         }
         let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
         search.count(&outcome);
         let claims = self.claims(&outcome, &mut passages)?;
         let verified = claims.iter().any(|claim| claim.supported);
         let quotes = self.quoted_claims(&quotation, &mut passages)?;
-        Ok(Answer { outcome, verified, claims, quotes, search })
+        Ok(AskAnswer { outcome, verified, claims, quotes, search })
     }
 
     /// Who measures passages: the fastest exact counter, since the packer counts again by the model's own; but a model
@@ -289,7 +289,7 @@ impl<'e> Asker<'e> {
                 continue;
             };
             let text = String::from_utf8(self.engine.store.resolve(&pointer)?)
-                .map_err(|_| AskError::Nothing(pointer.to_string()))?;
+                .map_err(|_| AskError::NoText(pointer.to_string()))?;
             held.push((pointer.to_string(), text.into()));
         }
         Ok((files, held))
@@ -336,7 +336,11 @@ impl<'e> Asker<'e> {
         self.engine.run(&recipe.id(), &input, self.observer).await
     }
 
-    fn claims(&self, outcome: &RunOutcome, passages: &mut Passages) -> Result<Vec<Claim>, StoreError> {
+    fn claims(
+        &self,
+        outcome: &RunOutcome,
+        passages: &mut Passages,
+    ) -> Result<Vec<GroundedClaim>, StoreError> {
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
         let mut stored = BTreeMap::new();
         for citation in &outcome.citations {

@@ -72,10 +72,10 @@ fn reading_ends_when_nobody_waits_for_it() {
     let (engine, dir) = shop();
     let paths = [dir.path().join("files")];
     let selected = Asker::new(&engine, &Gone).select(&paths, &Selection::grep("two").unwrap(), 9);
-    assert!(matches!(selected, Err(AskError::Unwanted)));
+    assert!(matches!(selected, Err(AskError::Cancelled)));
     let asking = Config::builtin().asking();
     let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
-    assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Unwanted)));
+    assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Cancelled)));
 }
 
 const TABLE: &str = "

@@ -37,7 +37,7 @@ fn log(world: &World, folder: &str) -> ToolLog {
 }
 
 fn count(world: &World, folder: &str, id: SectionId) -> usize {
-    Sections::of(&world.text(folder, "context.md")).attempts(id).count()
+    Sections::parse(&world.text(folder, "context.md")).attempts(id).count()
 }
 
 /// A turn that plans, goes round as told, answers and is approved.

@@ -70,7 +70,7 @@ impl Ran {
     fn check_documents(&self, after: &After) {
         let text = self.text("context.md");
         let at = VaultPath::new(&format!("{}/context.md", self.outcome.folder)).unwrap();
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         for (name, count) in &after.attempts {
             let id = SectionId::ALL.into_iter().find(|id| id.heading() == format!("## {name}")).unwrap();
             assert_eq!(sections.attempts(id).count(), *count, "{name}");
@@ -342,7 +342,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
     world.turns.conclude(&outcome, &Silent).await.unwrap();
     let kept = format!("embedded/vectors/{DIMENSIONS}");
-    assert_eq!(world.turns.documents.without_vector(&kept, 1..=story.turn).unwrap(), []);
+    assert_eq!(world.turns.documents.texts_without_vector(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");
     let ran = finish(world, outcome, &[]).await;
     assert!(ran.text("receipts.json").contains("its meaning is near"));

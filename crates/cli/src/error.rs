@@ -15,7 +15,7 @@ use larder_gateway::app::StartError;
 use larder_gateway::auth::AuthError;
 use larder_models::chat::ModelError;
 use larder_models::weights::WeightsError;
-use larder_retrieval::GatherError;
+use larder_retrieval::RetrievalError;
 use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
 
@@ -140,8 +140,8 @@ fn run_code(error: &RunError) -> u8 {
 fn turn_code(error: &TurnError) -> u8 {
     match error {
         TurnError::Stopped { source, .. } => run_code(source),
-        TurnError::Store(error) | TurnError::Gather(GatherError::Store(error)) => store_code(error),
-        TurnError::Gather(GatherError::NotGranted { .. }) => BUG,
+        TurnError::Store(error) | TurnError::Gather(RetrievalError::Store(error)) => store_code(error),
+        TurnError::Gather(RetrievalError::NotGranted { .. }) => BUG,
         _ => FIXABLE,
     }
 }

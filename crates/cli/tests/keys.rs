@@ -3,7 +3,7 @@
 
 mod support;
 
-use larder_store::{Reserved, Spend, Store, StoreOptions};
+use larder_store::{ReserveOutcome, Spend, Store, StoreOptions};
 use serde_json::json;
 use support::{Shop, keys};
 
@@ -85,8 +85,8 @@ fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
     let id = store.keys().unwrap().remove(0).id;
     let hold = |tokens, picos| match store.reserve(&id, Spend { tokens, picos }).unwrap() {
-        Reserved::Held(reservation) => reservation,
-        Reserved::Refused(shortage) => panic!("{shortage:?}"),
+        ReserveOutcome::Held(reservation) => reservation,
+        ReserveOutcome::Refused(shortage) => panic!("{shortage:?}"),
     };
     let ended = hold(100, 0);
     store.settle(&ended, Spend { tokens: 70, picos: 500_000_000_000 }).unwrap();

@@ -8,7 +8,7 @@
     reason = "a test may stop and say why"
 )]
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense, detect};
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense, detect};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
 use larder_text::tokens::{ClaudeGeneration, Counter};
@@ -81,7 +81,7 @@ fn check(case: &Case<'_>, counter: &Counter) {
     assert_eq!(condensed.original_tokens, counter.count(text));
     assert!(condensed.tokens <= condensed.original_tokens);
     assert_eq!(condensed.probes.lost, 0);
-    assert_eq!(condensed.pointer, Pointer::whole(key().mint(ContentHash::of(text.as_bytes()))));
+    assert_eq!(condensed.pointer, Pointer::whole(key().mint(ContentHash::new(text.as_bytes()))));
     for pin in case.pins {
         assert!(condensed.text.contains(pin.as_str()), "pin {pin:?} is gone");
     }
@@ -117,8 +117,8 @@ fn check_gaps(text: &str, condensed: &Condensed) {
         assert_eq!(rehydrated(text, &gap.pointer), &text[gap.bytes.clone()]);
         assert_eq!(gap.pointer.id, condensed.pointer.id);
         match gap.unit {
-            Unit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
-            Unit::Byte => {
+            GapUnit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
+            GapUnit::Byte => {
                 assert_eq!((gap.count, gap.range), (gap.bytes.len(), (gap.bytes.start, gap.bytes.end)))
             }
         }
@@ -198,7 +198,7 @@ proptest! {
 
     #[test]
     fn our_own_pointers_survive(before in texts(), after in texts(), target in 60..400_usize) {
-        let pointer = Pointer::lines(key().mint(ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(key().mint(ContentHash::new(b"elsewhere")), 3, 9);
         let text = format!("{before}{pointer} {after}");
         let case = Case { text: &text, content_type: ContentType::Generic, target, query: None, pins: &[] };
         check(&case, &Counter::o200k());
@@ -336,7 +336,7 @@ fn errors_stand_out_of_a_long_tool_result() {
         "{}",
         condensed.text
     );
-    assert!(condensed.gaps.iter().filter(|gap| gap.unit == Unit::Line).count() >= 2);
+    assert!(condensed.gaps.iter().filter(|gap| gap.unit == GapUnit::Line).count() >= 2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod guarantees;
 
 use guarantees::{Case, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::{Chat, ToolResult};
-use larder_condense::{Condensed, Fate, explain};
+use larder_condense::{Condensed, UnitOutcome, explain};
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -164,8 +164,11 @@ fn the_newest_turns_are_explained_as_going_first() {
     let explanation = case.with(&Counter::o200k(), |request| explain(request, 200)).unwrap();
     let last =
         explanation.units.iter().rev().find(|unit| text[unit.bytes.clone()].contains("left to do")).unwrap();
-    assert!(last.fate == Fate::Shown && last.reasons.contains(&larder_condense::Reason::First), "{last:?}");
-    assert!(explanation.units.iter().any(|unit| unit.fate == Fate::LeftOut));
+    assert!(
+        last.outcome == UnitOutcome::Shown && last.reasons.contains(&larder_condense::Reason::First),
+        "{last:?}"
+    );
+    assert!(explanation.units.iter().any(|unit| unit.outcome == UnitOutcome::LeftOut));
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod guarantees;
 
 use guarantees::{Case, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::Code;
-use larder_condense::{Condensed, Fate, Reason, Unit, explain};
+use larder_condense::{Condensed, GapUnit, Reason, UnitOutcome, explain};
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -154,7 +154,8 @@ fn gaps_are_whole_lines_indented_like_the_code_they_stand_for() {
     let text = rust(20);
     let condensed = condensed(&text, 600, None);
     assert!(
-        condensed.gaps.iter().filter(|gap| gap.unit == Unit::Line).count() * 10 >= condensed.gaps.len() * 9
+        condensed.gaps.iter().filter(|gap| gap.unit == GapUnit::Line).count() * 10
+            >= condensed.gaps.len() * 9
     );
     assert!(condensed.text.lines().any(|line| line.starts_with("        […")), "{}", condensed.text);
 }
@@ -269,12 +270,12 @@ fn every_unit_is_explained_by_the_selection_that_was_made() {
             .gaps
             .iter()
             .any(|gap| gap.bytes.start <= unit.bytes.start && unit.bytes.end <= gap.bytes.end);
-        assert_eq!(hidden, unit.fate == Fate::LeftOut, "{unit:?}");
+        assert_eq!(hidden, unit.outcome == UnitOutcome::LeftOut, "{unit:?}");
     }
     assert_eq!(at, text.len());
     let answer =
         explanation.units.iter().find(|unit| text[unit.bytes.clone()].contains("measure_7(")).unwrap();
-    assert!(answer.fate == Fate::Shown && answer.reasons.contains(&Reason::Query), "{answer:?}");
+    assert!(answer.outcome == UnitOutcome::Shown && answer.reasons.contains(&Reason::Query), "{answer:?}");
     assert!(answer.terms.contains(&"measure".to_owned()) && answer.tokens > 0);
     let larger = Case { target: 800, ..case }.run(&Counter::o200k()).unwrap();
     assert!(!explanation.further.is_empty());

@@ -214,7 +214,7 @@ proptest! {
 
     #[test]
     fn our_own_pointers_survive(page in pages(), at in any::<prop::sample::Index>(), target in 80..500_usize) {
-        let pointer = Pointer::lines(key().mint(larder_text::hash::ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(key().mint(larder_text::hash::ContentHash::new(b"elsewhere")), 3, 9);
         let at = page.floor_char_boundary(at.index(page.len() + 1));
         let page = format!("{} {pointer} {}", &page[..at], &page[at..]);
         check(&page, target, None, &[], false);

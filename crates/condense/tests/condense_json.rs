@@ -354,7 +354,7 @@ fn hostile_texts_are_condensed() {
 
 #[test]
 fn pins_and_pointers_stand_as_they_are() {
-    let pointer = key().mint(larder_text::hash::ContentHash::of(b"earlier"));
+    let pointer = key().mint(larder_text::hash::ContentHash::new(b"earlier"));
     let text = orders(150).replacen("person 3", &format!("{pointer}#L3-9"), 1);
     let pins = [String::from("\"status\": \"pending\", \"total\""), String::from("#W0063365\"")];
     let pins: Vec<String> = pins.into_iter().filter(|pin| text.contains(pin.as_str())).collect();

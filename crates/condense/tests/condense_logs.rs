@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn our_own_pointers_survive_in_logs(before in logs(), after in logs(), target in 60..400_usize) {
-        let pointer = Pointer::lines(key().mint(larder_text::hash::ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(key().mint(larder_text::hash::ContentHash::new(b"elsewhere")), 3, 9);
         check(&format!("{before}{pointer} {after}"), target, None, &[]);
     }
 

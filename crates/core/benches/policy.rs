@@ -52,7 +52,7 @@ impl Known {
         let texts: Vec<_> = texts()
             .into_iter()
             .map(|text| {
-                let (hash, tokens) = (ContentHash::of(text.as_bytes()), counter.count(&text));
+                let (hash, tokens) = (ContentHash::new(text.as_bytes()), counter.count(&text));
                 (text, hash, tokens)
             })
             .collect();

@@ -46,7 +46,7 @@ fn resolve(pack: &Pack, pointer: &Pointer) -> Vec<u8> {
     let stored: BTreeMap<String, &str> = pack
         .originals
         .iter()
-        .map(|original| (key.mint(ContentHash::of(original.text.as_bytes())).to_string(), &*original.text))
+        .map(|original| (key.mint(ContentHash::new(original.text.as_bytes())).to_string(), &*original.text))
         .collect();
     let text = stored.get(pointer.id.as_str()).expect("every pointer leads to a stored original");
     match pointer.fragment {

@@ -153,7 +153,7 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
         .map(|(said, calls)| ConversationItem {
             role: said.role,
             text: &said.text,
-            hash: ContentHash::of(said.text.as_bytes()),
+            hash: ContentHash::new(said.text.as_bytes()),
             tokens: counter.count(&said.text),
             sampled: false,
             opaque_tokens: FRAMING + 10 * calls.len(),
@@ -227,7 +227,7 @@ fn check_window(said: &[Said], window: &Window, budget: usize) -> Result<(), Tes
     prop_assert!(window.tokens_after <= budget);
     let stored: BTreeMap<String, String> = with_items(said, |conversation| {
         let kept = window.originals(conversation.items);
-        kept.map(|kept| (key.mint(ContentHash::of(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
+        kept.map(|kept| (key.mint(ContentHash::new(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
             .collect()
     });
     let mut seen: Vec<&str> = Vec::new();

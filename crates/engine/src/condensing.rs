@@ -10,7 +10,7 @@ mod rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, retell};
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
 use larder_core::pack::{Pack, PackError, PackRequest, Packing, Receipt, RenditionRequest, Step};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
@@ -73,7 +73,7 @@ pub(crate) enum Failure {
     #[error("the model did not make it smaller")]
     NotSmaller,
     #[error("what the model wrote was refused: {0}")]
-    Refused(#[from] retell::RetoldError),
+    Refused(#[from] rewrite::RewriteError),
     #[error("the prompt of recipe {0} cannot be packed")]
     Pack(String),
 }
@@ -230,10 +230,10 @@ impl Engine {
             Author { model: candidate.name.clone(), recipe: recipe.id(), version: recipe.version.to_hex() };
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
-            content: ContentHash::of(request.text.as_bytes()),
+            content: ContentHash::new(request.text.as_bytes()),
             content_type: content_type_name(request),
             target_tokens: request.target as u64,
-            query: ContentHash::of(request.query.unwrap_or_default().as_bytes()),
+            query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
@@ -246,7 +246,7 @@ impl Engine {
         self.store.put(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
         let words = self.rounds(recipe, request, preserve, room, allowance).await?;
-        let condensed = retell::retold(request, &words, author)?;
+        let condensed = rewrite::accept(request, &words, author)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
             self.store.cache_compaction(&key, &json)?;
         }
@@ -256,7 +256,7 @@ impl Engine {
 
 /// Everything about the condenser that its output depends on.
 fn condenser_id(author: &Author, pins: &[String], preserve: &[String]) -> String {
-    let keeps = ContentHash::of(serde_json::json!([pins, preserve]).to_string().as_bytes());
+    let keeps = ContentHash::new(serde_json::json!([pins, preserve]).to_string().as_bytes());
     let Author { model, recipe, version } = author;
     format!("v{CONDENSER_VERSION} {model} {recipe} {version} {}", keeps.to_hex())
 }

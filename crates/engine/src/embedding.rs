@@ -8,7 +8,7 @@ use std::time::Duration;
 use larder_models::chat::{EmbeddingModel, ModelError};
 use larder_models::connect::Models;
 use larder_models::price::Prices;
-use larder_store::{Gist, StoreError, TextVector, UserDocuments};
+use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
 use crate::executor::Observer;
 
@@ -93,7 +93,7 @@ impl Embedder {
         observer: &dyn Observer,
     ) -> Result<u64, EmbeddingError> {
         let mut made = 0;
-        for gists in documents.without_vector(&self.identity, turns)?.chunks(BATCH) {
+        for gists in documents.texts_without_vector(&self.identity, turns)?.chunks(BATCH) {
             if !observer.may_spend() {
                 break;
             }
@@ -110,13 +110,13 @@ impl Embedder {
     async fn make(
         &self,
         documents: &UserDocuments,
-        gists: &[Gist],
+        gists: &[EmbeddingText],
         observer: &dyn Observer,
     ) -> Result<u64, EmbeddingError> {
         let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
         let vectors = self.embed(&texts, observer).await?;
         let vectors: Vec<_> = gists.iter().cloned().zip(vectors).collect();
-        documents.put_vectors(&self.identity, &vectors)?;
+        documents.insert_vectors(&self.identity, &vectors)?;
         Ok(vectors.len() as u64)
     }
 
@@ -124,7 +124,7 @@ impl Embedder {
     async fn make_singly(
         &self,
         documents: &UserDocuments,
-        gists: &[Gist],
+        gists: &[EmbeddingText],
         observer: &dyn Observer,
         refusal: ModelError,
     ) -> Result<u64, EmbeddingError> {
@@ -168,7 +168,7 @@ impl Embedder {
             before = Some(first);
         }
         // Last, since a model that cannot be asked must not cost the vectors of the one before it.
-        documents.keep_vectors_of(&self.identity)?;
+        documents.retain_vectors_of(&self.identity)?;
         Ok(made)
     }
 

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use larder_condense::retell::HISTORY_HEADINGS;
+use larder_condense::rewrite::HISTORY_HEADINGS;
 use larder_condense::{CondenseRequest, Condensed, ContentType};
 use larder_core::pack::Rendition;
 use larder_engine::executor::{CondensingTally, Silent};

@@ -7,9 +7,9 @@ use larder_agent::turn::Turns;
 use larder_engine::Engine;
 use larder_engine::config::{Config, Gateway, Setting};
 use larder_engine::project::Project;
-use larder_proxy::exchange::{Exchange, Wire};
+use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
-use larder_tools::NoOne;
+use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ use crate::request::recorder::Recorder;
 use crate::request::route::Routes;
 use crate::request::{Shelf, inspect};
 use crate::telemetry::Telemetry;
-use crate::turns::{Courses, Tools};
+use crate::turns::{RunningTurns, Tools};
 
 /// Settings and the engine over them, as they were read.
 pub struct Loaded {
@@ -87,7 +87,7 @@ pub struct App {
     /// Documents, of all users; where they lie is settled when the gateway starts.
     pub documents: Documents,
     /// Turns under way.
-    pub courses: Arc<Courses>,
+    pub running_turns: Arc<RunningTurns>,
     /// Keys.
     pub auth: Auth,
     /// Totals, metrics, traces.
@@ -142,7 +142,7 @@ impl App {
         let stop = CancellationToken::new();
         Ok(Arc::new(Self {
             documents: Documents::open(&store, &snapshot.config.document_place())?,
-            courses: Arc::new(Courses::new(stop.clone())),
+            running_turns: Arc::new(RunningTurns::new(stop.clone())),
             auth: Auth::new(store.clone())?,
             stop,
             shelf: Shelf::default(),
@@ -230,7 +230,7 @@ impl App {
     pub fn budgets(&self) -> Vec<ModelBudget> {
         let current = self.current();
         let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
-            ModelBudget::of(name, spec, &current.routes.policy(spec))
+            ModelBudget::new(name, spec, &current.routes.policy(spec))
         };
         let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
         current.routes.models().filter(chats).map(budget).collect()
@@ -245,7 +245,7 @@ impl App {
     ///
     /// # Errors
     /// Why it cannot be understood, in words for the person who pasted it.
-    pub fn inspect(&self, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
+    pub fn inspect(&self, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
         inspect::inspect(self, store, wire, body)
     }
 
@@ -275,7 +275,7 @@ impl App {
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.
-            confirm: Arc::new(NoOne),
+            confirm: Arc::new(DenyAll),
         })
     }
 

@@ -279,7 +279,7 @@ impl Auth {
         let token = ContentHash::from_bytes(self.store.random()?).to_hex();
         let lifetime = SIGN_IN_LIFETIME.as_millis().try_into().unwrap_or(u64::MAX);
         let expires = Timestamp::from_millis(self.store.now().as_millis().saturating_add(lifetime));
-        self.store.add_sign_in(ContentHash::of(token.as_bytes()), &record.id, expires)?;
+        self.store.add_sign_in(ContentHash::new(token.as_bytes()), &record.id, expires)?;
         Ok(set_cookie(headers, &token, SIGN_IN_LIFETIME))
     }
 
@@ -313,7 +313,7 @@ fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 fn cookie(headers: &HeaderMap) -> Option<ContentHash> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, token)| ContentHash::of(token.as_bytes()))
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, token)| ContentHash::new(token.as_bytes()))
 }
 
 /// A cookie that scripts cannot read and other sites cannot send; over HTTPS only where the page came over HTTPS.

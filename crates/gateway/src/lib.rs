@@ -4,7 +4,7 @@
 pub mod app;
 pub mod auth;
 pub mod limits;
-pub mod live;
+pub mod live_stats;
 mod mcp_caller;
 pub mod metrics;
 pub mod model_budget;

@@ -12,7 +12,7 @@ use larder_engine::executor::Reach;
 use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_proxy::wire::Format;
+use larder_proxy::wire::ApiDialect;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller, Held};
@@ -24,7 +24,10 @@ pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
     let (app, roots) = (Arc::clone(app), Arc::new(Roots::none()));
     Arc::new(move |parts| {
         let Some(caller) = parts.extensions.get::<Caller>() else {
-            return Err(Box::new(request::error(Format::Chat, &Fault::bug("a request without a caller"))));
+            return Err(Box::new(request::error(
+                ApiDialect::Chat,
+                &Fault::bug("a request without a caller"),
+            )));
         };
         let current = app.current();
         Ok(McpCaller {
@@ -52,7 +55,7 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let refused = |fault: Fault| request::error(Format::Chat, &fault);
+    let refused = |fault: Fault| request::error(ApiDialect::Chat, &fault);
     let Some(place) = app.places.take() else { return refused(Fault::busy()) };
     let (current, mut room) = (app.current(), app.places.room());
     let (parts, body) = request.into_parts();

@@ -18,7 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use larder_proxy::exchange::{Compaction, DecisionStatus, Exchange, Head};
+use larder_proxy::record::{Compaction, DecisionStatus, RequestRecord, RequestSummary};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -211,8 +211,8 @@ impl Metrics {
     }
 
     /// Takes in a request that ended.
-    pub(crate) fn record(&self, exchange: &Exchange, new_session: bool) {
-        let head = &exchange.head;
+    pub(crate) fn record(&self, exchange: &RequestRecord, new_session: bool) {
+        let head = &exchange.summary;
         let model = self.model(head);
         let (wire, outcome) = (head.wire.as_str(), head.outcome.as_str());
         self.requests.get_or_create(&Request { wire, model: model.clone(), outcome }).inc();
@@ -237,7 +237,7 @@ impl Metrics {
         }
     }
 
-    fn decide(&self, head: &Head) {
+    fn decide(&self, head: &RequestSummary) {
         self.budget_violation.inc_by(head.violations);
         if let Some(decision) = &head.decision {
             self.decided(decision.status.as_str(), decision.dry_run);
@@ -262,7 +262,7 @@ impl Metrics {
         }
     }
 
-    fn spend(&self, head: &Head, model: &str) {
+    fn spend(&self, head: &RequestSummary, model: &str) {
         let count = |family: &Family<Kind, Counter>, kind, tokens| {
             family.get_or_create(&Kind { model: model.to_owned(), kind }).inc_by(tokens);
         };
@@ -283,8 +283,8 @@ impl Metrics {
     }
 
     /// The label of the model that answered.
-    fn model(&self, head: &Head) -> String {
-        let Some(model) = head.told_model() else { return NONE.to_owned() };
+    fn model(&self, head: &RequestSummary) -> String {
+        let Some(model) = head.reported_model() else { return NONE.to_owned() };
         let server = head.answered_by.as_ref().and_then(|model| model.server.as_deref());
         if let Some(server) = server.filter(|server| *server != model) {
             // Clients choose these names, so they take no label from the table's.

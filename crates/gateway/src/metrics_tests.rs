@@ -1,7 +1,7 @@
 //! The names that dashboards rely on, and labels that cannot grow without end.
 
 use larder_core::policy::BudgetStatus;
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_testkit::records::exchange;
 
 use super::*;
@@ -121,8 +121,8 @@ fn what_did_not_happen_moves_nothing() {
     for (outcome, dry_run) in [(Outcome::Ok, true), (Outcome::Refused, false)] {
         let mut exchange = exchange("a", 1);
         exchange.compactions[0].to = Rendition::Condensed;
-        exchange.head.outcome = outcome;
-        exchange.head.decision.as_mut().unwrap().dry_run = dry_run;
+        exchange.summary.outcome = outcome;
+        exchange.summary.decision.as_mut().unwrap().dry_run = dry_run;
         metrics.record(&exchange, true);
     }
     let text = metrics.text().unwrap();
@@ -142,7 +142,7 @@ fn what_did_not_happen_moves_nothing() {
 fn every_round_that_left_over_its_budget_is_a_violation() {
     let metrics = Metrics::default();
     let mut exchange = exchange("a", 1);
-    exchange.head.violations = 2;
+    exchange.summary.violations = 2;
     metrics.record(&exchange, true);
     assert_eq!(value(&metrics.text().unwrap(), "context_budget_violation_total"), 2.0);
 }
@@ -181,11 +181,11 @@ fn runs_and_texts_condensed_on_their_own_count() {
 fn what_clients_write_becomes_no_label() {
     let metrics = Metrics::default();
     let mut hostile = exchange("mallory", 1);
-    hostile.head.model = "evil\"} 1\nmodel".to_owned();
-    hostile.head.session = Some("evil session".to_owned());
-    hostile.head.recipe = Some("evil/recipe".to_owned());
-    hostile.head.answered_by = None;
-    hostile.head.outcome = Outcome::Invalid;
+    hostile.summary.model = "evil\"} 1\nmodel".to_owned();
+    hostile.summary.session = Some("evil session".to_owned());
+    hostile.summary.recipe = Some("evil/recipe".to_owned());
+    hostile.summary.answered_by = None;
+    hostile.summary.outcome = Outcome::Invalid;
     metrics.record(&hostile, false);
     let text = metrics.text().unwrap();
     assert!(!text.contains("evil") && !text.contains("mallory"), "{text}");
@@ -197,9 +197,9 @@ fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them
     let metrics = Metrics::default();
     let record = |name: &str, outcome| {
         let mut exchange = exchange("a", 1);
-        let model = exchange.head.answered_by.as_mut().unwrap();
+        let model = exchange.summary.answered_by.as_mut().unwrap();
         (model.name, model.server) = (name.to_owned(), Some("openai".to_owned()));
-        exchange.head.outcome = outcome;
+        exchange.summary.outcome = outcome;
         metrics.record(&exchange, false);
     };
     record("gpt-4o", Outcome::Ok);
@@ -225,7 +225,7 @@ fn tables_that_change_for_ever_add_no_labels_for_ever() {
     let metrics = Metrics::default();
     for number in 0..MAX_MODELS as u64 + 50 {
         let mut exchange = exchange("a", number);
-        exchange.head.answered_by.as_mut().unwrap().name = format!("model {number}");
+        exchange.summary.answered_by.as_mut().unwrap().name = format!("model {number}");
         metrics.record(&exchange, false);
     }
     let text = metrics.text().unwrap();

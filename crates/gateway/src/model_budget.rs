@@ -28,7 +28,7 @@ pub struct ModelBudget {
 
 impl ModelBudget {
     /// What a policy leaves a model of the table.
-    pub fn of(name: &str, spec: &ModelSpec, policy: &ContextBudgetPolicy) -> Self {
+    pub fn new(name: &str, spec: &ModelSpec, policy: &ContextBudgetPolicy) -> Self {
         let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
         Self {
             name: name.to_owned(),

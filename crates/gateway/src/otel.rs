@@ -21,7 +21,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, SpanExporter as Exporter};
 use tokio::runtime::Handle;
 
-use larder_proxy::exchange::{Head, Outcome, Wire};
+use larder_proxy::record::{Endpoint, Outcome, RequestSummary};
 
 /// Where traces go under the collector's address.
 const PATH: &str = "v1/traces";
@@ -108,7 +108,7 @@ impl Otel {
     }
 
     /// Queues the span of a request that ended. Drops it where the queue is full; never waits.
-    pub fn record(&self, head: &Head) {
+    pub fn record(&self, head: &RequestSummary) {
         let start = UNIX_EPOCH + Duration::from_millis(head.time.as_millis());
         let end = start + Duration::from_micros(head.times.total_us);
         let mut span = self.tracer.build_with_context(
@@ -134,23 +134,23 @@ impl Otel {
 }
 
 /// The trace that the client named, if it did.
-fn parent(head: &Head) -> Context {
+fn parent(head: &RequestSummary) -> Context {
     let Some(traceparent) = &head.traceparent else { return Context::new() };
     let carrier = HashMap::from([("traceparent".to_owned(), traceparent.clone())]);
     TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier)
 }
 
-const fn operation(wire: Wire) -> &'static str {
+const fn operation(wire: Endpoint) -> &'static str {
     match wire {
-        Wire::Chat | Wire::Responses | Wire::Messages => "chat",
-        Wire::Embeddings => "embeddings",
-        Wire::CountTokens => "count_tokens",
-        Wire::Passed => "passed",
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => "chat",
+        Endpoint::Embeddings => "embeddings",
+        Endpoint::CountTokens => "count_tokens",
+        Endpoint::Passed => "passed",
     }
 }
 
 /// The name of the span: operation and model of the table.
-fn name(head: &Head) -> String {
+fn name(head: &RequestSummary) -> String {
     let model = head.answered_by.as_ref().map_or("", |model| &model.id);
     format!("{} {model}", operation(head.wire)).trim_end().to_owned()
 }
@@ -166,12 +166,12 @@ const fn provider(provider: Provider) -> &'static str {
 
 /// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
 fn hashed(name: &str) -> String {
-    let mut hash = ContentHash::of(name.as_bytes()).to_hex();
+    let mut hash = ContentHash::new(name.as_bytes()).to_hex();
     hash.truncate(HASH_DIGITS);
     hash
 }
 
-fn attributes(head: &Head) -> Vec<KeyValue> {
+fn attributes(head: &RequestSummary) -> Vec<KeyValue> {
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let mut out = vec![
         KeyValue::new("gen_ai.operation.name", operation(head.wire)),

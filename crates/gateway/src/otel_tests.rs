@@ -13,7 +13,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 async fn a_span_holds_sizes_and_hashes_and_no_word_of_the_client() {
     let server = StubServer::start([Answer::new(200, "application/x-protobuf", "")]).await;
     let otel = Otel::new(server.address()).unwrap();
-    let mut head = exchange("person@example.com", 1).head;
+    let mut head = exchange("person@example.com", 1).summary;
     head.model = "asked-for-by-client".to_owned();
     head.session = Some("a secret conversation".to_owned());
     head.traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());

@@ -23,13 +23,13 @@ type Marks = BTreeMap<PathBuf, Mark>;
 
 /// Files and folders, and what they were like when last looked at.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedFiles {
     paths: Vec<PathBuf>,
     seen: Marks,
     hang_up: HangUp,
 }
 
-impl Watched {
+impl WatchedFiles {
     /// Looks at everything below `paths`, and listens for SIGHUP, which would otherwise end the process. To miss no
     /// change, look before anything is read.
     ///
@@ -43,8 +43,8 @@ impl Watched {
 }
 
 /// Reloads `app` whenever a file that is watched changes, until `stop` is cancelled.
-pub async fn watch(app: Arc<App>, watched: Watched, stop: CancellationToken) {
-    let Watched { paths, mut seen, mut hang_up } = watched;
+pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken) {
+    let WatchedFiles { paths, mut seen, mut hang_up } = watched;
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(EVERY) => false,

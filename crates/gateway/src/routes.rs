@@ -11,8 +11,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use larder_proxy::exchange::{Outcome, cut_name};
-use larder_proxy::wire::Format;
+use larder_proxy::record::{Outcome, cut_name};
+use larder_proxy::wire::ApiDialect;
 use serde_json::json;
 use tokio::task::JoinError;
 
@@ -63,7 +63,7 @@ async fn nowhere(request: Request) -> Response {
         "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
         cut_name(request.uri().path())
     );
-    request::error(Format::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
+    request::error(ApiDialect::Chat, &Fault::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words))
 }
 
 /// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
@@ -97,7 +97,7 @@ async fn authenticate(
             next.run(request).await
         }
         Ok(Err(error)) => refused(&app, &request, &error),
-        Err(error) => request::error(Format::Chat, &Fault::bug(&error.to_string())),
+        Err(error) => request::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
     }
 }
 
@@ -149,6 +149,6 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     }
     let anthropic = request.headers().contains_key("anthropic-version")
         || request.uri().path().starts_with("/v1/messages");
-    let format = if anthropic { Format::Messages } else { Format::Chat };
+    let format = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
     request::error(format, &Fault::of_auth(error, app.store.now()))
 }

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use crate::app::App;
-use crate::reload::{self, Watched};
+use crate::reload::{self, WatchedFiles};
 use crate::routes::Extra;
 
 /// Pause after a connection could not be accepted, as when the process has no file handles left.
@@ -48,7 +48,7 @@ pub async fn run(
     app: Arc<App>,
     extra: Extra,
     listener: TcpListener,
-    watched: Watched,
+    watched: WatchedFiles,
     asked: impl Future<Output = ()>,
 ) -> usize {
     if let Err(error) = app.documents.recover().await {

@@ -1,7 +1,7 @@
 //! Which conversation a request belongs to: by header, or by how its history begins. Knows no store.
 
 use axum::http::HeaderMap;
-use larder_proxy::exchange::{MAX_NAME_BYTES, cut_name};
+use larder_proxy::record::{MAX_NAME_BYTES, cut_name};
 use larder_proxy::wire::Request;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -39,7 +39,7 @@ pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Fault> {
         };
         begin.extend_from_slice(identity.as_bytes());
     }
-    let mut name = ContentHash::of(&begin).to_hex();
+    let mut name = ContentHash::new(&begin).to_hex();
     name.truncate(DIGITS);
     Ok(format!("s-{name}"))
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use larder_core::pack::Rendition;
-use larder_proxy::exchange::{Compaction, Decision, Exchange, Head, Outcome};
+use larder_proxy::record::{Compaction, Decision, Outcome, RequestRecord, RequestSummary};
 use larder_store::Timestamp;
 
-use crate::live::{self, Live};
+use crate::live_stats::{self, LiveStats};
 use crate::metrics::{self, Metrics};
 use crate::otel::Otel;
 
@@ -15,7 +15,7 @@ use crate::otel::Otel;
 #[derive(Debug)]
 pub struct Telemetry {
     /// What is going on right now.
-    pub live: Live,
+    pub live: LiveStats,
     /// Counters and histograms; what runs come to is told to them directly.
     pub metrics: Arc<Metrics>,
     otel: Option<Otel>,
@@ -25,13 +25,13 @@ pub struct Telemetry {
 #[derive(Debug)]
 pub struct InFlight {
     _metrics: metrics::InFlight,
-    _live: live::InFlight,
+    _live: live_stats::InFlight,
 }
 
 impl Telemetry {
     /// Nothing recorded yet. `now` is when the gateway started; without `otel` no traces are made.
     pub fn new(now: Timestamp, otel: Option<Otel>) -> Self {
-        Self { live: Live::new(now), metrics: Arc::default(), otel }
+        Self { live: LiveStats::new(now), metrics: Arc::default(), otel }
     }
 
     /// A request of `user` has come in.
@@ -40,14 +40,14 @@ impl Telemetry {
     }
 
     /// A request has ended, however it ended. Takes microseconds, never blocks, never fails.
-    pub fn record(&self, exchange: &Exchange) {
+    pub fn record(&self, exchange: &RequestRecord) {
         let new_session = self.live.record(exchange);
         self.metrics.record(exchange, new_session);
-        log_decision(&exchange.head);
-        log_failure(&exchange.head);
+        log_decision(&exchange.summary);
+        log_failure(&exchange.summary);
         log_summaries(exchange);
         if let Some(otel) = &self.otel {
-            otel.record(&exchange.head);
+            otel.record(&exchange.summary);
         }
     }
 
@@ -66,11 +66,11 @@ impl Telemetry {
 }
 
 /// The event of every budget check and refusal (R3-4.11). The reason is in our words; names that clients chose stay out.
-fn log_decision(head: &Head) {
+fn log_decision(head: &RequestSummary) {
     let Some(decision) = &head.decision else { return };
     tracing::info!(
         request = head.id,
-        model = head.told_model(),
+        model = head.reported_model(),
         status = decision.status.as_str(),
         reason = decision.reason,
         deficit = decision.deficit,
@@ -92,20 +92,20 @@ fn largest(decision: &Decision) -> String {
 }
 
 /// A model is called for a request for the first time (R4-8.3); `input_tokens` as we counted them.
-pub fn log_call(head: &Head, input_tokens: u64) {
+pub fn log_call(head: &RequestSummary, input_tokens: u64) {
     tracing::info!(
         request = head.id,
         operation = head.wire.as_str(),
-        model = head.told_model(),
+        model = head.reported_model(),
         input_tokens,
         "call_started"
     );
 }
 
 /// The end of all calls of a request for which a model was called (R4-8.4, R4-8.5).
-pub fn log_called(head: &Head) {
+pub fn log_called(head: &RequestSummary) {
     let duration_ms = head.times.upstream_us / 1_000;
-    let (request, operation, model) = (&head.id, head.wire.as_str(), head.told_model());
+    let (request, operation, model) = (&head.id, head.wire.as_str(), head.reported_model());
     if head.outcome != Outcome::Ok {
         let error = head.error.as_deref().unwrap_or(head.outcome.as_str());
         tracing::info!(request, operation, model, duration_ms, error, "call_failed");
@@ -124,11 +124,11 @@ pub fn log_called(head: &Head) {
 }
 
 /// What became of a request that failed, whoever failed it. Names that clients chose stay out.
-fn log_failure(head: &Head) {
+fn log_failure(head: &RequestSummary) {
     if head.outcome != Outcome::Ok {
         tracing::info!(
             request = head.id,
-            model = head.told_model(),
+            model = head.reported_model(),
             status = head.status,
             outcome = ?head.outcome,
             error = head.error,
@@ -139,8 +139,8 @@ fn log_failure(head: &Head) {
 
 /// The event of every part that was condensed (R0-27.6), which no recipe and no layer did. What did not leave, or left as
 /// it came, was not condensed.
-fn log_summaries(exchange: &Exchange) {
-    let head = &exchange.head;
+fn log_summaries(exchange: &RequestRecord) {
+    let head = &exchange.summary;
     let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
     for compaction in exchange.compactions.iter().filter(is_summary).filter(|_| head.took_effect()) {
         let Compaction { before, after, content_type, .. } = compaction;
@@ -151,7 +151,7 @@ fn log_summaries(exchange: &Exchange) {
             compression_ratio = *after as f64 / (*before).max(1) as f64,
             content_type,
             request = head.id,
-            model = head.told_model(),
+            model = head.reported_model(),
             "smart_summarization"
         );
     }
@@ -162,7 +162,7 @@ mod tests {
     use larder_testkit::events::Events;
 
     use super::*;
-    use larder_proxy::exchange::{Largest, Outcome};
+    use larder_proxy::record::{Largest, Outcome};
     use larder_testkit::records as fake;
 
     /// Fields of an event that the reference does not name, in the column of requests.
@@ -178,14 +178,14 @@ mod tests {
     fn calls_are_logged_from_their_beginning_to_their_end_and_every_event_is_in_the_reference() {
         let mut exchange = fake::exchange("ada", 1);
         exchange.compactions[0].to = Rendition::Condensed;
-        let (telemetry, events) = (Telemetry::new(exchange.head.time, None), Events::default());
+        let (telemetry, events) = (Telemetry::new(exchange.summary.time, None), Events::default());
         let logging = tracing::subscriber::set_default(events.clone());
-        log_call(&exchange.head, 1_440);
-        log_called(&exchange.head);
+        log_call(&exchange.summary, 1_440);
+        log_called(&exchange.summary);
         telemetry.record(&exchange);
-        exchange.head.outcome = Outcome::UpstreamFailed;
-        exchange.head.error = Some("timeout".to_owned());
-        log_called(&exchange.head);
+        exchange.summary.outcome = Outcome::UpstreamFailed;
+        exchange.summary.error = Some("timeout".to_owned());
+        log_called(&exchange.summary);
         telemetry.record(&exchange);
         drop(logging);
         let started = events.named("call_started").remove(0);
@@ -219,27 +219,27 @@ mod tests {
     fn decisions_and_summaries_are_logged_without_a_word_of_the_clients() {
         let mut exchange = fake::exchange("ada", 1);
         let secret = "what the client wrote";
-        for name in [&mut exchange.head.model, &mut exchange.compactions[0].label] {
+        for name in [&mut exchange.summary.model, &mut exchange.compactions[0].label] {
             secret.clone_into(name);
         }
-        exchange.head.session = Some(secret.to_owned());
+        exchange.summary.session = Some(secret.to_owned());
         exchange.compactions[0].before = 15_000;
         exchange.compactions[0].after = 9_500;
         let pointer = exchange.compactions[0].clone();
         exchange.compactions.push(Compaction { to: Rendition::Condensed, ..pointer });
-        let (telemetry, events) = (Telemetry::new(exchange.head.time, None), Events::default());
+        let (telemetry, events) = (Telemetry::new(exchange.summary.time, None), Events::default());
         let logging = tracing::subscriber::set_default(events.clone());
         telemetry.record(&exchange);
         // Nothing is condensed that is not sent, or where the policy runs dry; and vectors need no decision.
-        exchange.head.outcome = Outcome::Refused;
+        exchange.summary.outcome = Outcome::Refused;
         let large = |part: &str, tokens| Largest { part: part.to_owned(), tokens };
-        exchange.head.decision.as_mut().unwrap().largest =
+        exchange.summary.decision.as_mut().unwrap().largest =
             vec![large("message 4 (tool)", 9_000), large("system prompt", 200)];
         telemetry.record(&exchange);
-        exchange.head.outcome = Outcome::Ok;
-        exchange.head.decision.as_mut().unwrap().dry_run = true;
+        exchange.summary.outcome = Outcome::Ok;
+        exchange.summary.decision.as_mut().unwrap().dry_run = true;
         telemetry.record(&exchange);
-        (exchange.head.decision, exchange.compactions) = (None, Vec::new());
+        (exchange.summary.decision, exchange.compactions) = (None, Vec::new());
         telemetry.record(&exchange);
         drop(logging);
 
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(dry, ["false", "false", "true"]);
         let decision = &decided[0];
         for (field, value) in [
-            ("request", exchange.head.id.as_str()),
+            ("request", exchange.summary.id.as_str()),
             ("model", "main"),
             ("status", "needs_summary"),
             ("reason", "a tool result is over its cap"),

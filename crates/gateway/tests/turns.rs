@@ -7,7 +7,7 @@ use std::time::Duration;
 use larder_agent::turn::{TurnEvent, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::create_key;
-use larder_gateway::turns::{Job, start};
+use larder_gateway::turns::{TurnJob, start};
 use larder_models::chat::ModelError;
 use larder_testkit::gateway::{TestApp as Fake, caller};
 use larder_testkit::scripted::Act;
@@ -15,8 +15,8 @@ use larder_testkit::turns::plain_turn;
 use larder_vault::Mode;
 use serde_json::json;
 
-fn asking(query: &str) -> Job {
-    Job::Ask(TurnRequest { query: query.to_owned(), mode: Mode::Chat, session: None, workspace: None })
+fn asking(query: &str) -> TurnJob {
+    TurnJob::Ask(TurnRequest { query: query.to_owned(), mode: Mode::Chat, session: None, workspace: None })
 }
 
 /// A model that never says anything after its first two answers.
@@ -58,7 +58,7 @@ async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
     assert_eq!(kinds.last().map(String::as_str), Some("finished"));
     let vault = fake.vault("a");
     until(|| vault.turn(1).unwrap().unwrap().summary.as_deref() == Some("It was answered.")).await;
-    assert!(fake.courses.of("a", 1).is_none(), "it is not under way any more");
+    assert!(fake.running_turns.get("a", 1).is_none(), "it is not under way any more");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,17 +73,17 @@ async fn who_leaves_stops_the_turn_and_it_can_go_on() {
         }
     }
     until(|| fake.model.requests().len() == 3).await;
-    let course = fake.courses.of("a", 1).unwrap();
+    let course = fake.running_turns.get("a", 1).unwrap();
     let mut watch = course.watch();
     let (events, ended) = watch.next().await.unwrap();
     assert!(!ended && matches!(events[0], TurnEvent::Started { turn: 1, .. }));
-    assert!(fake.courses.of("b", 1).is_none(), "it is nobody else's");
+    assert!(fake.running_turns.get("b", 1).is_none(), "it is nobody else's");
 
-    let again = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap_err();
+    let again = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap_err();
     assert_eq!(again.status, 409, "{again:?}");
 
     drop(started);
-    until(|| fake.courses.of("a", 1).is_none()).await;
+    until(|| fake.running_turns.get("a", 1).is_none()).await;
     while let Some((_, ended)) = watch.next().await {
         if ended {
             break;
@@ -93,9 +93,9 @@ async fn who_leaves_stops_the_turn_and_it_can_go_on() {
     let draft = fake.vault("a").draft(1).unwrap().unwrap();
     assert_eq!(draft.phase, Some(1), "two phases are saved");
 
-    let outcome = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap();
+    let outcome = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap();
     assert!(outcome.answer.unwrap().contains("Here is the answer"));
-    let missing = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap_err();
+    let missing = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap_err();
     assert_eq!(missing.status, 404);
 }
 
@@ -203,7 +203,7 @@ async fn a_turn_that_a_provider_stops_costs_what_was_answered() {
     let who = keyed(&fake, tokens_a_day(100_000));
     start(&shared(&fake), &who, asking("What is it?")).unwrap().ended().await.unwrap_err();
     assert_eq!(day(&fake, &who).used.tokens, price(&plain_turn()[..3]), "the phase that failed is paid for");
-    let outcome = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap();
+    let outcome = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap();
     assert_eq!(
         outcome.usage.input + outcome.usage.output,
         price(&plain_turn()[..7]) + price(&plain_turn()[2..3])
@@ -215,8 +215,8 @@ async fn watching_ends_when_the_gateway_stops() {
     let fake = Fake::scripted([Act::Hang]);
     let who = caller(fake.user("a"));
     let started = start(&shared(&fake), &who, asking("x")).unwrap();
-    until(|| fake.courses.of("a", 1).is_some()).await;
-    let mut watch = fake.courses.of("a", 1).unwrap().watch();
+    until(|| fake.running_turns.get("a", 1).is_some()).await;
+    let mut watch = fake.running_turns.get("a", 1).unwrap().watch();
     assert!(watch.next().await.is_some());
     fake.stop.cancel();
     assert!(watch.next().await.is_none());
@@ -229,7 +229,7 @@ async fn a_turn_that_works_in_a_folder_does_not_go_on_over_http() {
     let fill = |draft: &mut larder_store::TurnDraft| draft.state = json!({"workspace": "/tmp"});
     fake.vault("a").begin_with(Mode::Code, None, "x", fill).unwrap();
     let who = caller(fake.user("a"));
-    let refused = start(&shared(&fake), &who, Job::Resume(1)).unwrap().ended().await.unwrap_err();
+    let refused = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap_err();
     assert_eq!(refused.status, 409);
     assert!(fake.model.requests().is_empty());
 }

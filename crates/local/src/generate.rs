@@ -157,7 +157,7 @@ fn seed(prompt: &[u32], schema: Option<&Value>, temperature: Option<f32>) -> u64
     let mut bytes: Vec<u8> = prompt.iter().flat_map(|token| token.to_le_bytes()).collect();
     bytes.extend(schema.map(Value::to_string).unwrap_or_default().bytes());
     bytes.extend(temperature.unwrap_or(0.0).to_le_bytes());
-    let digest = ContentHash::of(&bytes);
+    let digest = ContentHash::new(&bytes);
     digest.as_bytes().first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 

@@ -64,7 +64,7 @@ impl Cached {
     }
 
     fn note_for(&self, bytes: &[u8]) -> String {
-        format!("{LAYOUT} {} {}\n", self.original_size, ContentHash::of(bytes))
+        format!("{LAYOUT} {} {}\n", self.original_size, ContentHash::new(bytes))
     }
 
     fn read(&self) -> Option<Vec<u8>> {

@@ -61,7 +61,7 @@ fn move_references(schema: &mut Value, root: &str, depth: usize) {
 /// The call that a reply of that shape is. Its id follows from the reply and `seed`, so it is the same each time.
 pub(super) fn call(reply: &str, seed: u64) -> Option<ToolCall> {
     let reply_value: Value = serde_json::from_str(reply).ok()?;
-    let digest = ContentHash::of(format!("{seed} {reply}").as_bytes()).to_hex();
+    let digest = ContentHash::new(format!("{seed} {reply}").as_bytes()).to_hex();
     Some(ToolCall {
         id: format!("call_{}", digest.get(..16)?),
         name: reply_value.get("tool")?.as_str()?.to_owned(),

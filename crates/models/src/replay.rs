@@ -153,7 +153,7 @@ impl ChatModel for Recorder {
 
 /// The hash that a request is matched by.
 pub fn hash(request: &ChatRequest) -> ContentHash {
-    ContentHash::of(canonical(request).to_string().as_bytes())
+    ContentHash::new(canonical(request).to_string().as_bytes())
 }
 
 /// The parts of a request that make its identity, with the keys of every object in order.

@@ -2,6 +2,6 @@
 //! the policy decides over requests, and the records of both. Knows no HTTP, no store, no model and no clock.
 #![deny(missing_docs)]
 
-pub mod exchange;
+pub mod record;
 pub mod window;
 pub mod wire;

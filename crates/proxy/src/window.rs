@@ -3,8 +3,8 @@
 
 mod attached;
 mod describe;
-mod leaving;
 mod picture;
+mod preview;
 mod transcript;
 
 use bytes::Bytes;
@@ -17,12 +17,12 @@ use larder_text::json;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::exchange::Exchange;
+use crate::record::RequestRecord;
 use crate::wire::{self, Change, Kind, Request};
 use describe::{describe, offers};
 
 pub use describe::Forms;
-pub use leaving::{Leaving, leaving};
+pub use preview::{Preview, preview};
 pub use transcript::{Line, Transcript};
 
 /// Why a request may not leave.
@@ -69,7 +69,7 @@ pub struct Missing {
 }
 
 /// With what a window is decided.
-pub struct Bench<'a> {
+pub struct WindowBuilder<'a> {
     /// Renditions made before.
     pub memo: &'a Memo,
     /// Counts made before.
@@ -97,7 +97,7 @@ pub struct Bench<'a> {
 /// The name of the model as the body must give it, where that is not as it does.
 pub type Rename<'a> = Option<&'a str>;
 
-impl Bench<'_> {
+impl WindowBuilder<'_> {
     /// Decides over a request; `exchange` is told everything.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Bench<'_> {
         &self,
         request: &Request<'_>,
         rename: Rename<'_>,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Prepared, Refusal> {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
@@ -124,7 +124,7 @@ impl Bench<'_> {
         // Whoever asks how long a prompt is wants to know that above all where it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
             let decision = &window.decision;
-            let problem = wire::Problem::too_long(request.format, decision);
+            let problem = wire::ApiError::too_long(request.format, decision);
             let no_room = " The tokens that the reply may take (max_tokens) or those kept free (policy.emergency_floor) \
                            leave the prompt no room: lower them.";
             let advice = if decision.prompt_budget == 0 { no_room } else { "" };
@@ -149,7 +149,7 @@ impl Bench<'_> {
     /// What the window leaves out and is not known to be stored.
     fn missing(&self, window: &Window, items: &[ConversationItem<'_>]) -> Vec<Missing> {
         let kept = window.originals(items).filter_map(|kept| {
-            let hash = kept.hash.unwrap_or_else(|| ContentHash::of(kept.text.as_bytes()));
+            let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
             let missing = !(self.is_stored)(hash);
             missing.then(|| Missing {
                 hash,
@@ -243,12 +243,12 @@ impl Bench<'_> {
     /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
-            ContentHash::of(&[b"pages ", ContentHash::of(raw.as_bytes()).as_bytes().as_slice()].concat());
+            ContentHash::new(&[b"pages ", ContentHash::new(raw.as_bytes()).as_bytes().as_slice()].concat());
         Some(self.remembered(key, || attached::pages(raw).unwrap_or(0))).filter(|&pages| pages > 0)
     }
 
     fn count_raw(&self, text: &str) -> usize {
-        self.count(ContentHash::of(text.as_bytes()), text)
+        self.count(ContentHash::new(text.as_bytes()), text)
     }
 
     fn count(&self, hash: ContentHash, text: &str) -> usize {
@@ -258,7 +258,7 @@ impl Bench<'_> {
     /// About as many tokens as the text has.
     fn sampled(&self, hash: ContentHash, text: &str) -> usize {
         // Under a key of its own: where the text must stand, its count is exact.
-        let key = ContentHash::of(&[b"sampled ", hash.as_bytes().as_slice()].concat());
+        let key = ContentHash::new(&[b"sampled ", hash.as_bytes().as_slice()].concat());
         self.remembered(key, || self.counter.sampled(text))
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use larder_condense::sections::{SectionId, Sections};
 use larder_text::tokens::Counter;
 use larder_vault::VaultPath;
-use larder_vault::links::Outline;
+use larder_vault::links::NoteOutline;
 use serde_json::{Map, Value};
 
 /// A stretch ends at a blank line or heading from this many bytes on …
@@ -37,7 +37,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     if path.name().ends_with(".json") {
         return keys(text, &wanted);
     }
-    let body = Sections::of(text).frontmatter.end;
+    let body = Sections::parse(text).frontmatter.end;
     let mut taken = Extract::default();
     if !wanted.is_empty() {
         let index = Contents::of(text);
@@ -103,12 +103,12 @@ fn keys(text: &str, wanted: &[&String]) -> Extract {
 /// Where sections, headings and blocks of a note stand.
 struct Contents {
     sections: Sections,
-    outline: Outline,
+    outline: NoteOutline,
 }
 
 impl Contents {
     fn of(text: &str) -> Self {
-        Self { sections: Sections::of(text), outline: Outline::of(text) }
+        Self { sections: Sections::parse(text), outline: NoteOutline::parse(text) }
     }
 
     /// `§4`, `tool_execution`, `4. Tool Execution`, a heading of the note or a part of it, `^claim-001`.
@@ -213,7 +213,7 @@ pub(super) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
 /// Names of the sections of a document, for the record of one that is missing.
 pub(super) fn headings(text: &str, most: usize) -> String {
     let headings: BTreeSet<String> =
-        Outline::of(text).headings.into_iter().map(|heading| heading.text).collect();
+        NoteOutline::parse(text).headings.into_iter().map(|heading| heading.text).collect();
     headings.into_iter().take(most).collect::<Vec<_>>().join(", ")
 }
 

@@ -10,18 +10,18 @@
 //! over. The same documents, query, vector and moment give the same bytes.
 #![deny(missing_docs)]
 
-mod considered;
+mod candidates;
 mod extract;
-mod follow;
-mod found;
+mod link_expansion;
 mod memory;
 mod page;
 mod passages;
-mod rank;
+mod ranking;
 pub mod recall;
 pub mod render;
 mod research;
-mod resolve;
+mod scope;
+mod trace;
 mod turns;
 mod words;
 
@@ -29,12 +29,12 @@ use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVecto
 use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, Timestamp};
 
-pub use considered::Considered;
-pub use follow::{Followed, FollowedDocument, LinkToFollow};
-pub use found::{FactLine, Found, Passage, PreferenceLine, ResearchCandidate, TurnCandidate};
-pub use page::{Choice, FoundCapture, Holds, PageAnswer, PageLevel, choose};
+pub use candidates::{Candidates, FactLine, Passage, PreferenceLine, ResearchCandidate, TurnCandidate};
+pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
+pub use page::{FoundCapture, PageAnswer, PageLevel};
+pub use trace::TraceEntry;
 
-use considered::Log;
+use trace::Trace;
 use words::Words;
 
 /// Turns that the turn index offers (R1-10.2).
@@ -42,7 +42,7 @@ pub const TURN_INDEX_LIMIT: usize = 20;
 /// Turns whose summaries phase 0 reads (R1-14.1).
 pub const RECENT_TURNS: u64 = 3;
 /// Preferences that are shown, and facts (C102).
-pub const SHOWN: usize = 5;
+pub const MAX_SHOWN: usize = 5;
 
 /// The cosine from which two texts may mean nearly the same, for models whose unrelated texts stand near 0, such as
 /// MiniLM. With models whose texts are all near each other (ada-002, e5) nothing is kept out by it.
@@ -51,7 +51,7 @@ const NEAR: f64 = 0.35;
 const NEAREST: usize = 20;
 
 /// Whether a query names anything that could be searched for.
-pub fn names_anything(query: &str) -> bool {
+pub fn has_search_terms(query: &str) -> bool {
     !Words::of(query).searched().is_empty()
 }
 
@@ -69,7 +69,7 @@ pub enum Grant {
 /// Why nothing could be gathered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GatherError {
+pub enum RetrievalError {
     /// The caller asked for what its grant does not hold.
     #[error("{grant:?} may not {what}; only {allowed} may (C90)")]
     NotGranted {
@@ -112,7 +112,7 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of synthesis, or the index cannot be read.
-    pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, GatherError> {
+    pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
         self.may(self.grant != Grant::Synthesis, "read the turn index", "phases 0 and 2")?;
         Ok(self.documents.recent_turns(count, Some(before))?)
     }
@@ -123,7 +123,11 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of synthesis, or the index cannot be read.
-    pub async fn capture(&self, turn: Option<u32>, hint: &str) -> Result<Option<FoundCapture>, GatherError> {
+    pub async fn capture(
+        &self,
+        turn: Option<u32>,
+        hint: &str,
+    ) -> Result<Option<FoundCapture>, RetrievalError> {
         self.may(self.grant != Grant::Synthesis, "look for captured pages", "phases 0 and 2")?;
         page::capture(self, turn, hint, u32::MAX)
     }
@@ -140,16 +144,16 @@ impl<'a> Retrieval<'a> {
         before: u32,
         session: Option<&str>,
         reference: Option<&ContentReference>,
-    ) -> Result<Found, GatherError> {
+    ) -> Result<Candidates, RetrievalError> {
         self.may(self.grant == Grant::Gatherer, "search documents", "phase 2")?;
-        let asked = Asked { query, before, session, reference };
-        let mut log = Log::default();
-        let page = page::find(self, &asked, &mut log).await?;
-        let turns = turns::find(self, &asked, &mut log)?;
-        let memory = memory::find(self, &asked, page.as_ref(), &mut log).await?;
-        let research = research::find(self, &asked, &turns, &memory, &mut log).await?;
-        let passages = passages::find(self, &asked, &turns, &mut log).await?;
-        Ok(Found {
+        let request = SearchRequest { query, before, session, reference };
+        let mut trace = Trace::default();
+        let page = page::find(self, &request, &mut trace).await?;
+        let turns = turns::find(self, &request, &mut trace)?;
+        let memory = memory::find(self, &request, page.as_ref(), &mut trace).await?;
+        let research = research::find(self, &request, &turns, &memory, &mut trace).await?;
+        let passages = passages::find(self, &request, &turns, &mut trace).await?;
+        Ok(Candidates {
             turn_index: turns,
             cached_intel: research.cached,
             research_hits: research.hits,
@@ -158,7 +162,7 @@ impl<'a> Retrieval<'a> {
             facts: memory.facts,
             page,
             passages,
-            considered: log.finish(),
+            considered: trace.finish(),
         })
     }
 
@@ -169,13 +173,17 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of phase 0.
-    pub async fn follow(&self, links: &[LinkToFollow], limit: usize) -> Result<Followed, GatherError> {
+    pub async fn follow(
+        &self,
+        links: &[LinkToFollow],
+        limit: usize,
+    ) -> Result<LinkExpansion, RetrievalError> {
         self.may(self.grant != Grant::QueryAnalyzer, "follow links", "phases 2 and 5")?;
-        Ok(follow::follow(self, links, limit).await)
+        Ok(link_expansion::expand(self, links, limit).await)
     }
 
-    fn may(&self, may: bool, what: &'static str, allowed: &'static str) -> Result<(), GatherError> {
-        if may { Ok(()) } else { Err(GatherError::NotGranted { grant: self.grant, what, allowed }) }
+    fn may(&self, may: bool, what: &'static str, allowed: &'static str) -> Result<(), RetrievalError> {
+        if may { Ok(()) } else { Err(RetrievalError::NotGranted { grant: self.grant, what, allowed }) }
     }
 
     /// Documents that hold words of the query, best first; none if it names nothing.
@@ -184,7 +192,7 @@ impl<'a> Retrieval<'a> {
         query: &str,
         kinds: &[DocumentKind],
         limit: u64,
-    ) -> Result<Vec<DocumentHit>, GatherError> {
+    ) -> Result<Vec<DocumentHit>, RetrievalError> {
         let words = Words::of(query).searched();
         if words.is_empty() {
             return Ok(Vec::new());
@@ -193,20 +201,20 @@ impl<'a> Retrieval<'a> {
     }
 
     /// Turns whose meaning is near that of the query, nearest first; none if it names nothing or there is no vector of it.
-    fn near_turns(&self, asked: &Asked<'_>) -> Result<Vec<u32>, GatherError> {
-        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
-        let found = self.documents.near_turns(vector, asked.before, NEAR, NEAREST)?;
+    fn near_turns(&self, request: &SearchRequest<'_>) -> Result<Vec<u32>, RetrievalError> {
+        let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
+        let found = self.documents.near_turns(vector, request.before, NEAR, NEAREST)?;
         Ok(found.into_iter().map(|(number, _)| number).collect())
     }
 
     /// As `near_turns`, for research.
-    fn near_research(&self, asked: &Asked<'_>) -> Result<Vec<ResearchRow>, GatherError> {
-        let Some(vector) = self.vector_of(asked.query) else { return Ok(Vec::new()) };
-        Ok(self.documents.near_research(vector, asked.before, NEAR, NEAREST)?)
+    fn near_research(&self, request: &SearchRequest<'_>) -> Result<Vec<ResearchRow>, RetrievalError> {
+        let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
+        Ok(self.documents.near_research(vector, request.before, NEAR, NEAREST)?)
     }
 
     fn vector_of(&self, query: &str) -> Option<&'a TextVector> {
-        self.vector.filter(|_| names_anything(query))
+        self.vector.filter(|_| has_search_terms(query))
     }
 
     /// Seconds from `earlier` to now.
@@ -217,7 +225,7 @@ impl<'a> Retrieval<'a> {
 
 /// What was asked, together.
 #[derive(Clone, Copy)]
-struct Asked<'q> {
+struct SearchRequest<'q> {
     query: &'q str,
     before: u32,
     session: Option<&'q str>,

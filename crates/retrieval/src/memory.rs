@@ -9,12 +9,12 @@ use larder_vault::{
 };
 use serde::de::DeserializeOwned;
 
-use super::considered::Log;
 use super::page::PageAnswer;
-use super::rank::{Ranked, scores};
+use super::ranking::{Ranked, scores};
 use super::render::line;
+use super::trace::Trace;
 use super::words::Words;
-use super::{Asked, FactLine, GatherError, PreferenceLine, Retrieval, SHOWN};
+use super::{FactLine, MAX_SHOWN, PreferenceLine, Retrieval, RetrievalError, SearchRequest};
 
 /// Categories of facts that are ways to proceed, not statements.
 const STRATEGIES: [&str; 6] =
@@ -31,27 +31,27 @@ pub(super) struct Memory {
 
 pub(super) async fn find(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     page: Option<&PageAnswer>,
-    log: &mut Log,
-) -> Result<Memory, GatherError> {
+    trace: &mut Trace,
+) -> Result<Memory, RetrievalError> {
     let place = retrieval.documents.place();
     let preferences = preferences(retrieval).await;
-    let scored = rank(retrieval, asked.query, &preferences, |line| format!("{} {}", line.name, line.value));
+    let scored = rank(retrieval, request.query, &preferences, |line| format!("{} {}", line.name, line.value));
     let set = |line: &mut PreferenceLine, score| line.score = score;
     let at = place.preferences();
     let preferences =
-        show(retrieval, preferences, &scored, set, ("preference", &at), log, PreferenceLine::line);
+        show(retrieval, preferences, &scored, set, ("preference", &at), trace, PreferenceLine::line);
     let (mut facts, mut ways) = (Vec::new(), Vec::new());
-    for fact in facts_of(retrieval, log).await {
+    for fact in facts_of(retrieval, trace).await {
         let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
         if is_way { ways.push(fact) } else { facts.push(fact) }
     }
-    let scored = rank(retrieval, asked.query, &facts, |line| format!("{} {}", line.fact, line.category));
+    let scored = rank(retrieval, request.query, &facts, |line| format!("{} {}", line.fact, line.category));
     let set = |line: &mut FactLine, score| line.score = score;
     let at = place.facts();
-    let facts = show(retrieval, facts, &scored, set, ("fact", &at), log, FactLine::line);
-    let strategies = strategies(retrieval, asked, page, ways, log).await;
+    let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactLine::line);
+    let strategies = strategies(retrieval, request, page, ways, trace).await;
     Ok(Memory { preferences, facts, strategies })
 }
 
@@ -88,7 +88,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
 }
 
 /// The records that may still be believed, in which people's own edits of the readable rendering count.
-async fn facts_of(retrieval: &Retrieval<'_>, log: &mut Log) -> Vec<FactLine> {
+async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine> {
     let place = retrieval.documents.place();
     let at = place.memory("facts");
     let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
@@ -96,7 +96,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, log: &mut Log) -> Vec<FactLine> {
     let mut gone = Vec::new();
     for record in records.facts {
         if ended(&record, retrieval.now) {
-            log.unused("fact", &format!("{at}#{}", record.id), 0.0, "its time is over");
+            trace.unused("fact", &format!("{at}#{}", record.id), 0.0, "its time is over");
             gone.push(record.id.as_str().to_owned());
         } else {
             lines.push(fact_line(record));
@@ -190,19 +190,19 @@ fn show<T: Clone>(
     ranked: &[(usize, f64)],
     set: impl Fn(&mut T, f64),
     (kind, at): (&'static str, &VaultPath),
-    log: &mut Log,
+    trace: &mut Trace,
     line: impl Fn(&T) -> String,
 ) -> Vec<T> {
     let mut shown = Vec::new();
     for &(place, score) in ranked {
         let mut entry = lines[place].clone();
         set(&mut entry, score);
-        if shown.len() == SHOWN {
-            log.unused(kind, at.as_str(), score, format!("five rank above it: {}", line(&entry)));
+        if shown.len() == MAX_SHOWN {
+            trace.unused(kind, at.as_str(), score, format!("five rank above it: {}", line(&entry)));
             continue;
         }
         let why = if score > 0.0 { "it holds words of the query" } else { "it is recent" };
-        log.used(kind, at.as_str(), score, retrieval.counter.count(&line(&entry)), why);
+        trace.used(kind, at.as_str(), score, retrieval.counter.count(&line(&entry)), why);
         shown.push(entry);
     }
     shown
@@ -211,17 +211,17 @@ fn show<T: Clone>(
 /// What worked before: remembered ways that hold words of the query, and what is known of the sites it is about.
 async fn strategies(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     page: Option<&PageAnswer>,
     ways: Vec<FactLine>,
-    log: &mut Log,
+    trace: &mut Trace,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let ranked = rank(retrieval, asked.query, &ways, |line| line.fact.clone());
+    let ranked = rank(retrieval, request.query, &ways, |line| line.fact.clone());
     let at = retrieval.documents.place().facts();
-    for (place, score) in ranked.into_iter().filter(|(_, score)| *score > 0.0).take(SHOWN) {
+    for (place, score) in ranked.into_iter().filter(|(_, score)| *score > 0.0).take(MAX_SHOWN) {
         let text = line(&ways[place].fact);
-        log.used(
+        trace.used(
             "strategy",
             at.as_str(),
             score,
@@ -230,12 +230,12 @@ async fn strategies(
         );
         found.push(text);
     }
-    for site in sites(asked, page) {
+    for site in sites(request, page) {
         let path = site_knowledge(&site);
         let Some(known) = json::<SiteKnowledge>(retrieval, &path).await else { continue };
         let mut patterns: Vec<_> = known.patterns.iter().collect();
         patterns.sort_by(|a, b| b.confidence.get().total_cmp(&a.confidence.get()).then(a.id.cmp(&b.id)));
-        for pattern in patterns.into_iter().take(SHOWN) {
+        for pattern in patterns.into_iter().take(MAX_SHOWN) {
             let text = format!(
                 "{site} ({}, {}): {}",
                 line(&pattern.kind),
@@ -243,7 +243,7 @@ async fn strategies(
                 line(&pattern.pattern)
             );
             let tokens = retrieval.counter.count(&text);
-            log.used(
+            trace.used(
                 "strategy",
                 path.as_str(),
                 pattern.confidence.get(),
@@ -257,11 +257,11 @@ async fn strategies(
 }
 
 /// The sites that a query is about: of its reference, of the page that answers, and those it names.
-fn sites(asked: &Asked<'_>, page: Option<&PageAnswer>) -> Vec<String> {
-    let reference = asked.reference.into_iter();
+fn sites(request: &SearchRequest<'_>, page: Option<&PageAnswer>) -> Vec<String> {
+    let reference = request.reference.into_iter();
     let of_reference =
         reference.flat_map(|reference| [Some(reference.site.as_str()), reference.source_url.as_deref()]);
-    let named = asked.query.split_whitespace().map(Some);
+    let named = request.query.split_whitespace().map(Some);
     let all = of_reference.chain([page.map(|page| page.source_url.as_str())]).chain(named);
     let mut sites = Vec::new();
     for site in all.flatten().filter_map(site_of) {

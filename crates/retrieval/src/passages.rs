@@ -8,10 +8,10 @@ use larder_condense::sections::Sections;
 use larder_store::DocumentKind;
 use larder_vault::{Timestamp, VaultPath};
 
-use super::considered::Log;
 use super::extract::{lines_of, stretches};
-use super::rank::{Ranked, day, order, scores};
-use super::{Asked, GatherError, Passage, Retrieval, TurnCandidate};
+use super::ranking::{Ranked, day, order, scores};
+use super::trace::Trace;
+use super::{Passage, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
 /// Documents that are read: `context.md` of the best turns …
 const TURNS: usize = 6;
@@ -33,35 +33,35 @@ struct Read {
 
 pub(super) async fn find(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
-    log: &mut Log,
-) -> Result<Vec<Passage>, GatherError> {
+    trace: &mut Trace,
+) -> Result<Vec<Passage>, RetrievalError> {
     let mut documents = Vec::new();
-    for (path, at) in wanted(retrieval, asked, turns)? {
+    for (path, at) in wanted(retrieval, request, turns)? {
         match retrieval.documents.read_text(&path).await {
             Ok(Some(text)) => documents.push(Read { path, text: text.into(), at }),
-            Ok(None) => log.unused("passage", path.as_str(), 0.0, "the index names it and it is not there"),
-            Err(error) => log.unused("passage", path.as_str(), 0.0, error.to_string()),
+            Ok(None) => trace.unused("passage", path.as_str(), 0.0, "the index names it and it is not there"),
+            Err(error) => trace.unused("passage", path.as_str(), 0.0, error.to_string()),
         }
     }
-    Ok(best(retrieval, asked.query, &documents, log))
+    Ok(best(retrieval, request.query, &documents, trace))
 }
 
 /// The documents to read, each once, and when they were made.
 fn wanted(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
-) -> Result<Vec<(VaultPath, Option<Timestamp>)>, GatherError> {
+) -> Result<Vec<(VaultPath, Option<Timestamp>)>, RetrievalError> {
     let mut wanted: Vec<_> =
         turns.iter().take(TURNS).map(|turn| (turn.context.clone(), Some(turn.created_at))).collect();
     let place = retrieval.documents.place();
     // These are ranked line by line, with their own limit.
     let apart = [place.memory("facts"), place.memory("preferences"), place.facts(), place.preferences()];
     let kinds = [DocumentKind::Page, DocumentKind::Memory, DocumentKind::Other];
-    for hit in retrieval.search(asked.query, &kinds, OTHERS)? {
-        let later = hit.turn.is_some_and(|turn| turn >= asked.before);
+    for hit in retrieval.search(request.query, &kinds, OTHERS)? {
+        let later = hit.turn.is_some_and(|turn| turn >= request.before);
         if !later && !apart.contains(&hit.document) {
             wanted.push((hit.document, None));
         }
@@ -71,11 +71,11 @@ fn wanted(
     Ok(wanted)
 }
 
-fn best(retrieval: &Retrieval<'_>, query: &str, documents: &[Read], log: &mut Log) -> Vec<Passage> {
+fn best(retrieval: &Retrieval<'_>, query: &str, documents: &[Read], trace: &mut Trace) -> Vec<Passage> {
     let mut places = Vec::new();
     for (at, document) in documents.iter().enumerate() {
         let text = &document.text;
-        let start = Sections::of(text).frontmatter.end;
+        let start = Sections::parse(text).frontmatter.end;
         let end = text.floor_char_boundary(LARGEST.max(start));
         let within = stretches(&text[start..end]).into_iter();
         places.extend(within.map(|range| (at, range.start + start..range.end + start)));
@@ -94,15 +94,15 @@ fn best(retrieval: &Retrieval<'_>, query: &str, documents: &[Read], log: &mut Lo
         let (document, score) = (&documents[*at], scores[number] / top);
         let text = &document.text[bytes.clone()];
         if passages.len() == MOST {
-            log.unused("passage", document.path.as_str(), score, "12 passages rank above it");
+            trace.unused("passage", document.path.as_str(), score, "12 passages rank above it");
             continue;
         }
         let Some(tokens) = retrieval.counter.count_up_to(text, left) else {
-            log.unused("passage", document.path.as_str(), score, "the tokens for passages are used up");
+            trace.unused("passage", document.path.as_str(), score, "the tokens for passages are used up");
             continue;
         };
         left -= tokens;
-        log.used("passage", document.path.as_str(), score, tokens, "it holds words of the query");
+        trace.used("passage", document.path.as_str(), score, tokens, "it holds words of the query");
         passages.push(Passage {
             document: document.path.clone(),
             bytes: bytes.clone(),

@@ -34,7 +34,7 @@ pub fn block(text: &str) -> String {
 
 /// `2026-01-05T10:00:00Z, 2.5 hours ago`.
 pub fn when(moment: Timestamp, age_seconds: u64) -> String {
-    format!("{moment}, {} hours ago", Hours::of_seconds(age_seconds))
+    format!("{moment}, {} hours ago", Hours::from_seconds(age_seconds))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use larder_store::{DocumentKind, ResearchRow};
 use larder_vault::lifecycle::{ResearchLife, ResearchState};
 use larder_vault::{Document, Research, VaultPath};
 
-use super::considered::Log;
 use super::memory::Memory;
-use super::rank::{Ranked, day, fuse, order, scores};
+use super::ranking::{Ranked, day, fuse, order, scores};
 use super::render::line;
+use super::trace::Trace;
 use super::words::Words;
-use super::{Asked, GatherError, ResearchCandidate, Retrieval, TurnCandidate};
+use super::{ResearchCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
 /// Newest pieces of research that are ranked, and newest on a topic.
 const NEWEST: u64 = 40;
@@ -40,15 +40,15 @@ pub(super) struct Offered {
 
 pub(super) async fn find(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
     memory: &Memory,
-    log: &mut Log,
-) -> Result<Offered, GatherError> {
-    let Pool { rows, hits, meant } = pool(retrieval, asked, turns)?;
+    trace: &mut Trace,
+) -> Result<Offered, RetrievalError> {
+    let Pool { rows, hits, meant } = pool(retrieval, request, turns)?;
     // What the user likes says what "some" are (R1-12.2, R1-14.3).
     let likes = memory.preferences.iter().filter(|line| line.score > 0.0).map(|line| line.value.as_str());
-    let query = likes.fold(asked.query.to_owned(), |query, value| query + " " + value);
+    let query = likes.fold(request.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
     let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
     let words = Words::of(&query);
@@ -66,7 +66,7 @@ pub(super) async fn find(
                     || format!("{state}: nothing in it is wanted any more"),
                     |newer| format!("{state}: {} took its place", line(newer)),
                 );
-                log.unused("research", row.document.as_str(), score, why);
+                trace.unused("research", row.document.as_str(), score, why);
                 continue;
             }
         };
@@ -75,7 +75,7 @@ pub(super) async fn find(
         let cached = state == ResearchState::Active && on_topic;
         let (list, most) = if cached { (&mut offered.cached, CACHED) } else { (&mut offered.hits, OTHERS) };
         if list.len() == most {
-            log.unused(
+            trace.unused(
                 "research",
                 row.document.as_str(),
                 score,
@@ -85,7 +85,7 @@ pub(super) async fn find(
         }
         let candidate = candidate(retrieval, row, state, score).await;
         let tokens = retrieval.counter.count(&candidate.text());
-        log.used("research", row.document.as_str(), score, tokens, why);
+        trace.used("research", row.document.as_str(), score, tokens, why);
         list.push(candidate);
     }
     Ok(offered)
@@ -100,7 +100,11 @@ struct Pool {
     meant: Vec<VaultPath>,
 }
 
-fn pool(retrieval: &Retrieval<'_>, asked: &Asked<'_>, turns: &[TurnCandidate]) -> Result<Pool, GatherError> {
+fn pool(
+    retrieval: &Retrieval<'_>,
+    request: &SearchRequest<'_>,
+    turns: &[TurnCandidate],
+) -> Result<Pool, RetrievalError> {
     let documents = retrieval.documents;
     let mut found = documents.research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
@@ -108,12 +112,12 @@ fn pool(retrieval: &Retrieval<'_>, asked: &Asked<'_>, turns: &[TurnCandidate]) -
         topics.extend(topic.filter(|topic| !topics.contains(topic)));
     };
     turns.iter().take(TOPICS).for_each(|turn| add(turn.topic.clone(), &mut topics));
-    let near = retrieval.near_research(asked)?;
+    let near = retrieval.near_research(request)?;
     let meant = near.iter().map(|row| row.document.clone()).collect();
     found.extend(near);
     let mut hits = Vec::new();
-    for hit in retrieval.search(asked.query, &[DocumentKind::Research], HITS)? {
-        let Some(turn) = hit.turn.filter(|turn| *turn < asked.before) else { continue };
+    for hit in retrieval.search(request.query, &[DocumentKind::Research], HITS)? {
+        let Some(turn) = hit.turn.filter(|turn| *turn < request.before) else { continue };
         if !found.iter().any(|row| row.document == hit.document) {
             add(documents.turn(turn)?.and_then(|row| row.topic), &mut topics);
         }
@@ -122,7 +126,7 @@ fn pool(retrieval: &Retrieval<'_>, asked: &Asked<'_>, turns: &[TurnCandidate]) -
     for topic in topics {
         found.extend(documents.research(Some(&topic), OF_TOPIC)?);
     }
-    let earlier = found.into_iter().filter(|row| row.turn < asked.before);
+    let earlier = found.into_iter().filter(|row| row.turn < request.before);
     let rows = earlier.map(|row| (row.document.clone(), row)).collect();
     Ok(Pool { rows, hits, meant })
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use larder_store::{DocumentKind, TurnRow};
 
-use super::considered::Log;
-use super::rank::{Ranked, day, fuse, order, scores};
+use super::ranking::{Ranked, day, fuse, order, scores};
+use super::trace::Trace;
 use super::words::Words;
-use super::{Asked, GatherError, Retrieval, TURN_INDEX_LIMIT, TurnCandidate};
+use super::{Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
 
 /// Newest turns that are ranked.
 const NEWEST: u64 = 40;
@@ -32,17 +32,17 @@ struct Pool {
 /// At most 20 turns, best first.
 pub(super) fn find(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
-    log: &mut Log,
-) -> Result<Vec<TurnCandidate>, GatherError> {
-    if let Some(turn) = referenced(retrieval, asked)? {
+    request: &SearchRequest<'_>,
+    trace: &mut Trace,
+) -> Result<Vec<TurnCandidate>, RetrievalError> {
+    if let Some(turn) = referenced(retrieval, request)? {
         let found = candidate(retrieval, turn, 1.0, "the query refers to it; the index was not searched");
-        log_used(retrieval, &found, log);
+        trace_used(retrieval, &found, trace);
         return Ok(vec![found]);
     }
-    let pool = Pool::fill(retrieval, asked)?;
-    let beside = pool.ranked(retrieval, asked);
-    let newest = pool.by_recency(asked.session);
+    let pool = Pool::fill(retrieval, request)?;
+    let beside = pool.ranked(retrieval, request);
+    let newest = pool.by_recency(request.session);
     let fused = fuse(&[
         (1.0, pool.hits.clone()),
         (1.0, beside.clone()),
@@ -62,26 +62,29 @@ pub(super) fn find(
             (false, false) => "it is recent",
         };
         if found.len() == TURN_INDEX_LIMIT {
-            log.unused("turn", row.context.as_str(), score, format!("{why}, and 20 others rank above it"));
+            trace.unused("turn", row.context.as_str(), score, format!("{why}, and 20 others rank above it"));
             continue;
         }
         let found_turn = candidate(retrieval, row.clone(), score, why);
-        log_used(retrieval, &found_turn, log);
+        trace_used(retrieval, &found_turn, trace);
         found.push(found_turn);
     }
     Ok(found)
 }
 
 /// The turn that a reference names, if there is one before this.
-fn referenced(retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Result<Option<TurnRow>, GatherError> {
-    let number = asked.reference.and_then(|reference| reference.source_turn);
-    let number = number.filter(|number| *number < asked.before);
+fn referenced(
+    retrieval: &Retrieval<'_>,
+    request: &SearchRequest<'_>,
+) -> Result<Option<TurnRow>, RetrievalError> {
+    let number = request.reference.and_then(|reference| reference.source_turn);
+    let number = number.filter(|number| *number < request.before);
     Ok(number.map(|number| retrieval.documents.turn(number)).transpose()?.flatten())
 }
 
-fn log_used(retrieval: &Retrieval<'_>, turn: &TurnCandidate, log: &mut Log) {
+fn trace_used(retrieval: &Retrieval<'_>, turn: &TurnCandidate, trace: &mut Trace) {
     let tokens = retrieval.counter.count(&turn.line());
-    log.used("turn", turn.context.as_str(), turn.score, tokens, turn.why.as_str());
+    trace.used("turn", turn.context.as_str(), turn.score, tokens, turn.why.as_str());
 }
 
 fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> TurnCandidate {
@@ -101,16 +104,16 @@ fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> 
 }
 
 impl Pool {
-    fn fill(retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Result<Self, GatherError> {
+    fn fill(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Result<Self, RetrievalError> {
         let documents = retrieval.documents;
-        let meant = retrieval.near_turns(asked)?;
+        let meant = retrieval.near_turns(request)?;
         let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant };
-        for row in documents.recent_turns(NEWEST, Some(asked.before))? {
+        for row in documents.recent_turns(NEWEST, Some(request.before))? {
             pool.newest.push(row.number);
             pool.turns.insert(row.number, (row, String::new()));
         }
-        for hit in retrieval.search(asked.query, &[DocumentKind::Context], HITS)? {
-            let Some(number) = hit.turn.filter(|number| *number < asked.before) else { continue };
+        for hit in retrieval.search(request.query, &[DocumentKind::Context], HITS)? {
+            let Some(number) = hit.turn.filter(|number| *number < request.before) else { continue };
             pool.add(retrieval, number)?;
             if let Some((_, snippet)) = pool.turns.get_mut(&number) {
                 *snippet = hit.snippet;
@@ -122,14 +125,14 @@ impl Pool {
         }
         for number in pool.hits.iter().take(WITH_NEIGHBOURS).copied().collect::<Vec<_>>() {
             let beside = [number.checked_sub(1), number.checked_add(1)];
-            for number in beside.into_iter().flatten().filter(|number| *number < asked.before) {
+            for number in beside.into_iter().flatten().filter(|number| *number < request.before) {
                 pool.add(retrieval, number)?;
             }
         }
         Ok(pool)
     }
 
-    fn add(&mut self, retrieval: &Retrieval<'_>, number: u32) -> Result<(), GatherError> {
+    fn add(&mut self, retrieval: &Retrieval<'_>, number: u32) -> Result<(), RetrievalError> {
         if !self.turns.contains_key(&number)
             && let Some(row) = retrieval.documents.turn(number)?
         {
@@ -140,8 +143,8 @@ impl Pool {
 
     /// Numbers in the order of `core::recall`: turns that follow one another in one session are neighbours. A query that
     /// names nothing ranks none.
-    fn ranked(&self, retrieval: &Retrieval<'_>, asked: &Asked<'_>) -> Vec<u32> {
-        if Words::of(asked.query).searched().is_empty() {
+    fn ranked(&self, retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Vec<u32> {
+        if Words::of(request.query).searched().is_empty() {
             return Vec::new();
         }
         let text = |(row, snippet): &(TurnRow, String)| {
@@ -156,7 +159,7 @@ impl Pool {
                 at > 0 && rows[at - 1].number + 1 == row.number && rows[at - 1].session == row.session;
             Ranked { text, day: day(row.created_at), apart: !follows }
         });
-        let scores = scores(asked.query, retrieval.now, ranked);
+        let scores = scores(request.query, retrieval.now, ranked);
         order(&scores).into_iter().map(|at| rows[at].number).collect()
     }
 

@@ -46,14 +46,14 @@ fn fill(draft: &mut TurnDraft) {
     let (number, at, place) = (draft.number, draft.created_at, draft.place.clone());
     let mut numbers = Numbers(u64::from(number));
     let topic = format!("topic{}.sub{}", numbers.next() % 40, numbers.next() % 8);
-    let mut context = Meta::of_turn(number, "context", USER, at).write().as_str().to_owned();
+    let mut context = Meta::for_turn(number, "context", USER, at).write().as_str().to_owned();
     context.push_str(&format!("# Turn\n\n{}\n", numbers.text(350)));
     for _ in 0..2.min(number - 1) {
         let earlier = 1 + numbers.next() as u32 % (number - 1);
         let link = DualLink::new(UserPlace::new(USER).turn(earlier).context(), "earlier");
         context.push_str(&format!("- {}\n", link.both(&place.context())));
     }
-    let response = Document::new(Meta::of_turn(number, "response", USER, at), Response(numbers.text(200)));
+    let response = Document::new(Meta::for_turn(number, "response", USER, at), Response(numbers.text(200)));
     let metadata = TurnMetadata {
         turn_number: number,
         user_id: USER.to_owned(),
@@ -90,7 +90,7 @@ fn fill(draft: &mut TurnDraft) {
             claims: Vec::new(),
             linked_from: Vec::new(),
         };
-        let meta = Meta::of_turn(number, "research", USER, at);
+        let meta = Meta::for_turn(number, "research", USER, at);
         let text = Document::new(meta, research.clone()).write(&place.research());
         draft.files.insert("research.md".to_owned(), text.into_bytes());
         draft.files.insert("research.json".to_owned(), write_json(&research).into_bytes());

@@ -10,7 +10,7 @@ fn blobs() -> (tempfile::TempDir, Blobs) {
 }
 
 fn put(blobs: &Blobs, content: &[u8]) -> ContentHash {
-    let hash = ContentHash::of(content);
+    let hash = ContentHash::new(content);
     blobs.put_all("u-a", &BTreeMap::from([(hash, content)])).unwrap();
     hash
 }
@@ -43,7 +43,7 @@ fn contents_of_every_kind_come_back() {
 fn a_batch_leaves_one_file_per_content_and_no_temporaries() {
     let (dir, blobs) = blobs();
     let contents: Vec<_> = (0..150u32).map(|n| n.to_string()).collect();
-    let contents = contents.iter().map(|text| (ContentHash::of(text.as_bytes()), text.as_bytes())).collect();
+    let contents = contents.iter().map(|text| (ContentHash::new(text.as_bytes()), text.as_bytes())).collect();
     blobs.put_all("u-a", &contents).unwrap();
     blobs.put_all("u-a", &contents).unwrap();
     let files = files_below(dir.path());
@@ -84,7 +84,7 @@ fn a_damaged_blob_is_refused_by_name_and_mended_by_putting_it_again() {
 #[test]
 fn a_missing_blob_names_where_it_should_be() {
     let (_dir, blobs) = blobs();
-    let hash = ContentHash::of(b"never put");
+    let hash = ContentHash::new(b"never put");
     let error = get(&blobs, hash).unwrap_err();
     assert!(error.to_string().contains(&hash.to_hex()[2..]), "{error}");
 }

@@ -75,7 +75,7 @@ impl UserStore {
     /// Writes the large contents; when this returns they survive a crash of the machine. What is there already and
     /// whole is not written again; what is there and damaged is replaced.
     pub(crate) fn place(&self, contents: &[&[u8]]) -> Result<Placed, StoreError> {
-        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::of(content)).collect();
+        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::new(content)).collect();
         let all = || hashes.iter().copied().zip(contents.iter().copied());
         let large: BTreeMap<_, _> = all().filter(|(_, content)| content.len() > MAX_ROW_BYTES).collect();
         self.blobs().put_all(self.folder(), &large)?;
@@ -124,7 +124,7 @@ impl UserStore {
         desk: &mut Desk,
     ) -> Result<(), StoreError> {
         for content in contents {
-            let hash = ContentHash::of(content);
+            let hash = ContentHash::new(content);
             if !desk.whole.insert((self.folder().to_owned(), hash)) || self.is_whole(tx, hash, desk)? {
                 continue;
             }

@@ -54,7 +54,7 @@ impl FrameReader {
     /// The content of a frame, at most `limit` bytes long; or why there is none.
     pub(crate) fn read(&mut self, frame: &[u8], limit: usize, hash: ContentHash) -> Result<Vec<u8>, String> {
         let content = self.0.decompress(frame, limit).map_err(|error| error.to_string())?;
-        if ContentHash::of(&content) != hash {
+        if ContentHash::new(&content) != hash {
             return Err(other_hash());
         }
         Ok(content)

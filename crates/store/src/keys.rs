@@ -17,7 +17,7 @@ use crate::pointers::to_sql;
 use crate::store::Store;
 use crate::user;
 
-pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, Reserved, Shortage, Spend};
+pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, ReserveOutcome, Shortage, Spend};
 
 /// Random bytes of an id.
 const ID_BYTES: usize = 6;

@@ -59,8 +59,9 @@ pub use calibrations::Calibration;
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
 pub use documents::{
-    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary, Gist,
-    ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnHold, TurnRow, UserDocuments,
+    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary,
+    EmbeddingText, ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnLease, TurnRow,
+    UserDocuments,
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, NewExchange, SessionSummary};
@@ -68,7 +69,7 @@ pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, NewIntervention};
 pub use keys::{
     DaySpend, KeyId, KeyLimits, KeyRecord, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
-    Reserved, Shortage, Spend, StoredKey,
+    ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use pointers::{NewPointer, StoredPointer};
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
@@ -79,7 +80,7 @@ pub use transcripts::{
     branch_of,
 };
 pub use user::LOCAL_USER;
-pub use verify::{Problem, VerifyReport};
+pub use verify::{VerifyProblem, VerifyReport};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

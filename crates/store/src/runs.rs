@@ -254,8 +254,8 @@ impl UserStore {
             run_id: run.run_id,
             timestamp: self.now(),
             facts: run.facts,
-            receipt: ContentHash::of(run.receipt),
-            output: run.output.map(ContentHash::of),
+            receipt: ContentHash::new(run.receipt),
+            output: run.output.map(ContentHash::new),
         };
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;

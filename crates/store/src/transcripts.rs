@@ -71,7 +71,7 @@ pub struct PayloadRef {
 
 impl PayloadRef {
     fn of(content: &[u8]) -> Self {
-        Self { hash: ContentHash::of(content), bytes: content.len() as u64 }
+        Self { hash: ContentHash::new(content), bytes: content.len() as u64 }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct VerifyReport {
     /// Unfinished files of dead processes that were removed.
     pub removed_temporaries: u64,
     /// What is wrong, in the order found.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<VerifyProblem>,
 }
 
 impl VerifyReport {
@@ -44,14 +44,14 @@ impl VerifyReport {
     }
 
     fn problem(&mut self, what: impl Into<String>, error: StoreError) {
-        self.problems.push(Problem { what: what.into(), error });
+        self.problems.push(VerifyProblem { what: what.into(), error });
     }
 }
 
 /// One thing that is wrong in a store.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
-pub struct Problem {
+pub struct VerifyProblem {
     /// The pointer, run or file it was found at.
     pub what: String,
     /// What is wrong and how to mend it.

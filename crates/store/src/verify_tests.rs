@@ -35,7 +35,7 @@ fn sql(store: &Store, statement: &str) {
 }
 
 fn blob(store: &Store) -> std::path::PathBuf {
-    store.blobs().path("u-a", ContentHash::of(&large()))
+    store.blobs().path("u-a", ContentHash::new(&large()))
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn lines_of_transcripts_that_do_not_fit_are_found() {
     let told = |damage: &str| {
         after(|store| {
             let message = crate::TranscriptMessage {
-                identity: ContentHash::of(b"x"),
+                identity: ContentHash::new(b"x"),
                 role: "user",
                 raw: &large(),
                 sent: Some(b"short"),
@@ -103,7 +103,7 @@ fn lines_of_transcripts_that_do_not_fit_are_found() {
         })
     };
     assert_eq!(told("DELETE FROM deletions"), "");
-    let gone = format!("DELETE FROM contents WHERE hash = x'{}'", ContentHash::of(b"short"));
+    let gone = format!("DELETE FROM contents WHERE hash = x'{}'", ContentHash::new(b"short"));
     let problems = told(&gone);
     assert!(problems.contains("line 1 of the transcript") && problems.contains("no such blob"), "{problems}");
     let length = "UPDATE transcript_lines SET document = replace(document, '70000', '7')";

@@ -83,7 +83,7 @@ fn what_is_not_a_pointer_of_the_user_is_refused(open: Factory) {
     let stored = user.put(b"text", "text", "").unwrap();
     let forged = Pointer::whole(PointerKey::new([9; 32]).mint(stored.content));
     assert!(matches!(user.resolve(&forged), Err(StoreError::NotOurs { .. })));
-    let never_put = Pointer::whole(user.key().mint(ContentHash::of(b"never put")));
+    let never_put = Pointer::whole(user.key().mint(ContentHash::new(b"never put")));
     assert!(matches!(user.resolve(&never_put), Err(StoreError::UnknownPointer { .. })));
 }
 
@@ -127,7 +127,7 @@ fn a_run_is_recorded_with_everything_it_names(open: Factory) {
 fn a_run_that_names_what_is_not_there_is_not_recorded(open: Factory) {
     let home = Home::new();
     let user = open(&home);
-    let nowhere = [Pointer::whole(user.key().mint(ContentHash::of(b"never put")))];
+    let nowhere = [Pointer::whole(user.key().mint(ContentHash::new(b"never put")))];
     let refused = user.record_run(run(user.store(), "r", b"{}", &nowhere));
     assert!(matches!(refused, Err(StoreError::UnknownPointer { .. })));
     assert!(user.runs(&RunFilter::default()).unwrap().is_empty());
@@ -217,10 +217,10 @@ fn interventions_stay_until_they_are_resolved(open: Factory) {
 fn compactions_are_kept_by_everything_they_depend_on(open: Factory) {
     let home = Home::new();
     let key = CompactionKey {
-        content: ContentHash::of(b"long"),
+        content: ContentHash::new(b"long"),
         content_type: "prose",
         target_tokens: 500,
-        query: ContentHash::of(b""),
+        query: ContentHash::new(b""),
         condenser: "prose/1",
         tokenizer: "o200k_base",
     };
@@ -229,10 +229,10 @@ fn compactions_are_kept_by_everything_they_depend_on(open: Factory) {
     let cached = |key: CompactionKey<'_>| open(&home).cached_compaction(&key).unwrap();
     assert_eq!(cached(key).as_deref(), Some("{\"text\":\"short\"}"));
     for other in [
-        CompactionKey { content: ContentHash::of(b"other"), ..key },
+        CompactionKey { content: ContentHash::new(b"other"), ..key },
         CompactionKey { content_type: "json", ..key },
         CompactionKey { target_tokens: 501, ..key },
-        CompactionKey { query: ContentHash::of(b"q"), ..key },
+        CompactionKey { query: ContentHash::new(b"q"), ..key },
         CompactionKey { condenser: "prose/2", ..key },
         CompactionKey { tokenizer: "cl100k_base", ..key },
     ] {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use common::{exchange, message, run};
 use larder_store::{
     Clock, ExchangeFilter, KeyId, KeyLimits, NewExchange, NewIntervention, NewKey, NewPointer,
-    RESERVATION_LIFETIME, Reserved, RunFilter, RunId, Spend, Store, StoreError, StoreOptions, Timestamp,
-    UserStore,
+    RESERVATION_LIFETIME, ReserveOutcome, RunFilter, RunId, Spend, Store, StoreError, StoreOptions,
+    Timestamp, UserStore,
 };
 use larder_text::pointer::Pointer;
 
@@ -121,7 +121,9 @@ fn gateway_call(user: &UserStore, talk: &mut Vec<String>, say: &impl Fn(&str)) {
         Ok(_) | Err(StoreError::KeyExists { .. }) => {}
         Err(error) => panic!("{error}"),
     }
-    let Reserved::Held(held) = store.reserve(&key(), CALL).unwrap() else { panic!("the budget is used up") };
+    let ReserveOutcome::Held(held) = store.reserve(&key(), CALL).unwrap() else {
+        panic!("the budget is used up")
+    };
     say("held");
     talk.push(format!("{} says {}", std::process::id(), talk.len()).repeat(1 + talk.len() % 3 * 2_000));
     let history: Vec<_> = talk.iter().map(|text| message(text.as_bytes())).collect();

@@ -42,7 +42,7 @@ fn everywhere<F: Future<Output = ()>>(case: &str, run: impl Fn(Place) -> F) {
     runtime.block_on(run(Place { dir, place }));
     if let Ok(bucket) = std::env::var("LARDER_TEST_S3") {
         let dir = tempfile::tempdir().unwrap();
-        let run_id = ContentHash::of(dir.path().as_os_str().as_encoded_bytes()).to_hex();
+        let run_id = ContentHash::new(dir.path().as_os_str().as_encoded_bytes()).to_hex();
         let place = DocumentPlace::Url(format!("{bucket}/{case}-{}", &run_id[..12]));
         runtime.block_on(run(Place { dir, place }));
     }
@@ -162,7 +162,7 @@ fn documents_outside_turns_are_written_over_only_by_those_who_read_them() {
         let facts = user.place().facts();
         user.write(&facts, b"- a fact", None).await.unwrap();
         assert!(matches!(user.write(&facts, b"x", None).await, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"- a zebra", Some(ContentHash::of(b"- a fact"))).await.unwrap();
+        user.write(&facts, b"- a zebra", Some(ContentHash::new(b"- a fact"))).await.unwrap();
         assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "- a zebra");
         assert_eq!(user.search("zebra", &[DocumentKind::Memory], 5).unwrap().len(), 1);
         assert!(user.search("fact", &[], 5).unwrap().is_empty());

@@ -7,8 +7,8 @@ mod common;
 use common::{Home, exchange, facts, message};
 use larder_store::{
     ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
-    Reservation, Reserved, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError, Timestamp,
-    TranscriptMessage, UserStore,
+    Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError,
+    Timestamp, TranscriptMessage, UserStore,
 };
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerKey};
@@ -94,15 +94,15 @@ fn spend(tokens: u64, picos: u64) -> Spend {
 
 fn hold(store: &Store, key: &KeyId, asked: Spend) -> Reservation {
     match store.reserve(key, asked).unwrap() {
-        Reserved::Held(reservation) => reservation,
-        Reserved::Refused(shortage) => panic!("{shortage:?}"),
+        ReserveOutcome::Held(reservation) => reservation,
+        ReserveOutcome::Refused(shortage) => panic!("{shortage:?}"),
     }
 }
 
 fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
     match store.reserve(key, asked).unwrap() {
-        Reserved::Held(reservation) => panic!("{reservation:?}"),
-        Reserved::Refused(shortage) => *shortage,
+        ReserveOutcome::Held(reservation) => panic!("{reservation:?}"),
+        ReserveOutcome::Refused(shortage) => *shortage,
     }
 }
 
@@ -245,7 +245,7 @@ fn sign_ins_end_with_their_time_or_their_key(open: Factory) {
     let home = Home::new();
     let store = open(&home).store().clone();
     let (key, other) = (add_key(&open(&home), tokens(1)), add_key(&home.user("eve"), tokens(2)));
-    let tokens = [b"1", b"2", b"3"].map(|token| ContentHash::of(token));
+    let tokens = [b"1", b"2", b"3"].map(|token| ContentHash::new(token));
     let now = home.store.now().as_millis();
     let soon = Timestamp::from_millis(now + 10);
     store.add_sign_in(tokens[0], &key, soon).unwrap();
@@ -516,7 +516,7 @@ fn compactions_are_lines_of_their_own(open: Factory) {
 fn a_transcript_names_nothing_that_is_not_there(open: Factory) {
     let home = Home::new();
     let user = open(&home);
-    let foreign = [Pointer::whole(PointerKey::new([9; 32]).mint(ContentHash::of(b"x")))];
+    let foreign = [Pointer::whole(PointerKey::new([9; 32]).mint(ContentHash::new(b"x")))];
     let wrong = TranscriptMessage { sent: Some(b"short"), pointers: &foreign, ..message(b"b") };
     let refused = user.append_transcript("s", &[message(b"a"), wrong], None);
     assert!(matches!(refused, Err(StoreError::NotOurs { .. })));
@@ -568,7 +568,7 @@ fn users_are_walls(open: Factory) {
     assert!(eve.exchanges(&before).unwrap().is_empty());
     assert!(eve.sessions(9).unwrap().is_empty() && eve.costs(Timestamp::from_millis(0)).unwrap().is_empty());
     assert!(eve.transcript("s").unwrap().is_empty() && eve.transcript_branch("s", 1).unwrap().is_empty());
-    assert!(matches!(eve.blob(ContentHash::of(b"a secret")), Err(StoreError::MissingBlob { .. })));
+    assert!(matches!(eve.blob(ContentHash::new(b"a secret")), Err(StoreError::MissingBlob { .. })));
     assert!(eve.calibrations().unwrap().is_empty());
     assert_eq!(eve.session_calibration("s", "m").unwrap().version, 0);
     assert_eq!(
@@ -585,7 +585,7 @@ fn a_deleted_user_leaves_nothing(open: Factory) {
     let key = add_key(&user, tokens(10));
     let held = hold(user.store(), &key, spend(5, 0));
     drop(hold(user.store(), &key, spend(5, 0)));
-    let token = ContentHash::of(b"t");
+    let token = ContentHash::new(b"t");
     user.store().add_sign_in(token, &key, Timestamp::from_millis(u64::MAX)).unwrap();
     record(&user, &[NewExchange { session: Some("MARK-7"), json: "MARK-7", ..exchange("MARK-7") }]);
     user.append_transcript("MARK-7", &[TranscriptMessage { role: "MARK-7", ..message(b"x") }], None).unwrap();
@@ -613,11 +613,11 @@ fn two_processes_together_never_go_over_a_budget() {
             let (store, key) = (home.reopen(), key.clone());
             std::thread::spawn(move || {
                 let taken = (0..60).map(|_| match store.reserve(&key, spend(10, 0)).unwrap() {
-                    Reserved::Held(held) => {
+                    ReserveOutcome::Held(held) => {
                         store.settle(&held, spend(7, 0)).unwrap();
                         7
                     }
-                    Reserved::Refused(short) => {
+                    ReserveOutcome::Refused(short) => {
                         assert!(short.left_tokens().unwrap() < 10);
                         0
                     }
@@ -683,7 +683,7 @@ proptest! {
             let branch = user.transcript_branch("s", place.branch).unwrap();
             prop_assert!(branch.len() >= history.len());
             for (line, (text, _)) in branch.iter().zip(history) {
-                prop_assert_eq!(line.raw.hash, ContentHash::of(&[*text]));
+                prop_assert_eq!(line.raw.hash, ContentHash::new(&[*text]));
             }
             if branch.len() == history.len() {
                 let forms: Vec<_> = branch.iter().map(|line| line.sent.is_some()).collect();

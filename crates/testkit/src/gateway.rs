@@ -15,7 +15,7 @@ use larder_gateway::app::{App, Loaded};
 use larder_gateway::auth::Caller;
 use larder_gateway::request::recorder::row;
 use larder_models::chat::ChatModel;
-use larder_proxy::exchange::Exchange;
+use larder_proxy::record::RequestRecord;
 use larder_store::{KeyLimits, Store, StoreOptions, UserDocuments, UserStore};
 use larder_text::tokens::Counter;
 use tower::ServiceExt;
@@ -126,10 +126,10 @@ max_output = 26000
     }
 
     /// Records a request as the gateway does: live and in the store.
-    pub fn record(&self, exchange: &Exchange) {
+    pub fn record(&self, exchange: &RequestRecord) {
         self.telemetry.record(exchange);
         let json = serde_json::to_string(exchange).unwrap();
-        self.store.record_exchanges(&[(&self.user(&exchange.head.user), row(exchange, &json))]).unwrap();
+        self.store.record_exchanges(&[(&self.user(&exchange.summary.user), row(exchange, &json))]).unwrap();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Records of requests to show, count and send on.
 
 use larder_core::pack::Rendition;
-use larder_proxy::exchange::{
-    AnsweredBy, Bill, Compaction, Decision, DecisionStatus, Exchange, Head, Outcome, Rehydration, Shape,
-    Times, Tokens, WindowPart, Wire,
+use larder_proxy::record::{
+    AnsweredBy, Bill, Compaction, Decision, DecisionStatus, Endpoint, Outcome, Rehydration, RequestRecord,
+    RequestSummary, Shape, Times, Tokens, WindowPart,
 };
 use larder_text::price::Usd;
 use larder_text::provider::Provider;
@@ -31,8 +31,8 @@ pub fn part(slot: &str, label: &str, rendition: Rendition, tokens: u64, original
 }
 
 /// The `number`th request of a user: 2,340 tokens came, 1,440 were sent.
-pub fn exchange(user: &str, number: u64) -> Exchange {
-    let head = Head {
+pub fn exchange(user: &str, number: u64) -> RequestRecord {
+    let head = RequestSummary {
         id: format!("019aa5f0-3c2b-7d4e-8f10-{number:012}"),
         time: Timestamp::from_millis(NOW.as_millis() + number * 1_000),
         user: user.to_owned(),
@@ -40,7 +40,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         session: Some("session-1".to_owned()),
         branch: None,
         traceparent: None,
-        wire: Wire::Chat,
+        wire: Endpoint::Chat,
         route: None,
         model: "model-1".to_owned(),
         answered_by: Some(AnsweredBy {
@@ -112,7 +112,7 @@ pub fn exchange(user: &str, number: u64) -> Exchange {
         bytes: 120,
         tokens: 30,
     }];
-    Exchange::new(head, window, compactions, rehydrations)
+    RequestRecord::new(head, window, compactions, rehydrations)
 }
 
 /// A request in Anthropic's format to the model `main`, in which a tool has said more than any budget holds.

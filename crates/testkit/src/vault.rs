@@ -3,7 +3,7 @@
 use larder_condense::sections::SectionId;
 use larder_store::{TurnDraft, UserDocuments};
 use larder_text::pointer::Pointer;
-use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, Iteration, Origin, ToolLog};
+use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 use larder_vault::{
     BlockId, Document, Meta, Mode, RunMetrics, Score, Timestamp, ToolResult, ToolResults, TurnMetadata,
@@ -41,7 +41,7 @@ pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
     let context = context_of(&draft, user, words, &result, bytes);
     put(&mut draft, "context.md", context.as_bytes());
     let results = draft.place.tool_results();
-    let meta = Meta::of_turn(draft.number, "toolresults", user, at());
+    let meta = Meta::for_turn(draft.number, "toolresults", user, at());
     let text = Document::new(meta, ToolResults { results: vec![result] }).write(&results);
     put(&mut draft, "toolresults.md", text.as_bytes());
     let metrics = larder_vault::write_json(&metrics(words));
@@ -62,7 +62,7 @@ fn put(draft: &mut TurnDraft, name: &str, bytes: &[u8]) {
 
 fn context_of(draft: &TurnDraft, user: &str, words: &str, result: &ToolResult, bytes: Pointer) -> String {
     let place = draft.place.context();
-    let meta = Meta::of_turn(draft.number, "context", user, at());
+    let meta = Meta::for_turn(draft.number, "context", user, at());
     let mut text = meta.write().as_str().to_owned();
     text += &larder_vault::append_section(&text, SectionId::UserQuery, &larder_vault::query_body(words));
     text += &context::append(&text, &log(draft, words, result, bytes), &place);
@@ -78,8 +78,11 @@ fn context_of(draft: &TurnDraft, user: &str, words: &str, result: &ToolResult, b
 
 fn log(draft: &TurnDraft, words: &str, result: &ToolResult, bytes: Pointer) -> ToolLog {
     let link = DualLink::to_block(draft.place.tool_results(), result.block(), "result-001");
-    let origin =
-        Origin { block: BlockId::numbered("claim", 1), bytes: Some(bytes), document: Some(link.clone()) };
+    let origin = ClaimOrigin {
+        block: BlockId::numbered("claim", 1),
+        bytes: Some(bytes),
+        document: Some(link.clone()),
+    };
     let claim = Claim {
         claim: words.to_owned(),
         confidence: Score::new(0.9).unwrap(),

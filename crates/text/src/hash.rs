@@ -5,23 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::beside::Turn;
-
-/// Contents from this size on are hashed by several threads.
-const LARGE: usize = 1 << 18;
-
 /// The BLAKE3 digest (32 bytes) that names a piece of content everywhere: in blobs, caches, pointers, receipts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
     /// The address of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
-        let hash = match Turn::take(bytes.len() >= LARGE) {
-            Some(turn) => turn.pool.install(|| blake3::Hasher::new().update_rayon(bytes).finalize()),
-            None => blake3::hash(bytes),
-        };
-        Self(*hash.as_bytes())
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
     }
 
     /// An address read back from storage.
@@ -29,7 +20,7 @@ impl ContentHash {
         Self(bytes)
     }
 
-    /// The raw digest.
+    /// The 32 bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -84,7 +75,7 @@ mod tests {
 
     #[test]
     fn hex_round_trips() {
-        let hash = ContentHash::of(b"larder");
+        let hash = ContentHash::new(b"larder");
         assert_eq!(hash.to_hex().parse(), Ok(hash));
         assert_eq!("zz".parse::<ContentHash>(), Err(ParseHashError));
     }

@@ -3,17 +3,20 @@
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]
 
-pub mod beside;
+pub mod bm25;
+pub mod cache;
 pub mod hash;
 pub mod json;
 pub mod message;
 mod mode;
+pub mod parallel;
 pub mod pointer;
 pub mod price;
 pub mod provider;
 pub mod time;
 pub mod tokens;
 pub mod usage;
+pub mod words;
 
 pub use mode::Mode;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -10,7 +10,7 @@ pub enum Role {
     System,
     /// The person, or text gathered for the model on their behalf.
     User,
-    /// The model.
+    /// The model, including its tool calls.
     Assistant,
     /// The result of a tool call.
     Tool,
@@ -19,7 +19,7 @@ pub enum Role {
 /// One message of a prompt or a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
     /// What is said, in order.
     pub content: Vec<Content>,
@@ -37,7 +37,7 @@ pub struct Message {
 pub enum Content {
     /// Text.
     Text {
-        /// The text itself.
+        /// The text, as the model reads it.
         text: String,
     },
     /// A picture, for models with sight (layer EYES).
@@ -77,7 +77,7 @@ impl Message {
 pub struct ToolCall {
     /// The provider's id of the call; the result names it.
     pub id: String,
-    /// The tool.
+    /// The name of the tool that is called.
     pub name: String,
     /// The arguments as JSON text, exactly as the model wrote them.
     pub arguments: String,
@@ -86,7 +86,7 @@ pub struct ToolCall {
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDef {
-    /// The tool's name.
+    /// The name by which the model calls the tool.
     pub name: String,
     /// What it does, for the model.
     pub description: String,

@@ -38,7 +38,7 @@ impl PointerKey {
         Self(secret)
     }
 
-    /// The key of one user, derived so that no user's key tells anything about another's.
+    /// The key of one user, derived so that no user's key reveals anything about another's.
     pub fn for_user(&self, user: &str) -> Self {
         let mut input = self.0.to_vec();
         input.extend_from_slice(user.as_bytes());
@@ -58,7 +58,7 @@ impl PointerKey {
         expected == id.text[PREFIX.len() + NAME_DIGITS + 1..]
     }
 
-    /// Every pointer in `text` that this key minted, with the byte range at which it stands.
+    /// Every pointer in `text` that this key minted, with the byte range at which it appears.
     pub fn find_in(&self, text: &str) -> Vec<(Range<usize>, Pointer)> {
         let mut found = Vec::new();
         let mut end = 0;
@@ -101,7 +101,7 @@ impl PointerId {
         &self.text[PREFIX.len()..PREFIX.len() + NAME_DIGITS]
     }
 
-    /// The digits under which content with this hash is looked up, whoever's key minted the pointer.
+    /// The digits under which content with this hash is looked up, no matter whose key minted the pointer.
     pub fn name_of(content: ContentHash) -> String {
         base32(content.as_bytes(), NAME_DIGITS)
     }
@@ -118,29 +118,29 @@ impl fmt::Display for PointerId {
     }
 }
 
-/// Which part of the stored content a pointer stands for.
+/// Which part of the stored content a pointer represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fragment {
     /// Lines `first..=last`, counted from 1; a line includes its line break.
     Lines {
-        /// First line.
+        /// The first line, from 1.
         first: usize,
-        /// Last line.
+        /// The last line, included.
         last: usize,
     },
     /// Bytes `start..end`, counted from 0.
     Bytes {
-        /// First byte.
+        /// The first byte, from 0.
         start: usize,
         /// One past the last byte.
         end: usize,
     },
 }
 
-/// A pointer as it stands in a text: an id and, where it means only a part, the fragment.
+/// A pointer unchanged in a text: an id and, where it means only a part, the fragment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pointer {
-    /// Which content.
+    /// The id of the stored content.
     pub id: PointerId,
     /// Which part of it; `None` is all.
     pub fragment: Option<Fragment>,
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_pointer_reads_back_as_it_was_written() {
-        let id = key(1).mint(ContentHash::of(b"text"));
+        let id = key(1).mint(ContentHash::new(b"text"));
         for pointer in
             [Pointer::whole(id.clone()), Pointer::lines(id.clone(), 1, 9), Pointer::bytes(id.clone(), 0..0)]
         {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn one_line_needs_no_end() {
-        let id = key(1).mint(ContentHash::of(b"text"));
+        let id = key(1).mint(ContentHash::new(b"text"));
         let line = Pointer::lines(id.clone(), 1_334, 1_334);
         assert_eq!(format!("{id}#L1334").parse(), Ok(line.clone()));
         let text = format!("see {id}#L1334, and {id}#L4-");
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn only_the_minting_key_owns_a_pointer() {
-        let id = key(1).mint(ContentHash::of(b"text"));
+        let id = key(1).mint(ContentHash::new(b"text"));
         assert!(key(1).owns(&id));
         assert!(!key(2).owns(&id));
         assert!(!key(1).for_user("a").owns(&id));
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn look_alikes_in_text_are_passed_over() {
-        let id = key(1).mint(ContentHash::of(b"text"));
+        let id = key(1).mint(ContentHash::new(b"text"));
         let text = format!("see {id}#L3-4, not lp1-0000000000000-000000 nor lp1-é {id}x");
         let found = key(1).find_in(&text);
         assert_eq!(found.len(), 1);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_fragment_that_is_none_is_left_in_the_text() {
-        let id = key(1).mint(ContentHash::of(b"text"));
+        let id = key(1).mint(ContentHash::new(b"text"));
         assert!(format!("{id}#L0-4").parse::<Pointer>().is_err());
         assert!(format!("{id}#L9-4").parse::<Pointer>().is_err());
         for none in ["#", "#L", "#L0", "#L4-", "#L-4", "#L10-L20", "#B4"] {

@@ -143,7 +143,7 @@ impl Prices {
     }
 
     /// What so many tokens cost at most, whatever they are.
-    pub fn most(&self, tokens: u64) -> Usd {
+    pub fn max_cost(&self, tokens: u64) -> Usd {
         let kinds = [self.input, self.cached_input, self.cache_write, self.output];
         kinds.map(|price| price.of(tokens)).into_iter().max().unwrap_or_default()
     }

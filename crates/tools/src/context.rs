@@ -41,12 +41,12 @@ pub struct ToolContext<'a> {
     /// After a crash, whoever goes on with the turn knows by that which calls not to make again.
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),
     /// What may still be spent.
-    pub allowance: Allowance,
+    pub budget: RemainingBudget,
 }
 
 /// What the turn may still spend; nothing stated is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allowance {
+pub struct RemainingBudget {
     /// Tokens of prompts and replies.
     pub tokens: Option<u64>,
     /// Money, in US dollars.
@@ -55,7 +55,7 @@ pub struct Allowance {
     pub deadline: Option<Instant>,
 }
 
-impl Allowance {
+impl RemainingBudget {
     /// Time that is left, at most `most`.
     pub fn time(&self, most: Duration) -> Duration {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -71,9 +71,9 @@ pub trait Confirm: Send + Sync {
 
 /// There is nobody to ask, so nothing that must be asked for is done.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoOne;
+pub struct DenyAll;
 
-impl Confirm for NoOne {
+impl Confirm for DenyAll {
     fn confirm<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, bool> {
         async { false }.boxed()
     }

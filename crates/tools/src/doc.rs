@@ -7,14 +7,14 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
-use larder_vault::links::Outline;
+use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments;
 use super::context::ToolContext;
-use super::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Hits that are shown when nobody says how many, and at most.
 const HITS: u64 = 10;
@@ -32,11 +32,11 @@ fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
-        class: Class::Read,
+        class: ToolClass::Read,
         summarizable: true,
         timeout: Duration::from_secs(30),
         max_bytes: MOST_BYTES,
-        modes: Modes::Both,
+        modes: ToolModes::Both,
     }
 }
 
@@ -196,7 +196,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
         let found = view.sections.iter().find(|found| found.id == id)?;
         return Some(view.text_of(found).into_owned());
     }
-    let outline = Outline::of(text);
+    let outline = NoteOutline::parse(text);
     let wanted = section.trim_start_matches('#').trim();
     let by_link = outline.find(wanted).or_else(|| outline.find(section));
     let by_words = || {
@@ -208,7 +208,7 @@ fn part_of(text: &str, section: &str) -> Option<String> {
 }
 
 fn no_section(path: &VaultPath, text: &str, section: &str) -> ToolError {
-    let headings: Vec<String> = Outline::of(text)
+    let headings: Vec<String> = NoteOutline::parse(text)
         .headings
         .into_iter()
         .take(40)

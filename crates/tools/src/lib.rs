@@ -25,7 +25,7 @@ mod spec;
 mod toolbox;
 mod web;
 
-pub use self::context::{Allowance, Confirm, NoOne, ToolContext};
+pub use self::context::{Confirm, DenyAll, RemainingBudget, ToolContext};
 pub use self::research::site_of;
-pub use self::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec, call_text, describe};
+pub use self::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec, call_text, describe};
 pub use self::toolbox::ToolBox;

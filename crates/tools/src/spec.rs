@@ -22,7 +22,7 @@ const SHOWN_DESCRIPTION: usize = 600;
 /// What a tool may do to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum ToolClass {
     /// It looks.
     Read,
     /// It changes something that can be changed back; asked for in code mode.
@@ -34,7 +34,7 @@ pub enum Class {
 /// In which turns a tool is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Modes {
+pub enum ToolModes {
     /// Conversations only.
     Chat,
     /// Code only.
@@ -43,7 +43,7 @@ pub enum Modes {
     Both,
 }
 
-impl Modes {
+impl ToolModes {
     /// Whether turns of this mode are offered the tool.
     pub const fn include(self, mode: Mode) -> bool {
         matches!((self, mode), (Self::Both, _) | (Self::Chat, Mode::Chat) | (Self::Code, Mode::Code))
@@ -60,7 +60,7 @@ pub struct ToolSpec {
     /// JSON Schema of its arguments.
     pub parameters: Value,
     /// What it may do.
-    pub class: Class,
+    pub class: ToolClass,
     /// Whether its result may be condensed on the way into a prompt.
     pub summarizable: bool,
     /// How long one call may take.
@@ -68,7 +68,7 @@ pub struct ToolSpec {
     /// Bytes of a result that are kept.
     pub max_bytes: usize,
     /// Where it is offered.
-    pub modes: Modes,
+    pub modes: ToolModes,
 }
 
 /// What a call gives.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::context::ToolContext;
 use super::mcp::Servers;
-use super::spec::{Class, Tool, ToolError, ToolOutput, ToolSpec, whole_call_text};
+use super::spec::{Tool, ToolClass, ToolError, ToolOutput, ToolSpec, whole_call_text};
 use super::web::Web;
 use super::{code, doc, memory, research, web};
 use larder_engine::settings::ToolSettings;
@@ -101,21 +101,22 @@ impl ToolBox {
             return Err(ToolError::Denied(format!("{} is not offered in {} mode", spec.name, context.mode)));
         }
         self.check(spec, arguments)?;
-        let asks = spec.class == Class::Danger || spec.class == Class::Write && context.mode == Mode::Code;
+        let asks =
+            spec.class == ToolClass::Danger || spec.class == ToolClass::Write && context.mode == Mode::Code;
         if asks && !context.confirm.confirm(&spec.name, &whole_call_text(&spec.name, arguments)).await {
             return Err(ToolError::Denied(format!(
                 "{} was not allowed by the user; find another way, or say what you would need it for",
                 spec.name
             )));
         }
-        let limit = context.allowance.time(spec.timeout);
+        let limit = context.budget.time(spec.timeout);
         if limit < SHORTEST {
             return Err(ToolError::Timeout {
                 what: "the turn, before this call began,".to_owned(),
                 after: limit,
             });
         }
-        if spec.class != Class::Read {
+        if spec.class != ToolClass::Read {
             (context.begun)()?;
         }
         tokio::time::timeout(limit, tool.call(arguments, context))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::context::{Resolved, SourceReference};
+use super::context::{ResolvedQuery, SourceReference};
 use super::{ReferenceType, turn_number};
 
 /// What phase 0 found out.
@@ -59,8 +59,8 @@ impl ContentReference {
 
 impl QueryAnalysis {
     /// What of it stands in §0.
-    pub fn for_section(&self) -> Resolved {
-        Resolved {
+    pub fn for_section(&self) -> ResolvedQuery {
+        ResolvedQuery {
             query: self.resolved_query.clone(),
             query_type: self.query_type,
             was_resolved: self.was_resolved,

@@ -75,7 +75,7 @@ fn attempts_are_numbered_and_nothing_is_rewritten() {
 fn a_body_cannot_start_a_section() {
     let body = "fine\n## 1. Reflection Decision\r\n\\## 1. Reflection Decision\n## 6. Validation (Attempt 9)";
     let text = append_section("", SectionId::ToolExecution, body);
-    let sections = Sections::of(&text);
+    let sections = Sections::parse(&text);
     assert_eq!(sections.sections.len(), 1);
     assert_eq!(unescape(&text[sections.sections[0].body.clone()]).trim_end(), body);
 }
@@ -99,7 +99,7 @@ fn hostile() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_query_is_read_back_verbatim(query in hostile(), before in hostile(), after in hostile(), resolved: bool) {
-        let preamble = if Sections::of(&before).newest(SectionId::UserQuery).is_some() { String::new() } else { before };
+        let preamble = if Sections::parse(&before).newest(SectionId::UserQuery).is_some() { String::new() } else { before };
         let mut text = preamble.clone() + &append_section(&preamble, SectionId::UserQuery, &query_body(&query));
         if resolved {
             text = text.trim_end_matches('\n').to_owned() + "\n**Resolved:** y\n";
@@ -118,9 +118,9 @@ proptest! {
     #[test]
     fn appending_adds_exactly_one_version(before in hostile(), body in hostile(), n in 0..7_usize) {
         let id = SectionId::ALL[n];
-        let old = Sections::of(&before);
+        let old = Sections::parse(&before);
         let text = before.clone() + &append_section(&before, id, &body);
-        let new = Sections::of(&text);
+        let new = Sections::parse(&text);
         prop_assert!(text.starts_with(&before));
         prop_assert_eq!(new.sections.len(), old.sections.len() + 1);
         let versions = |sections: &Sections| -> Vec<_> {

@@ -68,7 +68,7 @@ pub use write::{NotLast, append_compaction, append_section, escape, extend_secti
 
 /// What a recipe sees of `context.md`: one version of each section it selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View<'t> {
+pub struct ContextView<'t> {
     text: &'t str,
     /// The versions shown, in the order of the section numbers.
     pub sections: Vec<Section>,
@@ -76,7 +76,7 @@ pub struct View<'t> {
     pub absent: Vec<SectionId>,
 }
 
-impl<'t> View<'t> {
+impl<'t> ContextView<'t> {
     /// Heading and body of a shown section: as written, or from its last compaction on (C7).
     pub fn text_of(&self, section: &Section) -> Cow<'t, str> {
         let body = self.body_of(section);
@@ -116,13 +116,13 @@ impl<'t> View<'t> {
 /// The view of `context.md` for a recipe that reads `selected`. §0 is always in it and is the
 /// first one written, since the user's query is immutable; of every other section the newest version is
 /// shown (C8). Frontmatter and preamble are not.
-pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> View<'_> {
-    let all = Sections::of(text);
+pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> ContextView<'_> {
+    let all = Sections::parse(text);
     let mut wanted = [false; SectionId::ALL.len()];
     for id in selected.into_iter().chain([SectionId::UserQuery]) {
         wanted[usize::from(id.number())] = true;
     }
-    let mut view = View { text, sections: Vec::new(), absent: Vec::new() };
+    let mut view = ContextView { text, sections: Vec::new(), absent: Vec::new() };
     for id in SectionId::ALL.into_iter().filter(|id| wanted[usize::from(id.number())]) {
         let shown = if id == SectionId::UserQuery { all.attempts(id).next() } else { all.newest(id) };
         match shown {

@@ -122,7 +122,7 @@ impl ResearchState {
 
 /// What a piece of knowledge must have shown to count for more people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct TrackRecord {
     /// How far it is trusted.
     pub trust: Score,
     /// How often it was of use.
@@ -146,7 +146,7 @@ const TO_GLOBAL: Threshold = Threshold { trust: 0.80, uses: 10, age: 24 * 3_600 
 
 /// For whom knowledge counts from now on: one step further if it has earned that, else as before. What grows old
 /// never leaves its user (C84).
-pub fn promoted(scope: Scope, standing: &Standing) -> Scope {
+pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
     let reaches = |threshold: &Threshold| {
         standing.trust.get() >= threshold.trust
             && standing.uses >= threshold.uses
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn promotion_takes_trust_use_and_age() {
-        let standing = |trust: f64, uses, age, evergreen| Standing {
+        let standing = |trust: f64, uses, age, evergreen| TrackRecord {
             trust: Score::new(trust).unwrap(),
             uses,
             age,

@@ -59,7 +59,7 @@ pub struct Meta {
 
 impl Meta {
     /// The meta of a document that belongs to a turn, such as `context` of turn 815.
-    pub fn of_turn(turn: u32, kind: &str, user: &str, created_at: Timestamp) -> Self {
+    pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: Timestamp) -> Self {
         Self {
             id: format!("{}_{kind}", super::turn_name(turn)),
             turn_number: Some(turn),
@@ -176,7 +176,7 @@ mod tests {
 
     fn meta() -> Meta {
         let at = "2026-01-05T10:00:00Z".parse().unwrap();
-        let mut meta = Meta::of_turn(815, "context", "henry", at)
+        let mut meta = Meta::for_turn(815, "context", "henry", at)
             .holding(&[ContentKind::Context, ContentKind::Pricing], &[Tag::Context]);
         meta.topic = Some("commerce.laptop".to_owned());
         meta.intent = Some(Intent::Transactional);

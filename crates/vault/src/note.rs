@@ -27,7 +27,7 @@ pub struct Note {
 impl Note {
     /// Divides any text.
     pub fn parse(text: &str) -> Self {
-        let (frontmatter, body) = text.split_at(Sections::of(text).frontmatter.end);
+        let (frontmatter, body) = text.split_at(Sections::parse(text).frontmatter.end);
         Self { frontmatter: Frontmatter { text: frontmatter.to_owned() }, body: body.to_owned() }
     }
 

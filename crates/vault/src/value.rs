@@ -169,7 +169,7 @@ impl Hours {
     }
 
     /// So many seconds, to the nearest tenth.
-    pub const fn of_seconds(seconds: u64) -> Self {
+    pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds / 360 + (seconds % 360) / 180)
     }
 }

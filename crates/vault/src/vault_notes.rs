@@ -34,7 +34,7 @@ pub struct Wrapper {
 
 impl Wrapper {
     /// The wrapper of a file of a turn, with the plain values at the top of `content` for fields.
-    pub fn of(file: &VaultPath, context: &VaultPath, content: &Value) -> Self {
+    pub fn new(file: &VaultPath, context: &VaultPath, content: &Value) -> Self {
         let turn = context.folder().rsplit('/').next().unwrap_or_default();
         let stem = file.name().rsplit_once('.').map_or(file.name(), |(stem, _)| stem);
         let plain = |(key, value): (&String, &Value)| match value {

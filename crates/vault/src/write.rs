@@ -66,7 +66,7 @@ fn map_lines<'t>(text: &'t str, map: impl Fn(&'t str) -> Option<(&'static str, &
 /// bytes are never touched. The first version has the plain heading, each later one ` (Attempt N)`; the body is
 /// escaped, so it cannot start a section of its own.
 pub fn append_section(document: &str, id: SectionId, body: &str) -> String {
-    let newest = Sections::of(document).attempts(id).map(|section| section.attempt).max();
+    let newest = Sections::parse(document).attempts(id).map(|section| section.attempt).max();
     let attempt = newest.map(|n| format!(" (Attempt {})", n.saturating_add(1))).unwrap_or_default();
     format!("{}{}{attempt}\n{}", line_break(document), id.heading(), paragraph(&escape(body)))
 }
@@ -111,7 +111,7 @@ pub fn append_compaction(
 
 /// The body of the last section, if it is `id`.
 fn growing(document: &str, id: SectionId) -> Result<&str, NotLast> {
-    let sections = Sections::of(document);
+    let sections = Sections::parse(document);
     let last = sections.sections.last().filter(|section| section.id == id).ok_or(NotLast(id))?;
     Ok(document.get(last.body.clone()).unwrap_or_default())
 }

@@ -36,7 +36,7 @@ impl Case {
     pub fn from_bytes(content_type: ContentType, bytes: &[u8]) -> Self {
         let (head, text) = bytes.split_at(bytes.len().min(HEAD));
         let byte = |at: usize| head.get(at).copied().unwrap_or(0);
-        let pointer = Pointer::lines(measure::key().mint(ContentHash::of(b"elsewhere")), 3, 9).to_string();
+        let pointer = Pointer::lines(measure::key().mint(ContentHash::new(b"elsewhere")), 3, 9).to_string();
         let text = String::from_utf8_lossy(text).replace(OUR_POINTER, &pointer);
         let pins = match byte(3) {
             0..=199 => Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense};
 use larder_text::tokens::Counter;
 
 use super::Case;
@@ -118,8 +118,8 @@ fn of_marks(condensed: &Condensed) -> Option<String> {
     let bare = condensed.text.starts_with("[…");
     let unmarked = condensed.gaps.iter().find(|gap| {
         let unit = match gap.unit {
-            Unit::Line => 'L',
-            Unit::Byte => 'B',
+            GapUnit::Line => 'L',
+            GapUnit::Byte => 'B',
         };
         !condensed.text.contains(&format!("{unit}{}-{}", gap.range.0, gap.range.1))
     });

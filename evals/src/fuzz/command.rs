@@ -74,7 +74,7 @@ fn fuzz(name: &str, target: Target, time: Duration, seed: u64) -> Result<bool, F
 fn keep(name: &str, kind: &str, case: &[u8]) -> Result<String, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/artifacts").join(name);
     std::fs::create_dir_all(&folder)?;
-    let hash = larder_text::hash::ContentHash::of(case).to_hex();
+    let hash = larder_text::hash::ContentHash::new(case).to_hex();
     let path = folder.join(format!("{}-{}", kind.replace(' ', "-"), &hash[..12.min(hash.len())]));
     std::fs::write(&path, case)?;
     Ok(path.display().to_string())

@@ -134,7 +134,7 @@ fn scrap(random: &mut Random) -> String {
         7 => format!("#L{from}-{to}"),
         8 => format!("{OUR_POINTER}#B{from}-18446744073709551616"),
         9 => format!("{OUR_POINTER}#L0{from}-{}-{to}", from + to),
-        10 => measure::key().mint(ContentHash::of(&random.next().to_le_bytes())).to_string(),
+        10 => measure::key().mint(ContentHash::new(&random.next().to_le_bytes())).to_string(),
         11 => format!("lp1-{}", random.one(&["", "0", "lp1-", "\u{e9}", "0000000000000-00000\u{301}"])),
         12 => "lp1-0000000000000-000000".to_owned(),
         13 => random.one(&["#", "-", "\n", "\u{1f980}", " ", "]", "\\", "\"", "i", "L", "U"]).to_owned(),

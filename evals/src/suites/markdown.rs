@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use larder_condense::sections::{SectionId, Sections};
 use larder_vault::links::{
-    Destination, Dialect, Link, LinkKind, Outline, Rename, Vault, is_external, links, scan,
+    Destination, Dialect, Link, LinkKind, NoteOutline, NoteRename, Vault, is_external, links, scan,
 };
 use larder_vault::{
     Document, Note, Response, VaultPath, append_section, original_query, query_body, unescape,
@@ -253,9 +253,9 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
         // What is not exported along with the note is named and not linked.
         return linked(Some(file)) || became.contains(&format!("*{shown}*"));
     };
-    let body = Sections::of(note).frontmatter.end..note.len();
+    let body = Sections::parse(note).frontmatter.end..note.len();
     let range = match &link.fragment {
-        Some(fragment) => Outline::of(note).find(fragment),
+        Some(fragment) => NoteOutline::parse(note).find(fragment),
         None => Some(body),
     };
     let Some(range) = range else { return false };
@@ -296,7 +296,7 @@ fn renames(files: &VaultFiles, mut found: Found) -> Found {
     for (from, _) in &files.notes {
         let to = format!("renamed (1)/{}-new.md", from.name().trim_end_matches(".md"));
         let Some(to) = VaultPath::new(&to) else { continue };
-        let Ok(rename) = Rename::new(&files.vault, from.clone(), to.clone()) else {
+        let Ok(rename) = NoteRename::new(&files.vault, from.clone(), to.clone()) else {
             found.faults.push(format!("{from} cannot be renamed"));
             continue;
         };
@@ -341,11 +341,11 @@ fn round_trips<'v>(examples: &[Example], vaults: impl Iterator<Item = &'v VaultF
     let notes = vaults.flat_map(|vault| vault.notes.iter().map(|(_, text)| text.as_str()));
     let mut found = Found::default();
     for text in examples.iter().map(|example| example.markdown.as_str()).chain(notes) {
-        let sections = Sections::of(text);
+        let sections = Sections::parse(text);
         found.false_starts += sections.sections.len();
         let query = append_section("", SectionId::UserQuery, &query_body(text));
         let both = query.clone() + &append_section(&query, SectionId::Synthesis, text);
-        let sections = Sections::of(&both).sections;
+        let sections = Sections::parse(&both).sections;
         found.false_starts += sections.len().abs_diff(2);
         let body = sections.last().map(|section| unescape(&both[section.body.clone()]).into_owned());
         let place = VaultPath::new("response.md");

@@ -108,7 +108,7 @@ fn book(path: &Path) -> Result<(Vec<f64>, Vec<String>), Failure> {
 
 /// Chunks joined are the text; each is small enough and comes back through its pointer, written out and read in.
 fn tiling(text: &str, chunks: &[Chunk]) -> Vec<String> {
-    let id = measure::key().mint(ContentHash::of(text.as_bytes()));
+    let id = measure::key().mint(ContentHash::new(text.as_bytes()));
     let (mut faults, mut at) = (Vec::new(), 0);
     for chunk in chunks {
         if chunk.bytes.start != at || chunk.tokens > CHUNK {
@@ -129,7 +129,7 @@ fn tiling(text: &str, chunks: &[Chunk]) -> Vec<String> {
 
 /// Ranges of lines over the whole text come back through their pointers.
 fn ranges(text: &str) -> Vec<String> {
-    let id = measure::key().mint(ContentHash::of(text.as_bytes()));
+    let id = measure::key().mint(ContentHash::new(text.as_bytes()));
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let (mut faults, mut first) = (Vec::new(), 1);
     // Looking a line up reads the text from its start, so not every range is tried in a long text.

@@ -213,7 +213,7 @@ impl Known {
         let tokens = counter.count(&text);
         Some(Self {
             role,
-            hash: ContentHash::of(text.as_bytes()),
+            hash: ContentHash::new(text.as_bytes()),
             tokens,
             beside: counter.count(&line(message)).saturating_sub(tokens),
             calls: calls.iter().map(call).collect::<Option<_>>()?,
@@ -305,7 +305,7 @@ impl Bench<'_> {
         let faults = self.faults(&items, &window, messages.as_deref());
         let stored: HashMap<String, &str> = window
             .originals(&items)
-            .map(|kept| (self.key.mint(ContentHash::of(kept.text.as_bytes())).to_string(), kept.text))
+            .map(|kept| (self.key.mint(ContentHash::new(kept.text.as_bytes())).to_string(), kept.text))
             .collect();
         let text: String = messages.iter().flatten().map(content).collect();
         let found = self.key.find_in(&text).into_iter();
@@ -329,7 +329,7 @@ impl Bench<'_> {
         let stored: Vec<&str> = window.originals(items).map(|kept| kept.text).collect();
         for (at, (item, decided)) in items.iter().zip(&window.items).enumerate() {
             let MessageForm::Replaced(made) = &decided.form else { continue };
-            let exact = made.pointer == Pointer::whole(self.key.mint(ContentHash::of(item.text.as_bytes())))
+            let exact = made.pointer == Pointer::whole(self.key.mint(ContentHash::new(item.text.as_bytes())))
                 && stored.contains(&item.text)
                 && made
                     .gaps

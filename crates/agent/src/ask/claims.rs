@@ -15,7 +15,7 @@ const MAX_CLAIMS: usize = 32;
 
 /// One sentence of an answer, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Claim {
+pub struct GroundedClaim {
     /// The sentence.
     pub text: String,
     /// The document.
@@ -44,7 +44,7 @@ pub(super) fn claims(
     citations: &[ResolvedCitation],
     passages: &mut Passages,
     pointer: impl Fn(usize, Range<usize>) -> Option<Pointer>,
-) -> Vec<Claim> {
+) -> Vec<GroundedClaim> {
     let cited: Vec<Ground> = citations.iter().filter_map(|citation| ground(citation, passages)).collect();
     let mut grounds = Vec::new();
     let mut index = RankIndex::default();
@@ -64,7 +64,7 @@ pub(super) fn claims(
         let hit = index.search(text, 0).first().and_then(|hit| grounds.get(hit.passage));
         let Some(place) = hit.or(cited.first()) else { continue };
         let Some(pointer) = pointer(place.file, place.bytes.clone()) else { continue };
-        found.push(Claim {
+        found.push(GroundedClaim {
             text: text.to_owned(),
             source: passages.library.files[place.file].name.clone(),
             bytes: (place.bytes.start, place.bytes.end),

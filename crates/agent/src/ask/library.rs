@@ -26,7 +26,7 @@ const BINARY: &str = "binary";
 
 /// A file or folder that was not read, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// Its path.
     pub path: String,
     /// Why.
@@ -36,7 +36,7 @@ pub struct Skipped {
     pub is_expected: bool,
 }
 
-impl Skipped {
+impl SkippedFile {
     /// Something that could not be read.
     fn failed(path: &Path, reason: impl fmt::Display) -> Self {
         Self { path: shown(path), reason: reason.to_string(), is_expected: false }
@@ -48,7 +48,7 @@ impl Skipped {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.reason)
     }
@@ -75,7 +75,7 @@ pub(super) struct File {
 pub(super) struct Library {
     pub files: Vec<File>,
     /// What was not read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Bytes of all files.
     pub bytes: u64,
     kept: BTreeMap<usize, Arc<str>>,
@@ -86,7 +86,7 @@ pub(super) struct Library {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub paths: Vec<(PathBuf, u64)>,
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     pub bytes: u64,
 }
 
@@ -119,7 +119,7 @@ impl Found {
             let entries = match std::fs::read_dir(&path) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.skipped.push(Skipped::failed(&path, error));
+                    self.skipped.push(SkippedFile::failed(&path, error));
                     continue;
                 }
             };
@@ -138,7 +138,7 @@ impl Found {
                         continue;
                     }
                 };
-                self.skipped.push(Skipped::expected(&entry.path(), why));
+                self.skipped.push(SkippedFile::expected(&entry.path(), why));
             }
         }
     }
@@ -146,10 +146,10 @@ impl Found {
     fn add(&mut self, path: PathBuf, size: u64) {
         if size > MAX_FILE || self.bytes.saturating_add(size) > MAX_BYTES {
             let reason = format!("too large ({size} bytes)");
-            return self.skipped.push(Skipped::failed(&path, reason));
+            return self.skipped.push(SkippedFile::failed(&path, reason));
         }
         if self.paths.len() >= MAX_FILES {
-            return self.skipped.push(Skipped::failed(&path, format!("more than {MAX_FILES} files")));
+            return self.skipped.push(SkippedFile::failed(&path, format!("more than {MAX_FILES} files")));
         }
         self.bytes = self.bytes.saturating_add(size);
         self.paths.push((path, size));
@@ -161,13 +161,13 @@ impl Library {
     pub fn add(&mut self, path: PathBuf) -> Option<(usize, Arc<str>)> {
         let text = match read(&path) {
             Ok(text) if text.trim().is_empty() => {
-                self.skipped.push(Skipped::expected(&path, "empty"));
+                self.skipped.push(SkippedFile::expected(&path, "empty"));
                 return None;
             }
             Ok(text) => text,
             Err(why) => {
                 let is_expected = why == BINARY;
-                self.skipped.push(Skipped { is_expected, ..Skipped::failed(&path, why) });
+                self.skipped.push(SkippedFile { is_expected, ..SkippedFile::failed(&path, why) });
                 return None;
             }
         };
@@ -187,7 +187,7 @@ impl Library {
 
     fn push(&mut self, name: String, path: Option<PathBuf>, text: &str) -> usize {
         self.bytes = self.bytes.saturating_add(text.len() as u64);
-        self.files.push(File { name, path, hash: ContentHash::of(text.as_bytes()) });
+        self.files.push(File { name, path, hash: ContentHash::new(text.as_bytes()) });
         self.files.len() - 1
     }
 
@@ -198,7 +198,7 @@ impl Library {
         }
         let file = self.files.get(number)?;
         match read(file.path.as_deref()?) {
-            Ok(text) if ContentHash::of(text.as_bytes()) == file.hash => {
+            Ok(text) if ContentHash::new(text.as_bytes()) == file.hash => {
                 let text: Arc<str> = text.into();
                 self.keep(number, &text);
                 Some(text)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_condense::chunk::chunks;
-use larder_condense::rank::{Hit, RankIndex};
+use larder_condense::rank::{RankIndex, RankedPassage};
 use larder_core::pack::Slice;
 use larder_store::Selection;
 use larder_text::tokens::Counter;
@@ -76,7 +76,7 @@ impl Passages {
         let mut library = Library::default();
         library.skipped = found.skipped;
         let mut places = Vec::new();
-        let mut index = RankIndex::of_query(query);
+        let mut index = RankIndex::for_query(query);
         let mut divide = |file: usize, text: &str| -> Result<(), AskError> {
             index.start_document();
             for chunk in chunks(text, PASSAGE_TOKENS, counter)? {
@@ -92,7 +92,7 @@ impl Passages {
         let (mut done, mut reported) = (0_u64, 0_u64);
         for (path, size) in found.paths {
             if !observer.is_wanted() {
-                return Err(AskError::Unwanted);
+                return Err(AskError::Cancelled);
             }
             done = done.saturating_add(size);
             let Some((file, text)) = library.add(path) else { continue };
@@ -105,7 +105,7 @@ impl Passages {
         observer.progress(found.bytes, found.bytes);
         if library.files.is_empty() {
             let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            return Err(AskError::Nothing(names.join(", ")));
+            return Err(AskError::NoText(names.join(", ")));
         }
         let passages = Self { library, places, index };
         let found = passages.best(&passages.index, query);
@@ -130,7 +130,7 @@ impl Passages {
 
     /// Passages that answer another query, best first. Reads every file again.
     pub fn search(&mut self, query: &str) -> Vec<Finding> {
-        let mut index = RankIndex::of_query(query);
+        let mut index = RankIndex::for_query(query);
         let mut text: Option<Arc<str>> = None;
         for at in 0..self.places.len() {
             let place = self.places[at].clone();
@@ -157,7 +157,7 @@ impl Passages {
         let best = hits.first().map_or(1.0, |hit| hit.score.max(f64::MIN_POSITIVE));
         // Squared, so that the best passages stay whole and the others shrink first.
         let relevance = |score: f64| (score / best).powi(2).max(1e-6);
-        let finding = |hit: Hit| {
+        let finding = |hit: RankedPassage| {
             let place = self.places.get(hit.passage)?.clone();
             Some(Finding { place, relevance: relevance(hit.score) })
         };

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::passages::{Finding, Passages, Place};
-use super::{AskError, Asker, Question, Search, run_input};
+use super::{AskError, Asker, Question, SearchReport, run_input};
 use larder_engine::Engine;
 use larder_engine::executor::{Purpose, Reach};
 use larder_engine::settings::Planner;
@@ -108,7 +108,7 @@ impl Asker<'_> {
         recipe: &Recipe,
         passages: &mut Passages,
         found: Vec<Finding>,
-        search: &mut Search,
+        search: &mut SearchReport,
     ) -> Vec<Finding> {
         if !question.is_planned_by_model(self.engine, question.is_quoted(self.engine, recipe)) {
             return found;
@@ -142,7 +142,7 @@ struct Exploration<'a> {
     plan: &'a Recipe,
     recipe: &'a Recipe,
     passages: &'a mut Passages,
-    search: &'a mut Search,
+    search: &'a mut SearchReport,
     state: State<'a>,
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::passages::{Finding, Passages};
 use super::quotation::{Quotation, Quoted};
-use super::{Answer, AskError, Asker, Claim, Question, Quote, Search, run_input};
+use super::{AskAnswer, AskError, Asker, GroundedClaim, Question, Quote, SearchReport, run_input};
 use larder_engine::Engine;
 use larder_engine::executor::QuotedAnswer;
 use larder_engine::settings::AnswerMode;
@@ -41,7 +41,11 @@ impl Asker<'_> {
     ///
     /// # Errors
     /// When nothing can be read.
-    pub fn quote(&self, question: &Question<'_>, most: usize) -> Result<(Vec<Quote>, Search), AskError> {
+    pub fn quote(
+        &self,
+        question: &Question<'_>,
+        most: usize,
+    ) -> Result<(Vec<Quote>, SearchReport), AskError> {
         let (mut passages, found) = self.gather(question, &Counter::cl100k())?;
         let mut quotes = Vec::new();
         for finding in found.iter().take(most) {
@@ -59,7 +63,7 @@ impl Asker<'_> {
                 text: document.text.to_string(),
             });
         }
-        let search = Search { offered: quotes.len(), ..Search::over(&mut passages) };
+        let search = SearchReport { offered: quotes.len(), ..SearchReport::over(&mut passages) };
         Ok((quotes, search))
     }
 
@@ -72,7 +76,7 @@ impl Asker<'_> {
         found: &[Finding],
         quotation: &Quotation,
         started: Instant,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<AskAnswer, AskError> {
         let claims = self.quoted_claims(quotation, passages)?;
         let said: Vec<&str> = claims.iter().map(|claim| claim.text.as_str()).collect();
         let reply = if said.is_empty() { NOTHING.to_owned() } else { said.join(" ") };
@@ -87,7 +91,7 @@ impl Asker<'_> {
         let took = started.elapsed();
         let outcome = self.engine.record_quotation(recipe, &input, Counter::cl100k(), took, answer)?;
         let verified = quotation.is_answer && !claims.is_empty();
-        Ok(Answer { outcome, verified, claims, quotes: Vec::new(), search: Search::default() })
+        Ok(AskAnswer { outcome, verified, claims, quotes: Vec::new(), search: SearchReport::default() })
     }
 
     /// Quoted sentences with pointers to their bytes.
@@ -95,13 +99,13 @@ impl Asker<'_> {
         &self,
         quotation: &Quotation,
         passages: &mut Passages,
-    ) -> Result<Vec<Claim>, StoreError> {
+    ) -> Result<Vec<GroundedClaim>, StoreError> {
         let mut claims = Vec::new();
         for Quoted { file, text, bytes } in &quotation.sentences {
             let Some(whole) = passages.library.text(*file) else { continue };
             let Some(pointer) = self.pointer_into(passages, *file, bytes.clone())? else { continue };
             let breaks = |end: usize| 1 + whole.bytes().take(end).filter(|&byte| byte == b'\n').count();
-            claims.push(Claim {
+            claims.push(GroundedClaim {
                 text: text.clone(),
                 source: passages.library.files[*file].name.clone(),
                 bytes: (bytes.start, bytes.end),

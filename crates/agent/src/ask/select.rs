@@ -8,7 +8,7 @@ use larder_text::pointer::Pointer;
 
 use super::library::{Found, Library};
 use super::passages::REPORT_BYTES;
-use super::{AskError, Asker, Quote, Search};
+use super::{AskError, Asker, Quote, SearchReport};
 
 impl Asker<'_> {
     /// The first `most` places that a selection finds under `paths`, which are files, folders and pointers: each line
@@ -22,7 +22,7 @@ impl Asker<'_> {
         paths: &[PathBuf],
         selection: &Selection,
         most: usize,
-    ) -> Result<(Vec<Quote>, Search), AskError> {
+    ) -> Result<(Vec<Quote>, SearchReport), AskError> {
         let (paths, held) = self.stored(paths)?;
         self.observer.stage("looking for files");
         let found = Found::under(&paths)?;
@@ -37,7 +37,7 @@ impl Asker<'_> {
         let (mut done, mut reported) = (0_u64, 0_u64);
         for (path, size) in found.paths {
             if !self.observer.is_wanted() {
-                return Err(AskError::Unwanted);
+                return Err(AskError::Cancelled);
             }
             if quotes.len() >= most {
                 break;
@@ -53,15 +53,15 @@ impl Asker<'_> {
         }
         if library.files.is_empty() {
             let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            return Err(AskError::Nothing(names.join(", ")));
+            return Err(AskError::NoText(names.join(", ")));
         }
-        let search = Search {
+        let search = SearchReport {
             files: library.files.len(),
             bytes: library.bytes,
             passages: quotes.len(),
             offered: quotes.len(),
             skipped: library.skipped,
-            ..Search::default()
+            ..SearchReport::default()
         };
         Ok((quotes, search))
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use larder_condense::rank::STOP_WORDS;
+use larder_text::words::STOP_WORDS;
 
 use super::sentences::sentences;
 

@@ -3,7 +3,7 @@
 //!
 //! Knows questions and sentences; does not know where sentences come from.
 
-use larder_condense::rank::{STOP_WORDS, is_wide};
+use larder_text::words::{is_stop_word, is_wide};
 
 use super::vocabulary::{
     ARTICLES, ASKING, ASKS_AMOUNT, ASKS_DATE, ASKS_ELSE_THAN_PRICE, ASKS_MEANING, ASKS_PERSON, ASKS_PLACE,
@@ -62,8 +62,7 @@ impl Wanted {
         let german = is_german(&words);
         let mut terms: Vec<Term> = Vec::new();
         for word in &words {
-            let is_empty =
-                STOP_WORDS.contains(&word.as_str()) || lists(ASKING, word) || german && lists(GERMAN, word);
+            let is_empty = is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
             if !is_empty && terms.iter().all(|term| term.word != *word) {
                 terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word) });
             }
@@ -167,7 +166,7 @@ fn subject(words: &[String]) -> Option<(Vec<String>, bool)> {
     let rest = rest.strip_suffix(&["mean".to_owned()][..]).unwrap_or(rest);
     let article = rest.first().filter(|word| lists(ARTICLES, word));
     let subject = &rest[usize::from(article.is_some())..];
-    let is_empty = |word: &String| STOP_WORDS.contains(&word.as_str()) || lists(GERMAN, word);
+    let is_empty = |word: &String| is_stop_word(word) || lists(GERMAN, word);
     let is_subject = (1..=SUBJECT_WORDS).contains(&subject.len()) && !subject.iter().any(is_empty);
     is_subject.then(|| (subject.to_vec(), article.is_some_and(|word| lists(DEFINITE, word))))
 }
@@ -321,7 +320,7 @@ fn names_somebody(text: &str, asked: &[String]) -> bool {
         letters.next().is_some_and(char::is_uppercase)
             && letters.next().is_some_and(char::is_lowercase)
             && word.chars().all(char::is_alphabetic)
-            && !STOP_WORDS.contains(&lower.as_str())
+            && !is_stop_word(&lower)
             && !lists(GERMAN, &lower)
             && !lists(DAYS, &lower)
             && !lists(MONTHS, &lower)

@@ -12,7 +12,7 @@ mod query;
 mod validation;
 
 pub use gathering::{
-    Dropped, GatheringAnswer, Known, LinkChoice, PreferenceAnswer, PriorTurnAnswer, RetrievalAnswer,
+    Dropped, GatheringAnswer, LinkChoice, PreferenceAnswer, PriorTurnAnswer, RetrievalAnswer, ShownItems,
     Sufficiency,
 };
 pub use iteration::{ClaimAnswer, IterationAnswer, ToolRequest};

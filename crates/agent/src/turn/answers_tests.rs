@@ -83,7 +83,7 @@ fn only_what_was_shown_is_referred_to() {
     let path = "users/u/turns/turn_000759/research.md";
     let link = DualLink::new(VaultPath::new(path).unwrap(), "research_759_abc123");
     let reference = Reference { link, note: "Full research".into() };
-    let known = Known {
+    let known = ShownItems {
         documents: [(path.to_owned(), reference.clone())].into(),
         turns: [758, 759].into(),
         research: Vec::new(),

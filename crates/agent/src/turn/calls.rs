@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::answers::ToolRequest;
 use super::coordinate::NEWEST;
+use super::documents::Shorter;
 use super::error::Stop;
 use super::event::TurnEvent;
 use super::machine::Machine;
-use super::paper::Shorter;
-use larder_tools::{Allowance, ToolContext, ToolOutput};
+use larder_tools::{RemainingBudget, ToolContext, ToolOutput};
 
 /// Bytes of a result that `toolresults.md` holds; a longer one stands there with its beginning and its pointer.
 const WHOLE_RESULT: usize = 1024 * 1024;
@@ -152,8 +152,8 @@ impl Machine<'_> {
         let turns = self.turns;
         let now = self.clock.now();
         let arguments = request.value();
-        let allowance =
-            Allowance { tokens: self.tokens_left(), cost: self.cost_left(), deadline: self.until };
+        let budget =
+            RemainingBudget { tokens: self.tokens_left(), cost: self.cost_left(), deadline: self.until };
         let begun = || self.note_begun();
         let context = ToolContext {
             engine: &turns.engine,
@@ -167,7 +167,7 @@ impl Machine<'_> {
             confirm: &*turns.confirm,
             observer: &*self.meter,
             begun: &begun,
-            allowance,
+            budget,
         };
         let call = turns.tools.call(&request.tool, &arguments, &context);
         let output = match self.until {

@@ -4,7 +4,7 @@
 
 use larder_condense::sections::SectionId;
 use larder_vault::context::{
-    self, Action, CallResult, CallStatus, Claim, Count, GoalId, Iteration, TaskPlan, Termination, ToolLog,
+    self, Action, CallResult, CallStatus, Claim, GoalId, Iteration, Quota, TaskPlan, Termination, ToolLog,
 };
 use serde_json::json;
 
@@ -239,7 +239,7 @@ impl Machine<'_> {
 
     /// Whether the last section is §4.
     fn log_is_open(&self) -> bool {
-        let sections = larder_condense::sections::Sections::of(&self.context);
+        let sections = larder_condense::sections::Sections::parse(&self.context);
         sections.sections.last().is_some_and(|section| section.id == SectionId::ToolExecution)
     }
 
@@ -260,8 +260,8 @@ impl Machine<'_> {
         let limits = self.turns.limits;
         let termination = Termination {
             reason: reason.to_owned(),
-            iterations: Count { done: rounds.iterations, limit: limits.iterations },
-            tool_calls: Count { done: rounds.calls, limit: limits.tool_calls },
+            iterations: Quota { done: rounds.iterations, limit: limits.iterations },
+            tool_calls: Quota { done: rounds.calls, limit: limits.tool_calls },
         };
         // In one piece: room for the end is not made by putting the claims out of sight.
         let claims = (!rounds.claims.is_empty()).then(|| Claim::write_all(&rounds.claims, &at));

@@ -4,7 +4,7 @@ use larder_store::{RunId, StoreError};
 
 use super::state::Step;
 use larder_engine::executor::RunError;
-use larder_retrieval::GatherError;
+use larder_retrieval::RetrievalError;
 
 /// A turn that did not come to its end. It is a draft then, unless it never began.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum TurnError {
     },
     /// What is known could not be looked up.
     #[error(transparent)]
-    Gather(#[from] GatherError),
+    Gather(#[from] RetrievalError),
     /// What has to persist could not.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,8 +79,8 @@ impl From<StoreError> for Stop {
     }
 }
 
-impl From<GatherError> for Stop {
-    fn from(error: GatherError) -> Self {
+impl From<RetrievalError> for Stop {
+    fn from(error: RetrievalError) -> Self {
         Self::Error(error.into())
     }
 }

@@ -107,8 +107,8 @@ pub trait TurnObserver: Send + Sync {
 
 /// Watches nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoTurnObserver;
+pub struct NoopTurnObserver;
 
-impl TurnObserver for NoTurnObserver {
+impl TurnObserver for NoopTurnObserver {
     fn event(&self, _: &TurnEvent) {}
 }

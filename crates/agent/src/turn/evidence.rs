@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_condense::rank::RankIndex;
-use larder_condense::retell;
+use larder_condense::rewrite;
 use larder_condense::sections::SectionId;
 use larder_text::pointer::Pointer;
-use larder_vault::context::{Claim, Origin};
+use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
 use larder_vault::{BlockId, ToolResult, ToolResults};
 
@@ -72,7 +72,7 @@ impl Machine<'_> {
         }
         self.state.claims += 1;
         let block = BlockId::numbered("claim", self.state.claims);
-        claim.origin = Some(Origin { block, bytes, document });
+        claim.origin = Some(ClaimOrigin { block, bytes, document });
         rounds.claims.push(claim);
     }
 
@@ -100,7 +100,7 @@ impl Machine<'_> {
 /// The result that states a claim, and the line of it that says so: not the title of the result, if another line says
 /// what the title does not.
 fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {
-    let mut index = RankIndex::of_query(claim);
+    let mut index = RankIndex::for_query(claim);
     let mut places = Vec::new();
     for result in results {
         // Asked for each of its lines, a long result would be read thousands of times.
@@ -137,13 +137,13 @@ fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
 
 /// Whether every number, price, address and name of `claim` stands in `text`.
 fn states(text: &str, claim: &str) -> bool {
-    !text.is_empty() && retell::invented(text, claim).is_none()
+    !text.is_empty() && rewrite::invented(text, claim).is_none()
 }
 
 /// The line of `text` that says most of what `claim` says.
 fn stretch(text: &str, claim: &str) -> Option<Range<usize>> {
     let ranges: Vec<Range<usize>> = lines(text).collect();
-    let mut index = RankIndex::of_query(claim);
+    let mut index = RankIndex::for_query(claim);
     for range in &ranges {
         index.add(&text[range.clone()]);
     }

@@ -6,13 +6,14 @@ use larder_core::pack::Slice;
 use larder_engine::inputs::Document;
 use larder_retrieval::render::{block, line};
 use larder_retrieval::{
-    FactLine, Followed, FollowedDocument, Found, Passage, PreferenceLine, ResearchCandidate, TurnCandidate,
+    Candidates, FactLine, LinkExpansion, LinkedDocument, Passage, PreferenceLine, ResearchCandidate,
+    TurnCandidate,
 };
 use larder_text::hash::ContentHash;
 
 /// The inputs of the RETRIEVAL recipe by their names (R1-10.6): `page`, `turn_index`, `cached_intel`,
 /// `research_hits`, `strategy_patterns`, `preferences` (with facts), `passages`. What was not found is left out.
-pub fn candidates(found: &Found) -> Vec<Document> {
+pub fn candidates(found: &Candidates) -> Vec<Document> {
     let mut documents = Vec::new();
     documents.extend(page(found));
     let turns = found.turn_index.iter().map(TurnCandidate::line);
@@ -27,12 +28,12 @@ pub fn candidates(found: &Found) -> Vec<Document> {
 }
 
 /// The captured page that the query refers to, if one was found.
-pub fn page(found: &Found) -> Option<Document> {
+pub fn page(found: &Candidates) -> Option<Document> {
     found.page.as_ref().map(|page| Document::whole("page", page.document.as_str(), page.to_text()))
 }
 
 /// The input `preferences` of the SYNTHESIS recipe (R1-10.9); none if nothing is known.
-pub fn preferences(found: &Found) -> Option<Document> {
+pub fn preferences(found: &Candidates) -> Option<Document> {
     let preferences = found.preferences.iter().map(PreferenceLine::line);
     let facts = found.facts.iter().map(FactLine::line);
     let heading = (!found.facts.is_empty()).then(|| "Notable facts:".to_owned());
@@ -41,8 +42,8 @@ pub fn preferences(found: &Found) -> Option<Document> {
 
 /// The documents that links led to, as the input `linked_content`; those that were named count for more than those
 /// that they link to.
-pub fn linked(followed: &Followed) -> Vec<Document> {
-    let document = |followed: &FollowedDocument| {
+pub fn linked(followed: &LinkExpansion) -> Vec<Document> {
+    let document = |followed: &LinkedDocument| {
         let whole = Document::whole("linked_content", followed.path.as_str(), block(&followed.text));
         Document { relevance: 1.0 / f64::from(followed.depth.max(1)), ..whole }
     };
@@ -69,7 +70,7 @@ fn passage(passage: &Passage) -> Document {
     let text = block(&passage.text);
     let own = text == passage.text;
     let slice = own.then(|| Slice {
-        document: ContentHash::of(passage.whole.as_bytes()),
+        document: ContentHash::new(passage.whole.as_bytes()),
         text: Arc::clone(&passage.whole),
         bytes: passage.bytes.clone(),
         lines: passage.lines,

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use larder_vault::context::{CachedResearch, Gathered, TopResult};
+use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{Hours, Research, VaultPath};
 
-use super::answers::{GatheringAnswer, Known, RetrievalAnswer};
+use super::answers::{GatheringAnswer, RetrievalAnswer, ShownItems};
 use super::error::Stop;
 use super::event::TurnEvent;
 use super::gathered_documents;
@@ -15,7 +15,7 @@ use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::Step;
 use larder_engine::inputs::Document;
-use larder_retrieval::{Followed, Found, Grant, LinkToFollow, ResearchCandidate, Retrieval};
+use larder_retrieval::{LinkExpansion, Candidates, Grant, LinkToFollow, ResearchCandidate, Retrieval};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
@@ -58,7 +58,7 @@ impl Machine<'_> {
 
     /// Tokens for linked documents: what the input of the recipe that compiles leaves beside the rest of what it reads
     /// (C23).
-    fn room_for_links(&self, direct: &Option<Document>, found: &Found) -> usize {
+    fn room_for_links(&self, direct: &Option<Document>, found: &Candidates) -> usize {
         let input = self.recipe(SYNTHESIS).map_or(0, |recipe| recipe.budget.input);
         let preferences = gathered_documents::preferences(found);
         let beside = direct.iter().chain(&preferences).map(|document| self.counter.count(&document.text));
@@ -66,7 +66,7 @@ impl Machine<'_> {
         input.saturating_sub(beside + self.counter.count(&self.context))
     }
 
-    fn tell_considered(&mut self, found: &Found, followed: &Followed) {
+    fn tell_considered(&mut self, found: &Candidates, followed: &LinkExpansion) {
         let all = found.considered.iter().chain(&followed.considered);
         let considered: Vec<serde_json::Value> =
             all.filter_map(|considered| serde_json::to_value(considered).ok()).collect();
@@ -75,7 +75,11 @@ impl Machine<'_> {
     }
 
     /// Of the research that was found, §2 lists what was read or referred to, with the best of its results.
-    async fn keep_used_research(&self, gathered: &mut Gathered, followed: &Followed) -> Result<(), Stop> {
+    async fn keep_used_research(
+        &self,
+        gathered: &mut GatheredContext,
+        followed: &LinkExpansion,
+    ) -> Result<(), Stop> {
         let referred = &gathered.references;
         gathered.research.retain(|research| {
             let file = research.document.as_ref().map(|link| &link.file);
@@ -100,7 +104,7 @@ fn links(answer: &RetrievalAnswer) -> Vec<LinkToFollow> {
 }
 
 /// What answers directly: what retrieval said, and the captured page whatever it said (R1-5.6, R1-5.7).
-fn direct_info(answer: &RetrievalAnswer, found: &Found) -> Option<Document> {
+fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<Document> {
     let said = answer.direct_info.iter().map(|info| format!("- {}\n", info.trim())).collect::<String>();
     let page = gathered_documents::page(found);
     let page = page.map(|page| format!("\nThe captured page:\n{}", page.text)).unwrap_or_default();
@@ -109,8 +113,8 @@ fn direct_info(answer: &RetrievalAnswer, found: &Found) -> Option<Document> {
 }
 
 /// Everything that the model was shown, by the paths under which it was.
-fn known(found: &Found, followed: &Followed) -> Known {
-    let mut known = Known::default();
+fn known(found: &Candidates, followed: &LinkExpansion) -> ShownItems {
+    let mut known = ShownItems::default();
     let mut add = |file: &VaultPath, label: &str, note: &str| {
         let link = DualLink::new(file.clone(), label);
         let entry = known.documents.entry(file.to_string());
@@ -152,7 +156,7 @@ fn cached(candidate: &ResearchCandidate) -> CachedResearch {
         document: Some(DualLink::new(candidate.document.clone(), &candidate.id)),
         topic: candidate.topic.clone(),
         quality: candidate.quality,
-        age: Hours::of_seconds(candidate.age_seconds),
+        age: Hours::from_seconds(candidate.age_seconds),
         top: Vec::new(),
     }
 }
@@ -169,7 +173,7 @@ fn top_results(text: &str, at: &VaultPath) -> Vec<TopResult> {
 }
 
 /// The captured page is referred to, and its address stands in §2, whatever the model made of it (R1-5.7, R1-14.7).
-fn add_page(gathered: &mut Gathered, found: &Found) {
+fn add_page(gathered: &mut GatheredContext, found: &Candidates) {
     let Some(page) = &found.page else { return };
     if !gathered.references.iter().any(|reference| reference.link.file == page.document) {
         let link = DualLink::new(page.document.clone(), page.document.short());

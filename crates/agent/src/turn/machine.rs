@@ -8,7 +8,7 @@ use std::time::Duration;
 use larder_condense::sections::SectionId;
 use larder_core::recipe::Layer;
 use larder_models::price::Usd;
-use larder_store::{TurnDraft, TurnHold};
+use larder_store::{TurnDraft, TurnLease};
 use larder_text::tokens::Counter;
 use larder_vault::{ContentKind, Meta, Tag, VaultPath};
 use serde_json::Value;
@@ -46,7 +46,7 @@ pub(super) struct Machine<'a> {
     /// The turn is committed: nothing is left to save.
     pub(super) committed: bool,
     /// Nobody else goes on with this turn meanwhile.
-    _hold: Option<TurnHold>,
+    _hold: Option<TurnLease>,
 }
 
 impl Drop for Machine<'_> {
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
                 state = Some(new);
             },
         )?;
-        let hold = turns.documents.hold(draft.number)?;
+        let hold = turns.documents.lease(draft.number)?;
         if hold.is_none() {
             return Err(TurnError::Running(draft.number));
         }
@@ -119,7 +119,7 @@ impl<'a> Machine<'a> {
         number: u32,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        let hold = turns.documents.hold(number)?;
+        let hold = turns.documents.lease(number)?;
         let draft = turns.documents.draft(number)?.ok_or(TurnError::NoDraft(number))?;
         if hold.is_none() {
             return Err(TurnError::Running(number));
@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
         turns: &'a Turns,
         draft: TurnDraft,
         state: State,
-        hold: Option<TurnHold>,
+        hold: Option<TurnLease>,
         observer: &'a dyn TurnObserver,
     ) -> Self {
         let context = draft.files.get(CONTEXT).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
 
 /// `context.md` with its §0 (R1-3.72).
 fn opening(draft: &TurnDraft, user: &str) -> String {
-    let meta = Meta::of_turn(draft.number, "context", user, draft.created_at)
+    let meta = Meta::for_turn(draft.number, "context", user, draft.created_at)
         .holding(&[ContentKind::Context], &[Tag::Context]);
     let mut context = meta.write().as_str().to_owned();
     let body = larder_vault::query_body(&draft.query);

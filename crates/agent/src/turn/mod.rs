@@ -14,14 +14,15 @@
 //! | 4 | tools | `coordinate`, `calls`, `evidence`, `shrink` |
 //! | 5 | the answer | `synthesize` |
 //! | 6 | the verdict | `validate` |
-//! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `meaning` |
+//! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `embeddings` |
 
 mod analyze;
 pub mod answers;
 mod calls;
-mod ceilings;
 mod clock;
 mod coordinate;
+mod documents;
+mod embeddings;
 mod error;
 mod event;
 mod evidence;
@@ -29,10 +30,9 @@ pub mod gathered_documents;
 mod gathering;
 mod goals;
 mod host;
+mod limits;
 mod machine;
-mod meaning;
 mod notes;
-mod paper;
 mod plan;
 mod recipes;
 mod reflect;
@@ -54,7 +54,7 @@ use larder_vault::{Mode, TurnStatus};
 use serde::Serialize;
 
 pub use self::error::TurnError;
-pub use self::event::{NoTurnObserver, TurnEvent, TurnObserver};
+pub use self::event::{NoopTurnObserver, TurnEvent, TurnObserver};
 pub use self::host::{HostError, TurnHost};
 use self::machine::Machine;
 use larder_engine::Engine;

@@ -74,7 +74,7 @@ impl Machine<'_> {
         loop {
             tries -= 1;
             let before = documents.read_text(at).await?;
-            let seen = before.as_ref().map(|text| ContentHash::of(text.as_bytes()));
+            let seen = before.as_ref().map(|text| ContentHash::new(text.as_bytes()));
             let Some(after) = change(before.clone()).filter(|after| Some(after) != before.as_ref()) else {
                 return Ok(());
             };

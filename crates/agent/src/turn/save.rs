@@ -114,7 +114,7 @@ impl Machine<'_> {
 
     /// The frontmatter of `context.md` says at the end what the turn was about. The sections stay as they are.
     fn complete_frontmatter(&mut self, ending: &Ending) {
-        let end = Sections::of(&self.context).frontmatter.end;
+        let end = Sections::parse(&self.context).frontmatter.end;
         let Some(mut meta) = Meta::read(&Note::parse(&self.context).frontmatter).value else { return };
         let plan = self.state.plan.as_ref();
         meta.topic = plan.and_then(|plan| plan.topic.clone());

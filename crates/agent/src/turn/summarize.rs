@@ -50,7 +50,7 @@ impl Turns {
         metadata.topic.get_or_insert(answer.topic());
         let after =
             larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
-        self.documents.write(&at, after.as_bytes(), Some(ContentHash::of(before.as_bytes()))).await?;
+        self.documents.write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes()))).await?;
         self.show_metadata(&at, &row.context, [&before, &after]).await?;
         Ok(summary)
     }
@@ -65,14 +65,14 @@ impl Turns {
         let note = wrapper(at);
         let Some(text) = self.documents.read_text(&note).await? else { return Ok(()) };
         let shown = |text: &str| {
-            Wrapper::of(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
+            Wrapper::new(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
         };
         let Some(mut read) = larder_vault::Document::<Wrapper>::read(&text, &note).value else {
             return Ok(());
         };
         if read.value == shown(before) {
             read.value = shown(after);
-            let seen = ContentHash::of(text.as_bytes());
+            let seen = ContentHash::new(text.as_bytes());
             self.documents.write(&note, read.write(&note).as_bytes(), Some(seen)).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use larder_condense::ContentType;
-use larder_condense::retell;
+use larder_condense::rewrite;
 use larder_condense::sections::SectionId;
 use larder_core::pack::Slice;
 use larder_store::RunId;
@@ -25,7 +25,7 @@ use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 fn cited(name: &str, text: &str) -> Document {
     let whole: Arc<str> = Arc::from(text);
     let slice = Slice {
-        document: ContentHash::of(text.as_bytes()),
+        document: ContentHash::new(text.as_bytes()),
         text: Arc::clone(&whole),
         bytes: 0..text.len(),
         lines: (1, text.lines().count().max(1)),
@@ -145,7 +145,7 @@ impl Machine<'_> {
     fn checklist(&self, answer: &str, known: &str, cites: bool) -> Checklist {
         // Sections are cited by the name of the document.
         let known = format!("{CONTEXT}\n{}\n{known}", self.context);
-        let invented = retell::invented(&known, answer);
+        let invented = rewrite::invented(&known, answer);
         if let Some(value) = &invented {
             self.warn(format!("the answer states {value:?}, which stands in none of its documents"));
         }

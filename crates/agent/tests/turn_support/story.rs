@@ -8,7 +8,7 @@ use larder_agent::turn::TurnRequest;
 use larder_engine::settings::TurnLimits;
 use larder_store::TurnDraft;
 use larder_vault::context::{
-    self, CallStatus, Checklist, Claim, NextStep, Reflection, ReflectionDecision, Resolved, Synthesis,
+    self, CallStatus, Checklist, Claim, NextStep, Reflection, ReflectionDecision, ResolvedQuery, Synthesis,
     TaskPlan, UserQuery, Validation, Verdict,
 };
 use larder_vault::layout::{PagePlace, TurnPlace};
@@ -285,7 +285,7 @@ impl Earlier {
             place.metrics(),
             larder_vault::write_json(&TurnMetrics { turn_number: number, ..TurnMetrics::default() }),
         );
-        let meta = |kind: &str| Meta::of_turn(number, kind, &self.metadata.user_id, at);
+        let meta = |kind: &str| Meta::for_turn(number, kind, &self.metadata.user_id, at);
         put(
             place.response(),
             Document::new(meta("response"), Response(self.context.answer.clone())).write(&place.response()),
@@ -316,13 +316,13 @@ impl Earlier {
     fn context_text(&self, place: &TurnPlace, user: &str) -> String {
         let at = place.context();
         let score = Score::new(0.9).unwrap();
-        let mut meta = Meta::of_turn(place.number(), "context", user, self.metadata.created_at)
+        let mut meta = Meta::for_turn(place.number(), "context", user, self.metadata.created_at)
             .holding(&[ContentKind::Context], &[Tag::Context]);
         (meta.topic, meta.intent) = (Some(self.context.topic.clone()), self.metadata.intent);
         let mut text = meta.write().as_str().to_owned();
         let query = UserQuery {
             original: self.original.clone(),
-            resolved: Some(Resolved {
+            resolved: Some(ResolvedQuery {
                 query: self.context.resolved.clone(),
                 query_type: ReferenceType::GeneralQuestion,
                 was_resolved: self.context.resolved != self.original,

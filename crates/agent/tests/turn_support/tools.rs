@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_tools::{Class, Modes, Tool, ToolBox, ToolContext, ToolError, ToolOutput, ToolSpec};
+use larder_tools::{Tool, ToolBox, ToolClass, ToolContext, ToolError, ToolModes, ToolOutput, ToolSpec};
 use larder_vault::Mode;
 use larder_vault::context::{CallStatus, Claim};
 use serde_json::{Value, json};
@@ -104,11 +104,11 @@ impl Script {
                 name: name.to_owned(),
                 description: "A tool of the test.".to_owned(),
                 parameters: json!({"type": "object"}),
-                class: Class::Read,
+                class: ToolClass::Read,
                 summarizable: true,
                 timeout: Duration::from_secs(10),
                 max_bytes: 64 * 1024 * 1024,
-                modes: Modes::Both,
+                modes: ToolModes::Both,
             });
             let spec = ToolSpec { parameters: json!({"type": "object"}), ..spec };
             toolbox.register(Box::new(Scripted { spec, script: Arc::clone(&script) }));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use larder_agent::ask::{Answer, AskError, Asker, Claim, Question, Quote, Search, Skipped};
+use larder_agent::ask::{
+    AskAnswer, AskError, Asker, GroundedClaim, Question, Quote, SearchReport, SkippedFile,
+};
 use larder_core::pack::layout;
 use larder_engine::settings::{AnswerMode, AskLimits, Asking, Planner};
 
@@ -69,7 +71,7 @@ fn failed(error: AskError) -> CliError {
     }
 }
 
-fn print(context: &Context, answer: &Answer, explain: bool) -> Result<(), CliError> {
+fn print(context: &Context, answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
     say(&answer.search);
     if context.global.format == Format::Json {
         context.note_on_counting(&answer.outcome.receipt.model, &answer.outcome.receipt.tokenizer);
@@ -96,7 +98,7 @@ fn print(context: &Context, answer: &Answer, explain: bool) -> Result<(), CliErr
     }
 }
 
-fn print_quoted(answer: &Answer, explain: bool) -> Result<(), CliError> {
+fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
     let outcome = &answer.outcome;
     print_claims(&answer.claims)?;
     if answer.claims.is_empty() {
@@ -115,17 +117,17 @@ fn print_quoted(answer: &Answer, explain: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-fn print_claims(claims: &[Claim]) -> Result<(), CliError> {
+fn print_claims(claims: &[GroundedClaim]) -> Result<(), CliError> {
     claims.iter().try_for_each(|claim| output::line(&format!("{}\n  {}", claim.text, place(claim))))
 }
 
 /// Where a claim comes from.
-fn place(claim: &Claim) -> String {
+fn place(claim: &GroundedClaim) -> String {
     let ((first, last), (start, end)) = (claim.lines, claim.bytes);
     format!("← {}:{first}-{last} (bytes {start}-{end}) {}", claim.source, claim.pointer)
 }
 
-fn print_quotes(format: Format, quotes: &[Quote], search: &Search) -> Result<(), CliError> {
+fn print_quotes(format: Format, quotes: &[Quote], search: &SearchReport) -> Result<(), CliError> {
     say(search);
     if format == Format::Json {
         return output::json(&quotes);
@@ -142,7 +144,7 @@ fn print_quotes(format: Format, quotes: &[Quote], search: &Search) -> Result<(),
     Ok(())
 }
 
-fn say(search: &Search) {
+fn say(search: &SearchReport) {
     output::say(&search.summary());
     for step in &search.steps {
         output::say(&format!("  {step}"));
@@ -151,8 +153,8 @@ fn say(search: &Search) {
 }
 
 /// Names files that could not be read, and counts those that are never read by the reason.
-fn say_skipped(skipped: &[Skipped]) {
-    let failed: Vec<&Skipped> = skipped.iter().filter(|skipped| !skipped.is_expected).collect();
+fn say_skipped(skipped: &[SkippedFile]) {
+    let failed: Vec<&SkippedFile> = skipped.iter().filter(|skipped| !skipped.is_expected).collect();
     for skipped in failed.iter().take(SKIPPED_NAMED) {
         output::say(&format!("skipped {skipped}"));
     }

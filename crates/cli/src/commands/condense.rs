@@ -118,7 +118,7 @@ fn table(explanation: &Explanation, text: &str) -> String {
         let beginning = beginning.replace(char::is_control, " ");
         out.push_str(&format!(
             "L{first}-{last}\t{}\t{} tokens\t{}{}\t{beginning}\n",
-            word(&unit.fate),
+            word(&unit.outcome),
             unit.tokens,
             reasons.join(", "),
             if unit.terms.is_empty() { String::new() } else { format!(" ({})", unit.terms.join(" ")) },

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use larder_core::policy::Settings;
 use larder_gateway::model_budget::ModelBudget;
-use larder_gateway::request::inspect::{self, Asked};
-use larder_proxy::exchange::{Exchange, Outcome, Wire};
+use larder_gateway::request::inspect::{self, InspectRequest};
+use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use serde::Serialize;
 
 use crate::args::{Format, PolicyArgs, WireArg};
@@ -122,12 +122,12 @@ fn explained(context: &Context, model: &ModelBudget) -> Budget {
 fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
     let wire = match args.wire {
-        WireArg::OpenaiChat => Wire::Chat,
-        WireArg::OpenaiResponses => Wire::Responses,
-        WireArg::Anthropic => Wire::Messages,
+        WireArg::OpenaiChat => Endpoint::Chat,
+        WireArg::OpenaiResponses => Endpoint::Responses,
+        WireArg::Anthropic => Endpoint::Messages,
     };
     let store = context.whole_store()?;
-    let asked = Asked { wire, model: args.model.as_deref(), body: &body };
+    let asked = InspectRequest { wire, model: args.model.as_deref(), body: &body };
     let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {
@@ -135,7 +135,7 @@ fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCo
         Format::Plain => output::text(&told(&exchange))?,
     }
     // A dry run sends what it would have refused.
-    let head = &exchange.head;
+    let head = &exchange.summary;
     match (head.outcome, &head.error) {
         (Outcome::Refused, _) => Ok(ExitCode::FAILURE),
         (Outcome::Ok, None) => Ok(ExitCode::SUCCESS),
@@ -147,8 +147,8 @@ fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCo
 }
 
 /// The decision, the largest parts, and every part of the window.
-fn told(exchange: &Exchange) -> String {
-    let head = &exchange.head;
+fn told(exchange: &RequestRecord) -> String {
+    let head = &exchange.summary;
     let mut lines = Vec::new();
     if let Some(decision) = &head.decision {
         let dry = if decision.dry_run { "; dry run: sent as it came" } else { "" };
@@ -182,9 +182,9 @@ fn told(exchange: &Exchange) -> String {
 }
 
 /// The largest parts as they came, the largest first.
-fn largest(exchange: &Exchange) -> Vec<String> {
+fn largest(exchange: &RequestRecord) -> Vec<String> {
     let named =
-        exchange.head.decision.as_ref().map(|decision| decision.largest.as_slice()).unwrap_or_default();
+        exchange.summary.decision.as_ref().map(|decision| decision.largest.as_slice()).unwrap_or_default();
     if !named.is_empty() {
         return named.iter().map(|part| format!("{} {}", part.part, part.tokens)).collect();
     }
@@ -194,7 +194,7 @@ fn largest(exchange: &Exchange) -> Vec<String> {
         Some(message) => format!("message {} ({role})", message + 1),
         None => slot.to_owned(),
     };
-    let told = |part: &&larder_proxy::exchange::WindowPart| {
+    let told = |part: &&larder_proxy::record::WindowPart| {
         format!("{} {}", name(part.message, &part.slot, &part.role), part.original_tokens)
     };
     parts.iter().take(LARGEST).map(told).collect()

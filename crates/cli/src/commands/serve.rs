@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use larder_core::recipe::Diagnostic;
 use larder_gateway::app::{App, Load, Loaded};
-use larder_gateway::reload::Watched;
+use larder_gateway::reload::WatchedFiles;
 use larder_gateway::serve;
 use larder_store::{LOCAL_USER, Store};
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let flags = flags(args);
     let context = Context::with_flags(global.clone(), &flags)?;
     let store = context.whole_store()?;
-    let watched = Watched::new(WATCHED.iter().map(|name| context.folder().join(name)).collect());
+    let watched = WatchedFiles::new(WATCHED.iter().map(|name| context.folder().join(name)).collect());
     let app = App::new(store.clone(), loader(global, flags, store))?;
     let gateway = app.current().gateway.clone();
     let address = gateway.listen;

@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use larder_gateway::live::News;
+use larder_gateway::live_stats::LiveUpdate;
 use larder_models::plain::Plain;
 use larder_models::secret::Secret;
-use larder_proxy::exchange::Head;
+use larder_proxy::record::RequestSummary;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -44,7 +44,7 @@ pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliEr
     watched
 }
 
-async fn ask(server: &Plain, gateway: &str) -> Result<News, CliError> {
+async fn ask(server: &Plain, gateway: &str) -> Result<LiveUpdate, CliError> {
     let (status, body) = server.get(PATH).await?;
     match status.as_u16() {
         200 => serde_json::from_slice(&body).map_err(|error| {
@@ -66,7 +66,7 @@ async fn watch(
     mut terminal: DefaultTerminal,
     server: &Plain,
     gateway: &str,
-    mut news: News,
+    mut news: LiveUpdate,
 ) -> Result<(), CliError> {
     let mut trouble = None;
     loop {
@@ -92,7 +92,7 @@ fn left() -> io::Result<bool> {
         && (interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)))
 }
 
-fn draw(frame: &mut Frame<'_>, gateway: &str, news: &News, trouble: Option<&str>) {
+fn draw(frame: &mut Frame<'_>, gateway: &str, news: &LiveUpdate, trouble: Option<&str>) {
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(6),
@@ -115,7 +115,7 @@ fn draw(frame: &mut Frame<'_>, gateway: &str, news: &News, trouble: Option<&str>
     frame.render_widget(Paragraph::new(hint).dim(), foot);
 }
 
-fn draw_window(frame: &mut Frame<'_>, area: Rect, news: &News) {
+fn draw_window(frame: &mut Frame<'_>, area: Rect, news: &LiveUpdate) {
     let tokens = news.totals.last.as_deref().map(|head| head.tokens).unwrap_or_default();
     let ratio = if tokens.budget == 0 { 0.0 } else { tokens.after as f64 / tokens.budget as f64 };
     let words = format!("{} of {} tokens, reserve {}", tokens.after, tokens.budget, tokens.reserve);
@@ -127,7 +127,7 @@ fn draw_window(frame: &mut Frame<'_>, area: Rect, news: &News) {
     frame.render_widget(gauge, area);
 }
 
-fn draw_requests(frame: &mut Frame<'_>, area: Rect, news: &News) {
+fn draw_requests(frame: &mut Frame<'_>, area: Rect, news: &LiveUpdate) {
     let rows = news.recent.iter().rev().map(|head| Row::new(cells(head)));
     let widths = [
         Constraint::Length(8),
@@ -144,7 +144,7 @@ fn draw_requests(frame: &mut Frame<'_>, area: Rect, news: &News) {
 
 const COLUMNS: [&str; 6] = ["time", "model", "decision", "prompt tokens", "took", "outcome"];
 
-fn cells(head: &Head) -> [String; 6] {
+fn cells(head: &RequestSummary) -> [String; 6] {
     let time = head.time.to_string();
     let model = head.answered_by.as_ref().map_or(&head.model, |model| &model.id);
     let decision = head.decision.as_ref().map_or("-", |decision| decision.status.as_str());
@@ -167,7 +167,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn summary(news: &News) -> [String; 4] {
+fn summary(news: &LiveUpdate) -> [String; 4] {
     let totals = &news.totals;
     [
         format!(
@@ -196,7 +196,7 @@ fn summary(news: &News) -> [String; 4] {
 }
 
 /// The same for a pipe.
-fn table(news: &News) -> String {
+fn table(news: &LiveUpdate) -> String {
     let mut lines = summary(news).to_vec();
     if let Some(head) = &news.totals.last {
         let tokens = head.tokens;
@@ -218,7 +218,7 @@ fn table(news: &News) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_gateway::live::Live;
+    use larder_gateway::live_stats::LiveStats;
     use larder_store::Timestamp;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -235,14 +235,14 @@ mod tests {
             "answered_by": {"name": "gateway.openai", "id": "gpt-9", "provider": "openai"}, "stream": false,
             "outcome": "ok", "status": 200, "tokens": numbers(&tokens),
             "times": numbers(&["total_us", "upstream_us", "policy_us"]), "shape": shape});
-        let head: Head = serde_json::from_value(head).unwrap();
+        let head: RequestSummary = serde_json::from_value(head).unwrap();
         let cells = cells(&head);
         assert_eq!([&*cells[0], &*cells[1], &*cells[5]], ["12:00:00", "gpt-9", "ok"]);
     }
 
     #[test]
     fn a_gateway_without_requests_is_drawn_and_printed() {
-        let news = Live::new(Timestamp::from_millis(0)).user("a").news(0);
+        let news = LiveStats::new(Timestamp::from_millis(0)).user("a").news(0);
         assert!(table(&news).contains("requests 0"));
         for (width, height) in [(80, 24), (20, 5), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

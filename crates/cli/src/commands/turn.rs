@@ -67,7 +67,7 @@ async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError
         return Err(TurnError::NoDraft(number).into());
     }
     // Held, so that nobody goes on with it meanwhile.
-    let Some(_hold) = documents.hold(number)? else { return Err(TurnError::Running(number).into()) };
+    let Some(_hold) = documents.lease(number)? else { return Err(TurnError::Running(number).into()) };
     documents.discard(number)?;
     output::say(&format!("turn {number} is dropped"));
     if context.global.format == Format::Json {
@@ -84,7 +84,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         let draft = |draft: &larder_store::DraftSummary| {
             json!({
                 "number": draft.number, "query": draft.query, "phase": draft.phase, "created_at": draft.created_at,
-                "running": documents.is_held(draft.number),
+                "running": documents.is_leased(draft.number),
             })
         };
         let drafts: Vec<Value> = drafts.iter().map(draft).collect();
@@ -92,7 +92,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     for draft in drafts {
-        if documents.is_held(draft.number) {
+        if documents.is_leased(draft.number) {
             output::say(&format!("turn {} is under way: {}", draft.number, draft.query));
         } else {
             output::say(&format!("{}; `larder turn resume {}` goes on", told(&draft), draft.number));

@@ -1,7 +1,7 @@
 //! What every condensation guarantees, checked from outside, for the tests of single condensers.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Unit, condense};
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
 use larder_text::tokens::Counter;
@@ -94,7 +94,7 @@ fn check_gaps(text: &str, condensed: &Condensed) {
         assert_eq!(condensed.text, text);
         return;
     }
-    let id = key().mint(ContentHash::of(text.as_bytes()));
+    let id = key().mint(ContentHash::new(text.as_bytes()));
     assert!(condensed.text.contains(id.as_str()), "no way back");
     let (mut at, mut written) = (0, 0);
     for gap in &condensed.gaps {
@@ -104,8 +104,8 @@ fn check_gaps(text: &str, condensed: &Condensed) {
         written += found.unwrap_or_default() + shown.len();
         assert_eq!(gap.pointer.id, id);
         match gap.unit {
-            Unit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
-            Unit::Byte => assert_eq!(gap.count, gap.bytes.len()),
+            GapUnit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
+            GapUnit::Byte => assert_eq!(gap.count, gap.bytes.len()),
         }
         at = gap.bytes.end;
     }

@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
-use larder_proxy::exchange::{Compaction, Exchange, Head, saved};
+use larder_proxy::record::{Compaction, RequestRecord, RequestSummary, saved};
 use larder_store::{CostRow, ExchangeFilter, SessionSummary, StoreError, Timestamp, UserStore};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct RequestListParams {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RequestPage {
     /// Newest first, without their lists.
-    pub exchanges: Vec<Head>,
+    pub exchanges: Vec<RequestSummary>,
     /// What to give as `before` for the next page; `null` on the last.
     pub next: Option<String>,
 }
@@ -71,7 +71,7 @@ impl RequestPage {
     /// When the store fails.
     pub fn read(store: &UserStore, which: &RequestListParams) -> Result<Self, StoreError> {
         let limit = limit(which.limit);
-        let exchanges: Vec<Head> = read_all(store, which, limit.saturating_add(1))?;
+        let exchanges: Vec<RequestSummary> = read_all(store, which, limit.saturating_add(1))?;
         let more = exchanges.len() as u64 > limit;
         let mut page = Self { exchanges, next: None };
         if more {
@@ -120,7 +120,7 @@ pub async fn list(
 #[utoipa::path(
     get, path = "/api/v1/exchanges/{id}", tag = "exchanges", params(("id" = String, Path, description = "The request")),
     responses(
-        (status = 200, description = "The record", body = Exchange),
+        (status = 200, description = "The record", body = RequestRecord),
         (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -222,7 +222,7 @@ pub struct CompactionMap {
     /// The session.
     pub session: String,
     /// Its last 200 requests, oldest first.
-    pub requests: Vec<Head>,
+    pub requests: Vec<RequestSummary>,
     /// What was condensed or pointed at in them, in order.
     pub compactions: Vec<MapEntry>,
 }
@@ -243,10 +243,10 @@ impl CompactionMap {
     /// When the store fails.
     pub fn read(store: &UserStore, session: &str) -> Result<Option<Self>, StoreError> {
         let which = RequestListParams { session: Some(session.to_owned()), ..RequestListParams::default() };
-        let mut records: Vec<Exchange> = read_all(store, &which, MAP_REQUESTS)?;
+        let mut records: Vec<RequestRecord> = read_all(store, &which, MAP_REQUESTS)?;
         records.reverse();
         let mut map = Self { session: session.to_owned(), requests: Vec::new(), compactions: Vec::new() };
-        for Exchange { head, compactions, .. } in records {
+        for RequestRecord { summary: head, compactions, .. } in records {
             let entry = |compaction| MapEntry { request: head.id.clone(), compaction };
             if head.took_effect() {
                 map.compactions.extend(compactions.into_iter().map(entry));

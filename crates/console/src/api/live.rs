@@ -12,7 +12,7 @@ use axum::{Extension, Json};
 use futures::Stream;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::live::{News, Watcher};
+use larder_gateway::live_stats::{LiveUpdate, Watcher};
 use larder_gateway::metrics::CONTENT_TYPE;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -39,13 +39,13 @@ pub struct LiveParams {
 /// Show totals and the last requests
 #[utoipa::path(
     get, path = "/api/v1/live", tag = "live", params(LiveParams),
-    responses((status = 200, description = "As of now", body = News))
+    responses((status = 200, description = "As of now", body = LiveUpdate))
 )]
 pub async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Query(LiveParams { after }): Query<LiveParams>,
-) -> Json<News> {
+) -> Json<LiveUpdate> {
     Json(app.telemetry.live.user(caller.store.user()).news(after))
 }
 
@@ -55,7 +55,7 @@ pub async fn show(
 /// second when something happened. `last-event-id` goes on where a stream broke off.
 #[utoipa::path(
     get, path = "/api/v1/live/events", tag = "live",
-    responses((status = 200, description = "Events", body = News, content_type = "text/event-stream"))
+    responses((status = 200, description = "Events", body = LiveUpdate, content_type = "text/event-stream"))
 )]
 pub async fn events(
     State(app): State<Arc<App>>,
@@ -66,7 +66,7 @@ pub async fn events(
 }
 
 /// A stream of events, each made of a piece of news; news that makes none is passed over.
-pub fn stream<F: Fn(&News) -> Option<Event> + Send + 'static>(
+pub fn stream<F: Fn(&LiveUpdate) -> Option<Event> + Send + 'static>(
     app: &Arc<App>,
     caller: &Caller,
     headers: &HeaderMap,
@@ -79,7 +79,7 @@ pub fn stream<F: Fn(&News) -> Option<Event> + Send + 'static>(
 
 fn told(
     watcher: Watcher,
-    event: impl Fn(&News) -> Option<Event> + Send + 'static,
+    event: impl Fn(&LiveUpdate) -> Option<Event> + Send + 'static,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold((watcher, event), |(mut watcher, event)| async move {
         loop {

@@ -9,7 +9,7 @@ use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::exchange::{Exchange, Wire};
+use larder_proxy::record::{Endpoint, RequestRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -37,7 +37,7 @@ pub struct Policy {
 #[into_params(parameter_in = Query)]
 pub struct InspectParams {
     /// `chat` unless said.
-    wire: Option<Wire>,
+    wire: Option<Endpoint>,
 }
 
 /// Show settings and budgets
@@ -59,7 +59,7 @@ pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
     post, path = "/api/v1/policy/inspect", tag = "policy", params(InspectParams),
     request_body(content = Object, description = "The request, as it would be sent to the gateway"),
     responses(
-        (status = 200, description = "The record it would leave", body = Exchange),
+        (status = 200, description = "The record it would leave", body = RequestRecord),
         (status = 422, description = "No request that can be understood", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -68,15 +68,20 @@ pub async fn inspect(
     Extension(caller): Extension<Caller>,
     Query(InspectParams { wire }): Query<InspectParams>,
     body: Result<String, axum::extract::rejection::StringRejection>,
-) -> Result<Json<Exchange>, Problem> {
-    Ok(Json(look(app, caller, wire.unwrap_or(Wire::Chat), body?).await?))
+) -> Result<Json<RequestRecord>, Problem> {
+    Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Chat), body?).await?))
 }
 
 /// What a request would become.
 ///
 /// # Errors
 /// When it cannot be understood.
-pub async fn look(app: Arc<App>, caller: Caller, wire: Wire, body: String) -> Result<Exchange, Problem> {
+pub async fn look(
+    app: Arc<App>,
+    caller: Caller,
+    wire: Endpoint,
+    body: String,
+) -> Result<RequestRecord, Problem> {
     let work = move || app.inspect(&caller.store, wire, &body);
     let looked = tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?;
     looked.map_err(|words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words))

@@ -112,7 +112,7 @@ async fn types_of_other_crates_are_described_as_they_are() {
         ("Intervention", json!(intervention)),
         ("Setting", json!(fake.settings()[0])),
         ("Diagnostic", json!(diagnostic)),
-        ("Usage", json!(exchange("a", 1).head.usage)),
+        ("Usage", json!(exchange("a", 1).summary.usage)),
     ] {
         let served: BTreeSet<String> = value.as_object().unwrap().keys().cloned().collect();
         assert_eq!(properties(&description, schema), served, "{schema}");
@@ -192,7 +192,7 @@ async fn no_user_reads_anything_of_another() {
         format!("/api/v1/pointers/{pointer}"),
         format!("/api/v1/pointers/{pointer}/content"),
         "/api/v1/interventions/1".to_owned(),
-        format!("/api/v1/exchanges/{}", exchange.head.id),
+        format!("/api/v1/exchanges/{}", exchange.summary.id),
         "/api/v1/sessions/session-1".to_owned(),
     ] {
         assert_eq!(ask(&fake, &router, "a", get(&path)).await.status(), StatusCode::OK, "{path}");
@@ -228,14 +228,14 @@ async fn requests_are_paged_and_sessions_mapped() {
         let Some(next) = page["next"].as_str() else { break };
         path = format!("/api/v1/exchanges?limit=2&before={next}");
     }
-    let expected: Vec<String> = (1..=5).rev().map(|number| exchange("a", number).head.id).collect();
+    let expected: Vec<String> = (1..=5).rev().map(|number| exchange("a", number).summary.id).collect();
     assert_eq!(seen, expected);
     let (_, map) = json_of(&fake, &router, "a", "/api/v1/sessions/session-1").await;
     assert_eq!(
         (map["requests"].as_array().unwrap().len(), map["compactions"].as_array().unwrap().len()),
         (5, 5)
     );
-    assert_eq!(map["requests"][0]["id"], exchange("a", 1).head.id, "oldest first");
+    assert_eq!(map["requests"][0]["id"], exchange("a", 1).summary.id, "oldest first");
     let (_, sessions) = json_of(&fake, &router, "a", "/api/v1/sessions").await;
     let session = &sessions["sessions"][0];
     assert_eq!((&session["requests"], &session["saved"]), (&json!(5), &json!("0.0075")));
@@ -321,7 +321,7 @@ async fn news_comes_at_once_and_as_it_happens() {
     let first = String::from_utf8(events.next().await.unwrap().unwrap().to_vec()).unwrap();
     assert!(first.contains("event: news") && first.contains("id: 1"), "{first}");
     let data = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
-    let news: larder_gateway::live::News = serde_json::from_str(data).unwrap();
+    let news: larder_gateway::live_stats::LiveUpdate = serde_json::from_str(data).unwrap();
     assert_eq!((news.totals.requests, news.recent.len()), (1, 1));
     fake.record(&exchange("a", 2));
     let second = String::from_utf8(events.next().await.unwrap().unwrap().to_vec()).unwrap();
@@ -359,7 +359,7 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 
 #[test]
 fn addresses_of_contents_are_not_confused_with_pointers() {
-    let hash = ContentHash::of(b"x").to_hex();
+    let hash = ContentHash::new(b"x").to_hex();
     assert_eq!(parse(&hash).unwrap_err().status, 404);
     assert_eq!(fake::NOW.to_string(), "2026-11-22T08:00:00.000Z");
 }

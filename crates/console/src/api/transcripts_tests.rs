@@ -39,7 +39,7 @@ fn talk(fake: &Fake, session: &str, results: usize) {
     let messages: Vec<_> = bytes
         .iter()
         .map(|(role, raw, sent)| TranscriptMessage {
-            identity: ContentHash::of(raw.as_bytes()),
+            identity: ContentHash::new(raw.as_bytes()),
             role,
             raw: raw.as_bytes(),
             sent: sent.as_deref().map(str::as_bytes),
@@ -106,7 +106,7 @@ fn tell(fake: &Fake, session: &str, messages: &[String]) {
     let messages: Vec<_> = messages
         .iter()
         .map(|raw| TranscriptMessage {
-            identity: ContentHash::of(raw.as_bytes()),
+            identity: ContentHash::new(raw.as_bytes()),
             role: "assistant",
             raw: raw.as_bytes(),
             sent: None,
@@ -159,7 +159,7 @@ async fn what_is_too_large_to_be_read_says_where_it_is() {
 async fn earlier_forms_and_other_branches_are_to_be_had() {
     let fake = Fake::new();
     let store = fake.user("a");
-    let identity = [b"1", b"2", b"3"].map(|text| ContentHash::of(text));
+    let identity = [b"1", b"2", b"3"].map(|text| ContentHash::new(text));
     let message = |at: usize, sent: Option<&'static [u8]>| TranscriptMessage {
         identity: identity[at],
         role: "user",

@@ -14,8 +14,8 @@ use futures::Stream;
 use larder_agent::turn::{TurnEvent, TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::turns::{Job, Started, start};
-use larder_proxy::exchange::cut_name;
+use larder_gateway::turns::{StartedTurn, TurnJob, start};
+use larder_proxy::record::cut_name;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
 use serde::{Deserialize, Serialize};
@@ -139,8 +139,8 @@ impl TurnList {
 
 impl UnfinishedTurn {
     pub(super) fn new(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
-        let here = app.courses.of(documents.user(), draft.number).is_some();
-        Self { running: here || documents.is_held(draft.number), draft }
+        let here = app.running_turns.get(documents.user(), draft.number).is_some();
+        Self { running: here || documents.is_leased(draft.number), draft }
     }
 }
 
@@ -195,7 +195,7 @@ pub async fn ask(
     Json(asked): Json<NewTurn>,
 ) -> Result<Response, Problem> {
     let stream = asked.stream || wants_events(&headers);
-    let started = start(&app, &caller, Job::Ask(asked.request()?))?;
+    let started = start(&app, &caller, TurnJob::Ask(asked.request()?))?;
     answer(started, stream).await
 }
 
@@ -223,7 +223,7 @@ pub async fn resume(
     Path(number): Path<u32>,
     Query(ResumeParams { stream }): Query<ResumeParams>,
 ) -> Result<Response, Problem> {
-    let started = start(&app, &caller, Job::Resume(number))?;
+    let started = start(&app, &caller, TurnJob::Resume(number))?;
     answer(started, stream || wants_events(&headers)).await
 }
 
@@ -262,7 +262,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains(EVENTS))
 }
 
-async fn answer(started: Started, stream: bool) -> Result<Response, Problem> {
+async fn answer(started: StartedTurn, stream: bool) -> Result<Response, Problem> {
     if stream {
         return Ok(Sse::new(told(started)).keep_alive(KeepAlive::default()).into_response());
     }
@@ -270,7 +270,7 @@ async fn answer(started: Started, stream: bool) -> Result<Response, Problem> {
 }
 
 /// Everything that happens, then the outcome or what went wrong.
-fn told(started: Started) -> impl Stream<Item = Result<Event, Infallible>> {
+fn told(started: StartedTurn) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold(Some(started), |started| async move {
         let mut started = started?;
         if let Some(event) = started.events.recv().await {

@@ -2,7 +2,7 @@
 //! the same as a table. Serves requests of the gateway and runs of recipes alike.
 
 use larder_core::pack::{PartReceipt, Receipt, Rendition};
-use larder_proxy::exchange::{Exchange, WindowPart};
+use larder_proxy::record::{RequestRecord, WindowPart};
 use maud::{Markup, html};
 
 use super::figures::{form, name, number, segment, share};
@@ -34,9 +34,9 @@ pub struct WindowMap {
     pub output: u64,
 }
 
-impl From<&Exchange> for WindowMap {
-    fn from(exchange: &Exchange) -> Self {
-        let tokens = exchange.head.tokens;
+impl From<&RequestRecord> for WindowMap {
+    fn from(exchange: &RequestRecord) -> Self {
+        let tokens = exchange.summary.tokens;
         Self {
             parts: exchange.window.clone(),
             before: tokens.before,

@@ -13,8 +13,8 @@ use axum::response::{Html, IntoResponse};
 use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::live::{News, Totals};
-use larder_proxy::exchange::{Head, Tokens};
+use larder_gateway::live_stats::{LiveUpdate, Totals};
+use larder_proxy::record::{RequestSummary, Tokens};
 use maud::{Markup, html};
 
 use super::figures::{money, money_saved, name, number, percent, share, short};
@@ -90,7 +90,7 @@ pub async fn events(
     })
 }
 
-fn pieces(news: &News) -> [(&'static str, Markup); 3] {
+fn pieces(news: &LiveUpdate) -> [(&'static str, Markup); 3] {
     [
         ("live-totals", totals(&news.totals)),
         ("live-window", last_window(news.totals.last.as_deref())),
@@ -160,7 +160,7 @@ fn totals(totals: &Totals) -> Markup {
 }
 
 /// One bar: what the last window is made of.
-fn last_window(last: Option<&Head>) -> Markup {
+fn last_window(last: Option<&RequestSummary>) -> Markup {
     let Some(head) = last else {
         return html! {
             section.panel {
@@ -227,8 +227,8 @@ fn last_window(last: Option<&Head>) -> Markup {
 }
 
 /// The last requests: how much came, how much was sent, and each as a row.
-fn recent(recent: &[Head]) -> Markup {
-    let rows: Vec<&Head> = recent.iter().rev().take(ROWS).collect();
+fn recent(recent: &[RequestSummary]) -> Markup {
+    let rows: Vec<&RequestSummary> = recent.iter().rev().take(ROWS).collect();
     html! {
         section.panel aria-labelledby="recent" {
             div.head {
@@ -244,9 +244,9 @@ fn recent(recent: &[Head]) -> Markup {
 }
 
 /// Bars from the oldest to the newest: the whole height came, the solid part was sent.
-fn chart(recent: &[Head]) -> Markup {
+fn chart(recent: &[RequestSummary]) -> Markup {
     // What was refused was sent nowhere, and saved nothing.
-    let recent: Vec<&Head> = recent.iter().filter(|head| head.outcome.sent()).collect();
+    let recent: Vec<&RequestSummary> = recent.iter().filter(|head| head.outcome.sent()).collect();
     let most = recent.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
     let before = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.before));
     let after = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.after));

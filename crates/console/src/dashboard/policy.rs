@@ -9,7 +9,7 @@ use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::exchange::{DecisionStatus, Exchange, Wire};
+use larder_proxy::record::{DecisionStatus, Endpoint, RequestRecord};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -20,16 +20,16 @@ use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
 /// Formats that can be pasted, with their names.
-const PASTED: [(Wire, &str); 3] = [
-    (Wire::Chat, "OpenAI chat completions"),
-    (Wire::Responses, "OpenAI responses"),
-    (Wire::Messages, "Anthropic messages"),
+const PASTED: [(Endpoint, &str); 3] = [
+    (Endpoint::Chat, "OpenAI chat completions"),
+    (Endpoint::Responses, "OpenAI responses"),
+    (Endpoint::Messages, "Anthropic messages"),
 ];
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
 pub struct InspectForm {
-    wire: Wire,
+    wire: Endpoint,
     body: String,
 }
 
@@ -53,7 +53,7 @@ fn whole(
     app: &Arc<App>,
     caller: &Caller,
     pasted: Option<&InspectForm>,
-    looked: Option<&Result<Exchange, Problem>>,
+    looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
         div.head { div { h1 { "Policy" } p { "What may stand in a window, and who says so." } } }
@@ -79,7 +79,7 @@ fn whole(
 }
 
 fn inspector(pasted: Option<&InspectForm>) -> Markup {
-    let wire = pasted.map_or(Wire::Chat, |pasted| pasted.wire);
+    let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
             h2 #inspect { "What would become of a request?" }
@@ -102,7 +102,7 @@ fn inspector(pasted: Option<&InspectForm>) -> Markup {
     }
 }
 
-fn result(looked: &Result<Exchange, Problem>) -> Markup {
+fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
     html! {
         div #inspected {
             @match looked {
@@ -116,8 +116,8 @@ fn result(looked: &Result<Exchange, Problem>) -> Markup {
     }
 }
 
-fn verdict(exchange: &Exchange) -> Markup {
-    let Some(decision) = &exchange.head.decision else { return html! {} };
+fn verdict(exchange: &RequestRecord) -> Markup {
+    let Some(decision) = &exchange.summary.decision else { return html! {} };
     let words = match decision.status {
         DecisionStatus::Ok => "It would be sent as it is.",
         DecisionStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::exchange::{DecisionStatus, Exchange, Head, Outcome, RoundTrips, WindowPart};
+use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, RoundTrips, WindowPart};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use maud::{Markup, html};
@@ -29,7 +29,7 @@ pub async fn list(
     let store = caller.store.clone();
     let session = which.session.clone();
     let found = blocking(move || RequestPage::read(&store, &which)).await?;
-    let rows: Vec<&Head> = found.exchanges.iter().collect();
+    let rows: Vec<&RequestSummary> = found.exchanges.iter().collect();
     let of_session =
         session.as_ref().map(|session| format!("&session={}", segment(session))).unwrap_or_default();
     let content = html! {
@@ -56,7 +56,7 @@ fn none() -> Markup {
 }
 
 /// Requests as rows.
-pub fn table(rows: &[&Head]) -> Markup {
+pub fn table(rows: &[&RequestSummary]) -> Markup {
     let most = rows.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
     html! {
         div.scroll role="group" aria-label="Requests" tabindex="0" {
@@ -79,7 +79,7 @@ pub fn table(rows: &[&Head]) -> Markup {
     }
 }
 
-fn row(head: &Head, most: u64) -> Markup {
+fn row(head: &RequestSummary, most: u64) -> Markup {
     let tokens = head.tokens;
     html! {
         tr {
@@ -109,7 +109,7 @@ fn row(head: &Head, most: u64) -> Markup {
     }
 }
 
-fn decision(head: &Head) -> Markup {
+fn decision(head: &RequestSummary) -> Markup {
     let Some(decision) = &head.decision else { return html! { span.muted { "–" } } };
     let (kind, word) = match decision.status {
         DecisionStatus::Ok => ("good", "fits"),
@@ -122,7 +122,7 @@ fn decision(head: &Head) -> Markup {
     }
 }
 
-fn outcome(head: &Head) -> Markup {
+fn outcome(head: &RequestSummary) -> Markup {
     let kind = match head.outcome {
         Outcome::Ok => "good",
         Outcome::ClientGone | Outcome::Refused | Outcome::Invalid => "warn",
@@ -132,7 +132,7 @@ fn outcome(head: &Head) -> Markup {
 }
 
 /// Reads one request. Blocks.
-fn read(store: &UserStore, id: &str) -> Result<Option<Exchange>, StoreError> {
+fn read(store: &UserStore, id: &str) -> Result<Option<RequestRecord>, StoreError> {
     let Some(json) = store.exchange(id)? else { return Ok(None) };
     let parsed = serde_json::from_str(&json);
     parsed.map(Some).map_err(|source| StoreError::Record { what: format!("request {id}"), source })
@@ -145,12 +145,12 @@ pub async fn one(
     Path(id): Path<String>,
 ) -> Result<Html<String>, PageError> {
     let exchange = when_recorded(&app, &caller, &id, read).await?.ok_or_else(unknown)?;
-    let title = format!("Request {}", short_id(&exchange.head.id));
+    let title = format!("Request {}", short_id(&exchange.summary.id));
     Ok(page(&caller, NavItem::Requests, &title, &whole(&exchange)))
 }
 
-fn whole(exchange: &Exchange) -> Markup {
-    let head = &exchange.head;
+fn whole(exchange: &RequestRecord) -> Markup {
+    let head = &exchange.summary;
     html! {
         div.head {
             div {
@@ -165,7 +165,7 @@ fn whole(exchange: &Exchange) -> Markup {
 }
 
 /// Window, parts, compactions and rehydrations.
-pub fn windows(exchange: &Exchange, behind: PartLink<'_>) -> Markup {
+pub fn windows(exchange: &RequestRecord, behind: PartLink<'_>) -> Markup {
     let window = WindowMap::from(exchange);
     html! {
         section.panel aria-labelledby="window" {
@@ -192,7 +192,7 @@ fn fact(word: &str, value: &Markup) -> Markup {
     html! { div { dt { (word) } dd { (value) } } }
 }
 
-fn facts(head: &Head) -> Markup {
+fn facts(head: &RequestSummary) -> Markup {
     let times = head.times;
     let took = html! {
         (span(times.total_us)) span.muted { ", of which " (span(times.overhead_us())) " here" }
@@ -253,7 +253,7 @@ fn facts(head: &Head) -> Markup {
     }
 }
 
-fn compactions(exchange: &Exchange) -> Markup {
+fn compactions(exchange: &RequestRecord) -> Markup {
     html! {
         section.panel aria-labelledby="compactions" {
             h2 #compactions { "What changed form" }
@@ -287,7 +287,7 @@ fn compactions(exchange: &Exchange) -> Markup {
     }
 }
 
-fn rehydrations(exchange: &Exchange) -> Markup {
+fn rehydrations(exchange: &RequestRecord) -> Markup {
     html! {
         section.panel aria-labelledby="rehydrations" {
             h2 #rehydrations { "What the model asked back" }
@@ -321,7 +321,7 @@ pub async fn part(
     let found = blocking(move || {
         let Some(exchange) = read(&store, &of)? else { return Ok(None) };
         let Some(part) = exchange.window.get(index) else { return Ok(None) };
-        Ok(Some((kept(&store, &exchange.head, part)?, part.clone())))
+        Ok(Some((kept(&store, &exchange.summary, part)?, part.clone())))
     });
     let (kept, part) = found.await?.ok_or_else(|| Problem::not_found("this request has no such part"))?;
     let pair = pointers::pair(&kept);
@@ -349,7 +349,7 @@ pub async fn part(
 }
 
 /// What the transcript and the store keep of a part. Blocks.
-fn kept(store: &UserStore, head: &Head, part: &WindowPart) -> Result<StoredText, StoreError> {
+fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<StoredText, StoreError> {
     let mut kept = StoredText { pointer: part.pointer.clone(), ..StoredText::default() };
     if let Some(pointer) = &part.pointer {
         kept.original = Some(store.resolve(pointer)?);

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::response::Html;
 use larder_core::pack::Rendition;
 use larder_gateway::auth::Caller;
-use larder_proxy::exchange::Head;
+use larder_proxy::record::RequestSummary;
 use larder_store::SessionSummary;
 use maud::{Markup, html};
 
@@ -114,7 +114,7 @@ pub async fn one(
     Ok(page(&caller, NavItem::Sessions, "Session", &content))
 }
 
-fn column_words(at: usize, head: &Head) -> String {
+fn column_words(at: usize, head: &RequestSummary) -> String {
     let tokens = head.shape.tokens;
     format!(
         "Request {}: {} tokens sent of {}; whole {}, condensed {}, pointers {}; epoch {}",
@@ -128,7 +128,7 @@ fn column_words(at: usize, head: &Head) -> String {
     )
 }
 
-fn columns(requests: &[Head]) -> Markup {
+fn columns(requests: &[RequestSummary]) -> Markup {
     let most = requests.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
     let slots = requests.len().max(LEAST_COLUMNS) as u64 * 8;
     html! {
@@ -153,7 +153,7 @@ fn columns(requests: &[Head]) -> Markup {
 }
 
 /// From the bottom: whole parts with framing, condensed parts, pointers, and what was saved.
-fn column(at: usize, head: &Head, most: u64, slots: u64) -> Markup {
+fn column(at: usize, head: &RequestSummary, most: u64, slots: u64) -> Markup {
     let forms = head.shape.tokens;
     let whole = head.tokens.after.saturating_sub(forms.condensed).saturating_sub(forms.pointer);
     let saved = head.tokens.saved();

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use larder_core::pack::Rendition;
 use larder_gateway::auth::create_key;
 use larder_models::table::Provider;
-use larder_proxy::exchange::{AnsweredBy, Exchange};
+use larder_proxy::record::{AnsweredBy, RequestRecord};
 use larder_store::{
     KeyLimits, NewIntervention, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
 };
@@ -37,18 +37,18 @@ async fn page(fake: &Fake, router: &Router, user: &str, path: &str) -> String {
 }
 
 /// A record in which everything a client may write is hostile, with one part whose original is kept.
-fn hostile(fake: &Fake) -> Exchange {
+fn hostile(fake: &Fake) -> RequestRecord {
     let mut exchange = exchange("a", 1);
     let text = || HOSTILE.to_owned();
     let stored = fake.user("a").put(HOSTILE.as_bytes(), HOSTILE, HOSTILE).unwrap();
-    exchange.head.model = text();
-    exchange.head.session = Some(text());
-    exchange.head.recipe = Some(text());
-    exchange.head.error = Some(text());
-    exchange.head.key = Some(text());
-    exchange.head.answered_by =
+    exchange.summary.model = text();
+    exchange.summary.session = Some(text());
+    exchange.summary.recipe = Some(text());
+    exchange.summary.error = Some(text());
+    exchange.summary.key = Some(text());
+    exchange.summary.answered_by =
         Some(AnsweredBy { name: text(), id: text(), server: Some(text()), provider: Provider::OpenAi });
-    exchange.head.decision.as_mut().unwrap().reason = text();
+    exchange.summary.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
         part.slot = text();
         part.label = text();
@@ -119,14 +119,14 @@ async fn hostile_pages() -> Vec<(String, String)> {
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").raise(&intervention).unwrap();
     let said = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: HOSTILE,
         raw: HOSTILE.as_bytes(),
         sent: None,
         pointers: &[],
     };
     fake.user("a").append_transcript(HOSTILE, &[said], None).unwrap();
-    let id = &exchange.head.id;
+    let id = &exchange.summary.id;
     let session = figures::segment(HOSTILE);
     let pointer = exchange.window[0].pointer.as_ref().unwrap();
     larder_testkit::vault::turn(&fake, "a", HOSTILE).await;
@@ -241,8 +241,8 @@ async fn no_page_shows_anything_of_another_user() {
     let pointer = store.put(b"the secret original", "part", "p").unwrap().pointer_id;
     store.raise(&NewIntervention::missing_recipe("secret")).unwrap();
     for path in [
-        format!("/requests/{}", exchange.head.id),
-        format!("/requests/{}/parts/0", exchange.head.id),
+        format!("/requests/{}", exchange.summary.id),
+        format!("/requests/{}/parts/0", exchange.summary.id),
         format!("/pointers/{pointer}"),
         "/sessions/session-1".to_owned(),
     ] {
@@ -251,7 +251,9 @@ async fn no_page_shows_anything_of_another_user() {
     }
     for path in ["/", "/requests", "/sessions", "/costs?days=100000", "/interventions"] {
         let body = page(&fake, &router, "b", path).await;
-        assert!(!body.contains("session-1") && !body.contains("secret") && !body.contains(&exchange.head.id));
+        assert!(
+            !body.contains("session-1") && !body.contains("secret") && !body.contains(&exchange.summary.id)
+        );
     }
     let form = post("/interventions/1", "application/x-www-form-urlencoded", "resolution=x");
     assert_eq!(ask(&fake, &router, "b", form).await.status(), StatusCode::NOT_FOUND);
@@ -262,7 +264,7 @@ async fn the_picture_shows_every_part_and_the_table_says_the_same() {
     let (fake, router) = started(Fake::new());
     let exchange = exchange("a", 1);
     fake.record(&exchange);
-    let body = page(&fake, &router, "a", &format!("/requests/{}", exchange.head.id)).await;
+    let body = page(&fake, &router, "a", &format!("/requests/{}", exchange.summary.id)).await;
     for (index, part) in exchange.window.iter().enumerate() {
         assert!(body.contains(&format!("id=\"part-{index}\"")), "part {index} has a row");
         let link = format!("href=\"#part-{index}\" aria-label=\"{}", part.label);
@@ -299,16 +301,16 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
     let original = "the whole tool result";
     exchange.window[1].pointer = Some(store.put(original.as_bytes(), "tool_result", "r").unwrap().pointer_id);
     let message = TranscriptMessage {
-        identity: ContentHash::of(b"1"),
+        identity: ContentHash::new(b"1"),
         role: "tool",
         raw: br#"{"content": "raw message"}"#,
         sent: Some(br#"{"content": "condensed message"}"#),
         pointers: &[],
     };
     let place = store.append_transcript("session-1", &[message], None).unwrap();
-    exchange.head.branch = Some(place.branch);
+    exchange.summary.branch = Some(place.branch);
     fake.record(&exchange);
-    let base = format!("/requests/{}", exchange.head.id);
+    let base = format!("/requests/{}", exchange.summary.id);
     let whole = page(&fake, &router, "a", &base).await;
     assert!(whole.contains(&format!("data-load=\"{base}/parts/1\"")));
     let piece = page(&fake, &router, "a", &format!("{base}/parts/1?piece=true")).await;
@@ -325,12 +327,12 @@ async fn compactions_are_shown_in_sum_and_for_each_session() {
     let mut condensed = exchange("a", 1);
     condensed.compactions[0].to = Rendition::Condensed;
     let both = [condensed.compactions.clone(), exchange("a", 1).compactions].concat();
-    let Exchange { head, window, rehydrations, .. } = condensed;
-    let condensed = Exchange::new(head, window, both, rehydrations);
+    let RequestRecord { summary: head, window, rehydrations, .. } = condensed;
+    let condensed = RequestRecord::new(head, window, both, rehydrations);
     fake.record(&condensed);
-    let Exchange { mut head, window, compactions, rehydrations } = exchange("a", 2);
+    let RequestRecord { summary: mut head, window, compactions, rehydrations } = exchange("a", 2);
     head.decision.as_mut().unwrap().dry_run = true;
-    fake.record(&Exchange::new(head, window, compactions, rehydrations));
+    fake.record(&RequestRecord::new(head, window, compactions, rehydrations));
     let overview = page(&fake, &router, "a", "/").await;
     assert!(overview.contains("<dt>Summaries</dt><dd class=\"value\">1</dd>"), "{overview}");
     assert!(overview.contains("; 2 changed form, 2.0 a session"), "{overview}");
@@ -392,7 +394,7 @@ async fn a_pasted_request_is_shown_as_it_would_become() {
 async fn a_refused_request_saves_nothing_in_the_chart() {
     let (fake, router) = started(Fake::new());
     let mut refused = exchange("a", 2);
-    refused.head.outcome = larder_proxy::exchange::Outcome::Refused;
+    refused.summary.outcome = larder_proxy::record::Outcome::Refused;
     for exchange in [exchange("a", 1), refused] {
         fake.record(&exchange);
     }

@@ -25,7 +25,7 @@ async fn started() -> (Arc<Fake>, Router) {
     let messages =
         [("user", first, None), ("assistant", &*call, None), ("tool", &*raw, Some(sent.as_bytes()))].map(
             |(role, raw, sent)| TranscriptMessage {
-                identity: ContentHash::of(raw.as_bytes()),
+                identity: ContentHash::new(raw.as_bytes()),
                 role,
                 raw: raw.as_bytes(),
                 sent,

@@ -97,7 +97,7 @@ impl Schemas {
     /// # Errors
     /// [`SchemaError`] for a schema that is none, or that refers to what is not registered.
     pub fn compile(&self, schema: &Value) -> Result<Arc<Schema>, SchemaError> {
-        let key = ContentHash::of(schema.to_string().as_bytes());
+        let key = ContentHash::new(schema.to_string().as_bytes());
         if let Some(known) = self.cache().get(&key) {
             return Ok(Arc::clone(known));
         }

@@ -202,7 +202,7 @@ impl Bundle {
                 text.push('\n');
             }
         }
-        let pointer = Pointer::whole(renderer.key.mint(ContentHash::of(text.as_bytes())));
+        let pointer = Pointer::whole(renderer.key.mint(ContentHash::new(text.as_bytes())));
         Some(Self { pointer, text, ranges })
     }
 

@@ -233,7 +233,7 @@ fn mark_dropped(
             continue;
         }
         let dropped = transcript(&entries[at..at + run]);
-        let pointer = Pointer::whole(context.key.mint(ContentHash::of(dropped.as_bytes())));
+        let pointer = Pointer::whole(context.key.mint(ContentHash::new(dropped.as_bytes())));
         let text = left_out_mark("the conversation", &pointer).trim_end().to_owned();
         costs[at] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
         forms[at] = MessageForm::DroppedFor(Arc::new(Substitution {

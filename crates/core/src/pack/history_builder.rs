@@ -14,7 +14,8 @@ use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::watermark::{Messages, Saving};
 use larder_condense::{
-    Above, CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, InView, Known,
+    CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, KnownText, ReaderView,
+    SeenText,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -48,14 +49,14 @@ pub(super) struct HistoryBuilder<'a> {
     /// The hash of everything that the next message's form depends on except the message itself.
     chain: ContentHash,
     /// Texts of earlier messages, collected only when a result has to be rendered anew.
-    above: Above,
+    above: SeenText,
     /// How many messages `above` covers.
     seen: usize,
 }
 
 impl<'a> HistoryBuilder<'a> {
     pub fn new(entries: &'a [Entry<'a>], limits: &'a Limits, context: DecisionContext<'a>) -> Self {
-        let (forms, above) = (Vec::with_capacity(entries.len()), Above::default());
+        let (forms, above) = (Vec::with_capacity(entries.len()), SeenText::default());
         let start = start(limits, context);
         Self { entries, limits, context, forms, start, chain: start, above, seen: 0 }
     }
@@ -110,14 +111,14 @@ impl<'a> HistoryBuilder<'a> {
 
 /// The start of every hash chain: everything that all decisions depend on.
 fn start(limits: &Limits, context: DecisionContext<'_>) -> ContentHash {
-    let owner = context.key.mint(ContentHash::of(b""));
+    let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
         "{VERSION} {CONDENSER_VERSION} {} {} {}",
         context.counter.name(),
         limits.entry_cap,
         owner.as_str()
     );
-    ContentHash::of(text.as_bytes())
+    ContentHash::new(text.as_bytes())
 }
 
 /// Extends the chain by a result, the call it answers, and the chosen rendition.
@@ -144,11 +145,11 @@ fn follow(chain: ContentHash, entries: &[Entry<'_>], entry: &Entry<'_>, choice: 
         bytes.extend_from_slice(answered.call.name.as_bytes());
         bytes.extend_from_slice(answered.call.arguments.as_bytes());
     }
-    ContentHash::of(&bytes)
+    ContentHash::new(&bytes)
 }
 
 /// Adds the text that a sent result shows to `above`.
-fn add_shown(above: &mut Above, entry: &Entry<'_>, form: &MessageForm) {
+fn add_shown(above: &mut SeenText, entry: &Entry<'_>, form: &MessageForm) {
     if !entry.is_compressible() || entry.tokens <= SMALL_RESULT {
         return;
     }
@@ -229,7 +230,7 @@ impl MessageRenderer<'_> {
     }
 
     /// What a result is replaced by when it enters; `None` keeps it whole.
-    fn entering(&self, entry_cap: usize, above: &Above) -> Option<Arc<Substitution>> {
+    fn entering(&self, entry_cap: usize, above: &SeenText) -> Option<Arc<Substitution>> {
         let (text, tokens, cap) = (self.entry.item.text, self.entry.tokens, self.cap(entry_cap));
         let whole = stays_whole(tokens, cap);
         if whole && self.entry.is_error() {
@@ -245,7 +246,7 @@ impl MessageRenderer<'_> {
     }
 
     /// What is new in the text, if enough of it appears in earlier messages.
-    fn news(&self, above: &Above, target: usize) -> Option<Substitution> {
+    fn news(&self, above: &SeenText, target: usize) -> Option<Substitution> {
         let repeats = above.repeats(self.entry.item.text);
         let bytes: usize = repeats.iter().map(ExactSizeIterator::len).sum();
         if bytes * REPEATED_SHARE < self.entry.item.text.len() {
@@ -280,10 +281,10 @@ impl MessageRenderer<'_> {
             counter,
             key,
         };
-        let known = Some(Known { hash: self.entry.item.hash, tokens: self.entry.tokens });
+        let known = Some(KnownText { hash: self.entry.item.hash, tokens: self.entry.tokens });
         larder_condense::condense_in_view(
             &request,
-            InView { above, marks_known: true, known, unprobed: true },
+            ReaderView { seen: above, markers_known: true, known, skip_probes: true },
         )
     }
 
@@ -312,7 +313,7 @@ impl MessageRenderer<'_> {
             let (tokens, gaps) = (self.context.counter.count(&text), Vec::new());
             Substitution { rendition: Rendition::Pointer, text, tokens, pointer, gaps, complete: false }
         };
-        let found = self.context.memo.get_or(ContentHash::of(&key), || Some(Arc::new(make())));
+        let found = self.context.memo.get_or(ContentHash::new(&key), || Some(Arc::new(make())));
         found.unwrap_or_else(|| Arc::new(make()))
     }
 }

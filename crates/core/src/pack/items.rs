@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
-use larder_condense::pins::reports_failure;
+use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
@@ -211,7 +211,7 @@ mod tests {
         ConversationItem {
             role,
             text: "some text",
-            hash: ContentHash::of(b"some text"),
+            hash: ContentHash::new(b"some text"),
             tokens: 2,
             sampled: false,
             opaque_tokens: 3,

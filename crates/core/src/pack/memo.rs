@@ -1,11 +1,10 @@
 //! Substitutions made for earlier requests, by everything they depend on. Knows sizes and keys; does not know how a
 //! substitution is made.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use hashbrown::HashMap;
+use std::sync::Arc;
 
 use super::history::Substitution;
+use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 
 /// The default capacity: enough for a thousand long conversations.
@@ -15,25 +14,11 @@ const OVERHEAD: usize = 128;
 
 /// A cache of substitutions, bounded in bytes and shared between requests. Its keys hash everything that a
 /// substitution depends on, the owner of its pointers included, so a miss costs time but never changes the result.
-///
-/// When the young generation is full, it replaces the old one; a hit in the old generation moves the entry to the young
-/// one. Entries in use therefore survive without any ordering.
 #[derive(Debug)]
-pub struct Memo {
-    generation: usize,
-    generations: Mutex<Generations>,
-}
+pub struct Memo(BoundedCache<ContentHash, Made>);
 
 /// `None` if the message stays whole.
 type Made = Option<Arc<Substitution>>;
-
-#[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<ContentHash, Made>,
-    old: HashMap<ContentHash, Made>,
-    /// Bytes of the young generation.
-    bytes: usize,
-}
 
 impl Default for Memo {
     fn default() -> Self {
@@ -42,45 +27,15 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// Holds at max_bytes about `bytes` bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self { generation: bytes / 2, generations: Mutex::default() }
+    /// Holds at most about `max_bytes` bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        let bytes = |made: &Made| OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
+        Self(BoundedCache::with_weights(max_bytes, bytes))
     }
 
     /// The entry under this key, made by `make` on a miss.
     pub(super) fn get_or(&self, key: ContentHash, make: impl FnOnce() -> Made) -> Made {
-        if let Some(known) = self.lock().get(key, self.generation) {
-            return known;
-        }
-        let made = make();
-        self.lock().insert(key, made.clone(), self.generation);
-        made
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        // A panic between two map operations leaves both maps usable.
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Generations {
-    fn get(&mut self, key: ContentHash, max_bytes: usize) -> Option<Made> {
-        if let Some(known) = self.young.get(&key) {
-            return Some(known.clone());
-        }
-        let made = self.old.remove(&key)?;
-        self.insert(key, made.clone(), max_bytes);
-        Some(made)
-    }
-
-    fn insert(&mut self, key: ContentHash, made: Made, max_bytes: usize) {
-        let size = OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
-        if self.bytes + size > max_bytes {
-            self.old = std::mem::take(&mut self.young);
-            self.bytes = 0;
-        }
-        self.bytes += size;
-        self.young.insert(key, made);
+        self.0.get_or_insert_with(key, make)
     }
 }
 
@@ -89,7 +44,7 @@ mod tests {
     use super::*;
 
     fn key(of: usize) -> ContentHash {
-        ContentHash::of(&of.to_le_bytes())
+        ContentHash::new(&of.to_le_bytes())
     }
 
     #[test]
@@ -99,7 +54,6 @@ mod tests {
             assert_eq!(memo.get_or(key(of), || None), None);
             memo.get_or(key(0), || unreachable!("in use"));
         }
-        let generations = memo.lock();
-        assert!(generations.young.len() + generations.old.len() <= 101);
+        assert!(memo.0.len() <= 101);
     }
 }

@@ -234,7 +234,7 @@ impl<'a> Packing<'a> {
     }
 
     fn mark_cost(&self, slot: &Slot) -> usize {
-        let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::of(b"")));
+        let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::new(b"")));
         // Ids differ in how their digits tokenize; a third more covers the dearest.
         self.renderer.counter.count(&left_out_mark(&slot.name, &pointer)) * 4 / 3
             + self.request.framing.per_message

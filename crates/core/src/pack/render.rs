@@ -94,7 +94,7 @@ impl<'a> Renderer<'a> {
             Some(written) => written.clone(),
             None => {
                 let shorten = if self.only_cut.contains(&index) {
-                    larder_condense::beginning
+                    larder_condense::truncate
                 } else {
                     larder_condense::condense
                 };
@@ -151,7 +151,7 @@ impl<'a> Renderer<'a> {
     pub fn pointer_to(&self, part: &Part) -> Pointer {
         match &part.source.slice {
             Some(slice) => Pointer::bytes(self.key.mint(slice.document), slice.bytes.clone()),
-            None => Pointer::whole(self.key.mint(ContentHash::of(part.text.as_bytes()))),
+            None => Pointer::whole(self.key.mint(ContentHash::new(part.text.as_bytes()))),
         }
     }
 

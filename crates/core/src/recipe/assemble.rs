@@ -341,7 +341,7 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
     for (name, prompt) in reached.iter().filter_map(|name| Some((name, prompts.get(name)?))) {
         add(name, prompt.text.as_bytes());
     }
-    ContentHash::of(&all)
+    ContentHash::new(&all)
 }
 
 /// Renders the prompts with empty values and measures them against their allotments. A template that cannot be

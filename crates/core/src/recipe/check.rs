@@ -94,7 +94,7 @@ fn add_registry(
 ) {
     let versions = prompts.iter().map(|(name, prompt)| {
         let bytes = files.get(&prompt.path).map(Vec::as_slice).unwrap_or_default();
-        (name.clone(), ContentHash::of(bytes))
+        (name.clone(), ContentHash::new(bytes))
     });
     let old = files.get(REGISTRY_PATH).map(|bytes| String::from_utf8_lossy(bytes));
     let expected = registry::generate(&report.recipes, &versions.collect(), paths, old.as_deref());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
 use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
-use larder_condense::{CondenseRequest, ContentType, retell};
+use larder_condense::{CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 use serde_json::Value;
@@ -97,7 +97,7 @@ impl Engine {
         allowance: &Allowance<'_>,
     ) -> Result<String, Failure> {
         let counter = request.counter;
-        let header = counter.count(&retell::header(request.text, request.key, counter, request.target));
+        let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
         let left = request.target.checked_sub(header).ok_or(Failure::NoRoom { target: request.target })?;
         let mut passages = passages(request);
         for round in 0..MAX_ROUNDS {
@@ -163,7 +163,7 @@ impl Engine {
         if words.is_empty() {
             return Err(Failure::Empty);
         }
-        if let Some(value) = retell::invented(&job.text, &words) {
+        if let Some(value) = rewrite::invented(&job.text, &words) {
             return Err(Failure::Invented(value));
         }
         Ok(with_spans(words, &required, &job.text, job.share, call.request.counter))
@@ -207,8 +207,8 @@ fn all_or_first_failure(written: Vec<Result<String, Failure>>) -> Result<Vec<Str
 
 /// The stretches of the text, those too short to be worth a call settled.
 fn passages(request: &CondenseRequest<'_>) -> Vec<Passage> {
-    let found = retell::stretches(request.text, request.content_type);
-    let passage = |stretch: retell::Stretch| {
+    let found = rewrite::segments(request.text, request.content_type);
+    let passage = |stretch: rewrite::Segment| {
         let text = request.text[stretch.bytes].to_owned();
         let short = request.counter.count_up_to(&text, WORTH_RETELLING).is_some();
         Passage { settled: stretch.verbatim || short, text }
@@ -291,7 +291,7 @@ fn with_spans(mut words: String, required: &[String], text: &str, share: usize, 
             words = format!("{words}\n{span}");
         }
     }
-    for span in retell::missing(text, &words) {
+    for span in rewrite::missing(text, &words) {
         let longer = format!("{words}\n{span}");
         if counter.count_up_to(&longer, share).is_some() {
             words = longer;

@@ -35,7 +35,7 @@ impl Reach {
 
     /// What so many tokens cost at most, whichever of the models they go to and whatever they are.
     pub fn most(&self, tokens: u64) -> Usd {
-        self.prices().map(|prices| prices.most(tokens)).max().unwrap_or_default()
+        self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
     /// What a call with this usage costs at the dearest of the models.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use larder_engine::executor::Reach;
 use larder_models::price::Usd;
-use larder_store::{DaySpend, Reservation, Reserved, Shortage, Spend, Store, StoreError};
+use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store, StoreError};
 
 use super::{Auth, AuthError, Caller, lock};
 
@@ -33,11 +33,11 @@ impl Auth {
             return Ok(Held { store, reservation: None, open });
         };
         match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
-            Ok(Reserved::Held(reservation)) => {
+            Ok(ReserveOutcome::Held(reservation)) => {
                 lock(&open).insert(reservation.id());
                 Ok(Held { store, reservation: Some(reservation), open })
             }
-            Ok(Reserved::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
+            Ok(ReserveOutcome::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
             Err(StoreError::KeyRevoked { .. }) => Err(AuthError::Revoked { id: key.clone() }),
             Err(StoreError::UnknownKey { .. }) => Err(AuthError::Unknown),
             Err(error) => Err(error.into()),

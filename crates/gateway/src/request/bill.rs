@@ -3,7 +3,7 @@
 use larder_models::chat::Usage;
 use larder_models::price::Prices;
 
-use larder_proxy::exchange::{Bill, Tokens};
+use larder_proxy::record::{Bill, Tokens};
 
 /// What is known of the price of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use larder_engine::executor::RunError;
 use larder_models::chat::ModelError;
 use larder_models::table::Provider;
 use larder_models::upstream::Incoming;
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_proxy::window::Refusal;
-use larder_proxy::wire::{Problem, ProblemKind};
+use larder_proxy::wire::{ApiError, ApiErrorKind};
 use larder_store::{StoreError, Timestamp};
 
 use crate::auth::AuthError;
@@ -59,7 +59,7 @@ impl Fault {
 
     /// The table has no such model.
     pub fn unknown_model(model: &str, provider: Provider) -> Self {
-        let (model, key) = (larder_proxy::exchange::cut_name(model), provider.as_str());
+        let (model, key) = (larder_proxy::record::cut_name(model), provider.as_str());
         let message = format!(
             "the model `{model}` is not known here: name one that GET /v1/models lists, add it under [models] in \
              larder.toml, or set `{key}` under [gateway] to the server that unknown models pass to"
@@ -116,24 +116,24 @@ impl Fault {
     }
 
     /// The fault as the formats tell it.
-    pub fn problem(&self) -> Problem {
+    pub fn problem(&self) -> ApiError {
         let kind = match self.class {
-            "authentication_error" => ProblemKind::Unauthorized,
-            "permission_error" => ProblemKind::Forbidden,
-            "model_not_found" | "recipe_not_found" | "not_found" => ProblemKind::NotFound,
-            "request_too_large" => ProblemKind::TooLarge,
-            "context_length_exceeded" => ProblemKind::ContextTooLong,
-            "rate_limited" => ProblemKind::RateLimited,
-            "budget_exceeded" => ProblemKind::OverBudget,
-            "upstream_timeout" => ProblemKind::UpstreamTimeout,
-            "upstream_unreachable" | "upstream_failed" | "answer_failed_checks" => ProblemKind::Upstream,
+            "authentication_error" => ApiErrorKind::Unauthorized,
+            "permission_error" => ApiErrorKind::Forbidden,
+            "model_not_found" | "recipe_not_found" | "not_found" => ApiErrorKind::NotFound,
+            "request_too_large" => ApiErrorKind::TooLarge,
+            "context_length_exceeded" => ApiErrorKind::ContextTooLong,
+            "rate_limited" => ApiErrorKind::RateLimited,
+            "budget_exceeded" => ApiErrorKind::OverBudget,
+            "upstream_timeout" => ApiErrorKind::UpstreamTimeout,
+            "upstream_unreachable" | "upstream_failed" | "answer_failed_checks" => ApiErrorKind::Upstream,
             "overloaded" | "not_configured" | "storage_full" | "storage_locked" | "upstream_down" => {
-                ProblemKind::Unavailable
+                ApiErrorKind::Unavailable
             }
-            _ if self.status.is_client_error() => ProblemKind::Invalid,
-            _ => ProblemKind::Internal,
+            _ if self.status.is_client_error() => ApiErrorKind::Invalid,
+            _ => ApiErrorKind::Internal,
         };
-        Problem::new(kind, self.message.clone())
+        ApiError::new(kind, self.message.clone())
     }
 
     /// The caller is not let in, or may not spend.

@@ -6,9 +6,9 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_engine::Engine;
 use larder_engine::config::{Config, Gateway};
-use larder_proxy::exchange::{Exchange, Outcome, Wire};
-use larder_proxy::window::{Bench, Forms};
-use larder_proxy::wire::{self, Format, Request};
+use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
+use larder_proxy::window::{Forms, WindowBuilder};
+use larder_proxy::wire::{self, ApiDialect, Request};
 use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
@@ -25,11 +25,11 @@ use crate::sessions;
 ///
 /// # Errors
 /// Why it cannot be understood, in words.
-pub fn inspect(app: &App, store: &UserStore, wire: Wire, body: &str) -> Result<Exchange, String> {
+pub fn inspect(app: &App, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
     let current = app.current();
     let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
     let rules = Rules { routes, gateway, engine, shelf: &app.shelf };
-    rules.decide(&app.store, store, Asked { wire, model: None, body })
+    rules.decide(&app.store, store, InspectRequest { wire, model: None, body })
 }
 
 /// The same without a gateway, by its settings, its limit of bodies among them. No key of a provider is needed, since
@@ -41,8 +41,8 @@ pub fn inspect_by(
     config: &Config,
     engine: &Engine,
     store: &Store,
-    asked: Asked<'_>,
-) -> Result<Exchange, String> {
+    asked: InspectRequest<'_>,
+) -> Result<RequestRecord, String> {
     let gateway = config.gateway();
     let limit = gateway.max_body_bytes;
     if asked.body.len() > limit {
@@ -60,14 +60,14 @@ pub fn inspect_by(
 pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, String> {
     let routes = Routes::to_decide(config, &config.gateway(), engine)?;
     let models = engine.models.table().models().filter(|(_, spec)| spec.max_output > 0);
-    Ok(models.map(|(name, spec)| ModelBudget::of(name, spec, &routes.policy(spec))).collect())
+    Ok(models.map(|(name, spec)| ModelBudget::new(name, spec, &routes.policy(spec))).collect())
 }
 
 /// The body of a request to look at.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct InspectRequest<'a> {
     /// What it speaks.
-    pub wire: Wire,
+    pub wire: Endpoint,
     /// The model, instead of the one that it names.
     pub model: Option<&'a str>,
     /// It.
@@ -83,14 +83,21 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn decide(&self, all: &Store, store: &UserStore, asked: Asked<'_>) -> Result<Exchange, String> {
-        let Asked { wire, model, body } = asked;
+    fn decide(
+        &self,
+        all: &Store,
+        store: &UserStore,
+        asked: InspectRequest<'_>,
+    ) -> Result<RequestRecord, String> {
+        let InspectRequest { wire, model, body } = asked;
         let format = match wire {
-            Wire::Chat => Format::Chat,
-            Wire::Responses => Format::Responses,
-            Wire::Messages | Wire::CountTokens => Format::Messages,
-            Wire::Embeddings => return Err("a request for vectors has no window to decide over".to_owned()),
-            Wire::Passed => {
+            Endpoint::Chat => ApiDialect::Chat,
+            Endpoint::Responses => ApiDialect::Responses,
+            Endpoint::Messages | Endpoint::CountTokens => ApiDialect::Messages,
+            Endpoint::Embeddings => {
+                return Err("a request for vectors has no window to decide over".to_owned());
+            }
+            Endpoint::Passed => {
                 return Err("a request that passes as it is has no window to decide over".to_owned());
             }
         };
@@ -100,13 +107,13 @@ impl Rules<'_> {
         let model = model.map_or_else(named, str::to_owned);
         let route = self.routes.find(wire, &model, self.engine).map_err(|fault| fault.message)?;
         let id = all.new_run_id().map_err(|error| error.to_string())?;
-        let mut exchange = Exchange::blank(id.as_str(), all.now(), store.user(), wire);
-        exchange.head.model = larder_proxy::exchange::cut_name(&model);
-        exchange.head.stream = request.stream;
-        exchange.head.answered_by = Some(route.model.clone());
+        let mut exchange = RequestRecord::blank(id.as_str(), all.now(), store.user(), wire);
+        exchange.summary.model = larder_proxy::record::cut_name(&model);
+        exchange.summary.stream = request.stream;
+        exchange.summary.answered_by = Some(route.model.clone());
         let counter = counter(store, &route, &request)?;
         let counts = self.shelf.counts(&counter);
-        let bench = Bench {
+        let bench = WindowBuilder {
             memo: &self.shelf.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &route.policy,
@@ -121,13 +128,13 @@ impl Rules<'_> {
         };
         let started = Instant::now();
         let prepared = bench.prepare(&request, None, &mut exchange).map_err(Fault::from);
-        exchange.head.times.policy_us = micros(started.elapsed());
+        exchange.summary.times.policy_us = micros(started.elapsed());
         match prepared {
-            Ok(_) => exchange.head.outcome = Outcome::Ok,
+            Ok(_) => exchange.summary.outcome = Outcome::Ok,
             Err(fault) => {
-                exchange.head.outcome = fault.outcome;
-                exchange.head.status = fault.status.as_u16();
-                exchange.head.error = Some(fault.class.to_owned());
+                exchange.summary.outcome = fault.outcome;
+                exchange.summary.status = fault.status.as_u16();
+                exchange.summary.error = Some(fault.class.to_owned());
             }
         }
         Ok(exchange.sealed())

@@ -9,7 +9,7 @@ use larder_core::policy::{self, ContextBudgetPolicy};
 use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_proxy::exchange::{Bill, Exchange, Outcome, RoundTrips, Wire, cut_name};
+use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTrips, cut_name};
 use larder_proxy::window::Transcript;
 use larder_proxy::wire::Known;
 use larder_store::{StoreError, UserStore};
@@ -28,7 +28,7 @@ use crate::telemetry::{self, InFlight};
 /// The account of one request.
 pub struct Ledger {
     /// What is recorded of it.
-    pub exchange: Box<Exchange>,
+    pub exchange: Box<RequestRecord>,
     /// Who asks.
     pub caller: Caller,
     /// What its tokens cost.
@@ -76,11 +76,11 @@ impl Ledger {
     ///
     /// # Errors
     /// When too many requests are under way, or there are no random bytes for an id.
-    pub fn open(app: &Arc<App>, caller: &Caller, wire: Wire, headers: &HeaderMap) -> Result<Self, Fault> {
+    pub fn open(app: &Arc<App>, caller: &Caller, wire: Endpoint, headers: &HeaderMap) -> Result<Self, Fault> {
         let id = app.store.new_run_id().map_err(|error| Fault::bug(&error.to_string()))?;
-        let mut exchange = Exchange::blank(id.as_str(), app.store.now(), caller.store.user(), wire);
-        exchange.head.key = caller.key.as_ref().map(ToString::to_string);
-        exchange.head.traceparent = traceparent(headers);
+        let mut exchange = RequestRecord::blank(id.as_str(), app.store.now(), caller.store.user(), wire);
+        exchange.summary.key = caller.key.as_ref().map(ToString::to_string);
+        exchange.summary.traceparent = traceparent(headers);
         let mut ledger = Self {
             exchange: Box::new(exchange),
             caller: caller.clone(),
@@ -120,7 +120,7 @@ impl Ledger {
 
     /// Names the model that was asked for.
     pub fn model(&mut self, model: &str) {
-        self.exchange.head.model = cut_name(model);
+        self.exchange.summary.model = cut_name(model);
     }
 
     /// Sets aside what the request may come to. Blocks where the key has limits.
@@ -129,7 +129,7 @@ impl Ledger {
     /// When the key's budget does not reach, or is in money and the model has no price.
     pub fn reserve(&mut self) -> Result<(), Fault> {
         if self.caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
-            let error = AuthError::Unpriced { model: self.exchange.head.model.clone() };
+            let error = AuthError::Unpriced { model: self.exchange.summary.model.clone() };
             return Err(Fault::of_auth(&error, self.app.store.now()));
         }
         let most = self.most();
@@ -175,7 +175,7 @@ impl Ledger {
 
     /// What the next round may come to.
     fn most(&self) -> Usage {
-        let tokens = &self.exchange.head.tokens;
+        let tokens = &self.exchange.summary.tokens;
         let input = tokens.after.saturating_add(self.longer);
         Usage { input, output: tokens.output.saturating_mul(self.choices), ..Usage::default() }
     }
@@ -192,8 +192,8 @@ impl Ledger {
     /// From now on the upstream may have worked on the request, or on a further round of it.
     pub fn leaves(&mut self) {
         let most = self.most();
-        let head = &mut self.exchange.head;
-        if !self.sent && head.wire != Wire::CountTokens {
+        let head = &mut self.exchange.summary;
+        if !self.sent && head.wire != Endpoint::CountTokens {
             telemetry::log_call(head, most.input);
         }
         if let Some(policy) = &self.policy {
@@ -212,7 +212,7 @@ impl Ledger {
     pub fn ran(&mut self, taken: executor::Taken, beside: (u64, Usd)) {
         let cost = taken.cost.unwrap_or_default() + beside.1;
         self.ran = Some((taken.tokens().saturating_add(beside.0), cost));
-        let head = &mut self.exchange.head;
+        let head = &mut self.exchange.summary;
         head.usage = Some(taken.usage).filter(|usage| *usage != Usage::default());
         // Nothing says what the recipe would have cost without being packed, so nothing is claimed.
         head.bill = taken.cost.map(|cost| Bill { cost, without: cost });
@@ -226,7 +226,7 @@ impl Ledger {
     /// The head of the reply is ready, and its status is what the client is told whatever follows. From here on the time
     /// of the gateway is that between [`Self::begin_work`] and [`Self::end_work`].
     pub fn responds(&mut self, status: StatusCode) {
-        self.exchange.head.status = status.as_u16();
+        self.exchange.summary.status = status.as_u16();
         self.busy = Some(self.started.elapsed().saturating_sub(self.waited));
     }
 
@@ -245,7 +245,7 @@ impl Ledger {
     pub fn later(
         &mut self,
         bytes: usize,
-        work: impl FnOnce(&UserStore, &mut Exchange) -> Result<(), StoreError> + Send + 'static,
+        work: impl FnOnce(&UserStore, &mut RequestRecord) -> Result<(), StoreError> + Send + 'static,
     ) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.after.push(Box::new(work));
@@ -253,19 +253,19 @@ impl Ledger {
 
     /// Learns how far the estimates of the model are off, from what the provider reported for the whole reply.
     pub fn learns(&mut self, usage: Option<Usage>, rounds: usize) {
-        let model = self.exchange.head.answered_by.as_ref().map(|model| model.id.clone());
+        let model = self.exchange.summary.answered_by.as_ref().map(|model| model.id.clone());
         let (Some(usage), Some(factor), Some(model)) = (usage, self.factor, model) else { return };
         // Further rounds hold more than was counted for the prompt.
         if rounds > 1 {
             return;
         }
-        let estimated = larder_text::tokens::Counter::uncorrected(self.exchange.head.tokens.after, factor);
+        let estimated = larder_text::tokens::Counter::uncorrected(self.exchange.summary.tokens.after, factor);
         self.later(0, move |store, _| store.observe_usage(&model, estimated, usage.input).map(drop));
     }
 
     /// The request has ended well, or with an error of the upstream's own.
     pub fn end(&mut self, status: StatusCode) {
-        let head = &mut self.exchange.head;
+        let head = &mut self.exchange.summary;
         head.status = status.as_u16();
         head.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
         if !status.is_success() {
@@ -278,7 +278,7 @@ impl Ledger {
 
     /// The request has ended with an error of the upstream's own that came within the reply.
     pub fn end_in_error(&mut self) {
-        let head = &mut self.exchange.head;
+        let head = &mut self.exchange.summary;
         head.outcome = Outcome::UpstreamError;
         head.error = Some("upstream_failed".to_owned());
     }
@@ -286,7 +286,7 @@ impl Ledger {
     /// The request has ended with a fault of ours or of the way to the upstream; gives the fault back.
     pub fn fail(&mut self, fault: Fault) -> Fault {
         let has_responded = self.busy.is_some();
-        let head = &mut self.exchange.head;
+        let head = &mut self.exchange.summary;
         if !has_responded {
             head.status = fault.status.as_u16();
         }
@@ -297,8 +297,9 @@ impl Ledger {
 
     /// Works out what the lists of the record come to.
     pub fn seal(&mut self) {
-        let time = self.exchange.head.time;
-        let exchange = std::mem::replace(&mut *self.exchange, Exchange::blank("", time, "", Wire::Chat));
+        let time = self.exchange.summary.time;
+        let exchange =
+            std::mem::replace(&mut *self.exchange, RequestRecord::blank("", time, "", Endpoint::Chat));
         *self.exchange = exchange.sealed();
     }
 
@@ -316,11 +317,11 @@ impl Ledger {
 
     fn close(&mut self) {
         let total = self.started.elapsed();
-        let head = &mut self.exchange.head;
+        let head = &mut self.exchange.summary;
         head.times.total_us = micros(total);
         head.times.upstream_us = micros(self.busy.map_or(self.waited, |busy| total.saturating_sub(busy)));
         // Where tokens are counted, no model is called.
-        let is_count = head.wire == Wire::CountTokens;
+        let is_count = head.wire == Endpoint::CountTokens;
         if self.ran.is_none() && !is_count {
             let early = head.outcome != Outcome::Ok;
             head.usage = self.taken.known(early);
@@ -336,7 +337,7 @@ impl Ledger {
         }
         self.seal();
         if self.sent && !is_count {
-            telemetry::log_called(&self.exchange.head);
+            telemetry::log_called(&self.exchange.summary);
         }
         self.app.telemetry.record(&self.exchange);
     }
@@ -346,7 +347,7 @@ impl Ledger {
         if self.ran.is_some() {
             return self.ran.filter(|used| *used != (0, Usd::default()));
         }
-        let head = &self.exchange.head;
+        let head = &self.exchange.summary;
         if !self.sent {
             return None;
         }
@@ -361,7 +362,7 @@ impl Ledger {
 impl Drop for Ledger {
     fn drop(&mut self) {
         // Whoever had the account broke off, and said nothing of it; a reply that was whole before that stays so.
-        if std::thread::panicking() && self.exchange.head.outcome == Outcome::ClientGone {
+        if std::thread::panicking() && self.exchange.summary.outcome == Outcome::ClientGone {
             self.fail(Fault::bug("a request was broken off by a panic"));
         }
         self.close();
@@ -373,7 +374,7 @@ impl Drop for Ledger {
             self.bytes = self.bytes.saturating_add(transcript.size()).saturating_add(told);
             Said { session, transcript, reply }
         });
-        let nothing = Box::new(Exchange::blank("", self.exchange.head.time, "", Wire::Chat));
+        let nothing = Box::new(RequestRecord::blank("", self.exchange.summary.time, "", Endpoint::Chat));
         let job = Job {
             store: self.caller.store.clone(),
             spent: Some(std::mem::take(&mut self.held))

@@ -4,7 +4,7 @@
 use larder_models::chat::Usage;
 use serde_json::{Value, json};
 
-use larder_proxy::wire::Format;
+use larder_proxy::wire::ApiDialect;
 
 /// An answer to be told in some format.
 pub struct Answer<'a> {
@@ -24,25 +24,25 @@ pub struct Answer<'a> {
 
 impl Answer<'_> {
     /// The reply in one piece.
-    pub fn whole(&self, format: Format) -> String {
+    pub fn whole(&self, format: ApiDialect) -> String {
         match format {
-            Format::Chat => {
+            ApiDialect::Chat => {
                 let choice = json!({"index": 0, "message": {"role": "assistant", "content": self.text, "refusal": null},
                     "logprobs": null, "finish_reason": "stop"});
                 self.chat("chat.completion", json!([choice]), Some(self.chat_usage()))
             }
-            Format::Responses => self.response("completed", json!([self.output("completed")])),
-            Format::Messages => self.message(json!([self.block(self.text)]), json!("end_turn"), self.usage.output),
+            ApiDialect::Responses => self.response("completed", json!([self.output("completed")])),
+            ApiDialect::Messages => self.message(json!([self.block(self.text)]), json!("end_turn"), self.usage.output),
         }
         .to_string()
     }
 
     /// The reply as a stream of events.
-    pub fn events(&self, format: Format) -> String {
+    pub fn events(&self, format: ApiDialect) -> String {
         match format {
-            Format::Chat => self.chat_events(),
-            Format::Responses => named(&self.response_events()),
-            Format::Messages => named(&self.message_events()),
+            ApiDialect::Chat => self.chat_events(),
+            ApiDialect::Responses => named(&self.response_events()),
+            ApiDialect::Messages => named(&self.message_events()),
         }
     }
 

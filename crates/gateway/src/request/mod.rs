@@ -33,8 +33,8 @@ use axum::{Extension, Router};
 use bytes::Bytes;
 use larder_engine::config::Gateway;
 use larder_models::upstream::{self, Outgoing, Patience, Target};
-use larder_proxy::exchange::{Outcome, Wire};
-use larder_proxy::wire::Format;
+use larder_proxy::record::{Endpoint, Outcome};
+use larder_proxy::wire::ApiDialect;
 
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
@@ -63,10 +63,10 @@ pub fn router() -> Router<Arc<App>> {
         )
     };
     Router::new()
-        .route("/v1/chat/completions", completes(Wire::Chat, Format::Chat))
-        .route("/v1/responses", completes(Wire::Responses, Format::Responses))
-        .route("/v1/messages", completes(Wire::Messages, Format::Messages))
-        .route("/v1/messages/count_tokens", completes(Wire::CountTokens, Format::Messages))
+        .route("/v1/chat/completions", completes(Endpoint::Chat, ApiDialect::Chat))
+        .route("/v1/responses", completes(Endpoint::Responses, ApiDialect::Responses))
+        .route("/v1/messages", completes(Endpoint::Messages, ApiDialect::Messages))
+        .route("/v1/messages/count_tokens", completes(Endpoint::CountTokens, ApiDialect::Messages))
         .route("/v1/embeddings", post(others::embeddings))
         .route("/v1/models", get(others::models))
         .route("/v1/models/{*id}", get(others::model))
@@ -75,7 +75,13 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 /// One request to a model or a recipe.
-async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, request: Request) -> Response {
+async fn complete(
+    app: Arc<App>,
+    caller: Caller,
+    wire: Endpoint,
+    format: ApiDialect,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     app.recorder.has_room().await;
     let current = app.current();
@@ -111,7 +117,7 @@ async fn complete(app: Arc<App>, caller: Caller, wire: Wire, format: Format, req
 async fn answer(
     ledger: Ledger,
     way: Result<Way, Fault>,
-    format: Format,
+    format: ApiDialect,
     parts: &Parts,
     current: &Snapshot,
 ) -> Response {
@@ -144,7 +150,7 @@ async fn read(
 /// Sends a request to its upstream and relays the reply.
 async fn upstream(
     mut ledger: Ledger,
-    format: Format,
+    format: ApiDialect,
     ready: Ready,
     parts: &Parts,
     gateway: &Gateway,

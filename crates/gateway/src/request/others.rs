@@ -14,8 +14,8 @@ use bytes::Bytes;
 use larder_models::chat::Usage;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, Target};
-use larder_proxy::exchange::{Outcome, Tokens, Wire, cut_name};
-use larder_proxy::wire::{Format, Known};
+use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
+use larder_proxy::wire::{ApiDialect, Known};
 use larder_text::hash::ContentHash;
 use larder_text::json as spans;
 use serde_json::{Value, json};
@@ -45,14 +45,14 @@ pub async fn embeddings(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let mut ledger = match Ledger::open(&app, &caller, Wire::Embeddings, &parts.headers) {
+    let mut ledger = match Ledger::open(&app, &caller, Endpoint::Embeddings, &parts.headers) {
         Ok(ledger) => ledger,
-        Err(fault) => return reply::error(Format::Chat, &fault),
+        Err(fault) => return reply::error(ApiDialect::Chat, &fault),
     };
     let current = app.current();
     let body = match read(&mut ledger, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
-        Err(fault) => return reply::refuse(ledger, Format::Chat, fault),
+        Err(fault) => return reply::refuse(ledger, ApiDialect::Chat, fault),
     };
     let snapshot = Arc::clone(&current);
     let ready = tokio::task::spawn_blocking(move || {
@@ -61,8 +61,8 @@ pub async fn embeddings(
     });
     let (mut ledger, ready) = match ready.await {
         Ok((ledger, Ok(ready))) => (ledger, ready),
-        Ok((ledger, Err(fault))) => return reply::refuse(ledger, Format::Chat, fault),
-        Err(error) => return reply::error(Format::Chat, &Fault::bug(&error.to_string())),
+        Ok((ledger, Err(fault))) => return reply::refuse(ledger, ApiDialect::Chat, fault),
+        Err(error) => return reply::error(ApiDialect::Chat, &Fault::bug(&error.to_string())),
     };
     let sending = Sending {
         outgoing: outgoing(&ready.target, &parts, ready.body),
@@ -75,7 +75,7 @@ pub async fn embeddings(
             let ours = reply::ours(&ledger.exchange);
             relay::pass(ledger, incoming, &ours)
         }
-        Err(error) => reply::refuse(ledger, Format::Chat, error.into()),
+        Err(error) => reply::refuse(ledger, ApiDialect::Chat, error.into()),
     }
 }
 
@@ -92,19 +92,19 @@ fn ready(ledger: &mut Ledger, current: &Snapshot, body: Bytes) -> Result<Vectors
     let Some(model) = member("model") else { return Err(Fault::invalid("model: name the model to ask")) };
     let name = model.text().ok_or_else(|| Fault::invalid("model: expected a string"))?;
     ledger.model(&name);
-    let route = current.routes.find(Wire::Embeddings, &name, current.shared())?;
+    let route = current.routes.find(Endpoint::Embeddings, &name, current.shared())?;
     let input = member("input").map_or("", spans::Value::raw);
     let counts = ledger.app().shelf.counts(&route.counter);
-    let hash = ContentHash::of(input.as_bytes());
+    let hash = ContentHash::new(input.as_bytes());
     let tokens = counts.get(&hash).unwrap_or_else(|| {
         let tokens = route.counter.count(input);
         counts.insert(hash, tokens);
         tokens
     });
     let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-    ledger.exchange.head.tokens =
+    ledger.exchange.summary.tokens =
         Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
-    ledger.exchange.head.answered_by = Some(route.model.clone());
+    ledger.exchange.summary.answered_by = Some(route.model.clone());
     ledger.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
     ledger.reserve()?;
     let body = match route.rename {
@@ -123,7 +123,7 @@ async fn vectors(mut ledger: Ledger, mut incoming: Incoming) -> Response {
     let started = Instant::now();
     let body = match incoming.body(MAX_REPLY_BYTES).await {
         Ok(body) => body,
-        Err(error) => return reply::refuse(ledger, Format::Chat, error.into()),
+        Err(error) => return reply::refuse(ledger, ApiDialect::Chat, error.into()),
     };
     ledger.waited(started.elapsed());
     let used = std::str::from_utf8(&body).ok().and_then(|text| {
@@ -217,12 +217,12 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         return response.unwrap_or_else(|fault| reply::error(format, &fault));
     }
     app.recorder.has_room().await;
-    let mut ledger = match Ledger::open(&app, &caller, Wire::Passed, &parts.headers) {
+    let mut ledger = match Ledger::open(&app, &caller, Endpoint::Passed, &parts.headers) {
         Ok(ledger) => ledger,
         Err(fault) => return reply::error(format, &fault),
     };
     let route = format!("{} {}", parts.method, parts.uri.path());
-    ledger.exchange.head.route = Some(cut_name(&route));
+    ledger.exchange.summary.route = Some(cut_name(&route));
     // Costs are grouped by this name, and clients may ask for any path.
     ledger.model(target.name());
     let started = Instant::now();
@@ -329,9 +329,9 @@ fn speaks(path: &str, headers: &HeaderMap) -> Provider {
     }
 }
 
-const fn format(provider: Provider) -> Format {
+const fn format(provider: Provider) -> ApiDialect {
     match provider {
-        Provider::Anthropic => Format::Messages,
-        _ => Format::Chat,
+        Provider::Anthropic => ApiDialect::Messages,
+        _ => ApiDialect::Chat,
     }
 }

@@ -8,9 +8,9 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_models::upstream::Target;
-use larder_proxy::exchange::{Exchange, Head, RoundTrips, Tokens, Wire};
-use larder_proxy::window::{Bench, Forms, Missing, Prepared};
-use larder_proxy::wire::{self, Format, Request};
+use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTrips, Tokens};
+use larder_proxy::window::{Forms, Missing, Prepared, WindowBuilder};
+use larder_proxy::wire::{self, ApiDialect, Request};
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::json;
@@ -56,7 +56,7 @@ pub struct Ready {
 pub fn prepare(
     ledger: &mut Ledger,
     current: &Snapshot,
-    format: Format,
+    format: ApiDialect,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Result<Way, Fault> {
@@ -69,17 +69,17 @@ pub fn prepare(
         return Err(Fault::invalid("model: name the model to ask"));
     }
     ledger.model(&model);
-    ledger.exchange.head.stream = request.stream;
+    ledger.exchange.summary.stream = request.stream;
     ledger.choices = request.choices;
     let session = sessions::of(&request, headers)?;
-    ledger.exchange.head.session = Some(session.clone());
+    ledger.exchange.summary.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
-        let id = &ledger.exchange.head.id;
+        let id = &ledger.exchange.summary.id;
         return recipes::job(recipe, &request, session, id).map(|job| Way::Recipe(Box::new(job)));
     }
-    let wire = ledger.exchange.head.wire;
+    let wire = ledger.exchange.summary.wire;
     let route = current.routes.find(wire, &model, current.shared())?;
-    ledger.exchange.head.answered_by = Some(route.model.clone());
+    ledger.exchange.summary.answered_by = Some(route.model.clone());
     let desk = Desk { ledger, current, route: &route, session: &session, body: &body };
     desk.decide(&request).map(|ready| Way::Upstream(Box::new(ready)))
 }
@@ -113,14 +113,14 @@ impl Desk<'_> {
             }
             None => self.window(request, self.body, &counter, &known),
         }?;
-        let head = &self.ledger.exchange.head;
+        let head = &self.ledger.exchange.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.ledger.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
-        if head.wire == Wire::CountTokens {
+        if head.wire == Endpoint::CountTokens {
             // Nothing is generated, so this is no prompt: nothing of it is told, saved or remembered.
             let exchange = &mut self.ledger.exchange;
-            (exchange.head.decision, exchange.head.tokens) = (None, Tokens::default());
+            (exchange.summary.decision, exchange.summary.tokens) = (None, Tokens::default());
             exchange.window.clear();
             exchange.compactions.clear();
         } else {
@@ -157,7 +157,7 @@ impl Desk<'_> {
         if let Some(known) = self.ledger.app().shelf.session(user, self.session) {
             return known;
         }
-        if self.ledger.exchange.head.wire == Wire::CountTokens || !goes_on(request) {
+        if self.ledger.exchange.summary.wire == Endpoint::CountTokens || !goes_on(request) {
             return Session::default();
         }
         recorded(&self.ledger.caller.store, self.session).unwrap_or_else(|error| {
@@ -173,11 +173,11 @@ impl Desk<'_> {
         counter: &Counter,
         known: &Session,
     ) -> Result<Prepared, Fault> {
-        let decides = self.ledger.exchange.head.wire != Wire::CountTokens;
+        let decides = self.ledger.exchange.summary.wire != Endpoint::CountTokens;
         let app = Arc::clone(self.ledger.app());
         let user = self.ledger.caller.store.user().to_owned();
         let counts = app.shelf.counts(counter);
-        let bench = Bench {
+        let bench = WindowBuilder {
             memo: &app.shelf.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &self.route.policy,
@@ -193,7 +193,7 @@ impl Desk<'_> {
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
         let started = Instant::now();
         let prepared = bench.prepare(request, rename, &mut self.ledger.exchange);
-        self.ledger.exchange.head.times.policy_us = micros(started.elapsed());
+        self.ledger.exchange.summary.times.policy_us = micros(started.elapsed());
         Ok(prepared?)
     }
 
@@ -238,7 +238,7 @@ impl Desk<'_> {
     /// Takes down what becomes of round trips that the client does not know of: a model that does not see them may ask the
     /// same again, and its prompt is not the one that the provider has in its cache.
     fn tell_round_trips(&mut self, fault: Option<&Fault>) {
-        let head = &mut self.ledger.exchange.head;
+        let head = &mut self.ledger.exchange.summary;
         head.round_trips = Some(if fault.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
         if let Some(fault) = fault {
             tracing::warn!(request = head.id, error = fault.class, "round_trips_left_out");
@@ -274,10 +274,10 @@ impl Desk<'_> {
 
 /// Whether the request may ask for more of the store than what every request does: one goes on with a conversation, in
 /// whose history somebody has answered. Guessed by its bytes, before it is read; on the safe side but for odd escapes.
-pub fn may_go_on(format: Format, body: &[u8]) -> bool {
+pub fn may_go_on(format: ApiDialect, body: &[u8]) -> bool {
     // Calls and thoughts are elements of their own in OpenAI's responses, and name no role.
     let marks: &[&str] =
-        if format == Format::Responses { &["assistant", "\"type\""] } else { &["assistant"] };
+        if format == ApiDialect::Responses { &["assistant", "\"type\""] } else { &["assistant"] };
     std::str::from_utf8(body).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
 }
 
@@ -293,12 +293,12 @@ fn recorded(store: &UserStore, session: &str) -> Result<Session, StoreError> {
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
     for _ in 0..LOOKED_BACK {
         let Some(json) = store.exchanges(&newest)?.pop() else { break };
-        let Ok(head) = serde_json::from_str::<Head>(&json) else { break };
+        let Ok(head) = serde_json::from_str::<RequestSummary>(&json) else { break };
         if head.decision.is_none() || !head.outcome.sent() {
             newest.before = Some(head.id);
             continue;
         }
-        let Ok(Exchange { head, window, .. }) = serde_json::from_str(&json) else { break };
+        let Ok(RequestRecord { summary: head, window, .. }) = serde_json::from_str(&json) else { break };
         let forms = if head.took_effect() { Forms::of(&window) } else { Forms::default() };
         return Ok(Session { forms: Arc::new(forms), before: head.tokens.before });
     }
@@ -322,14 +322,14 @@ mod tests {
         let said = r#",{"role":"assistant","content":"yes"}"#;
         let call = r#",{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}"#;
         let bodies = [
-            (Format::Chat, chat(""), false),
-            (Format::Chat, chat(said), true),
-            (Format::Messages, chat(""), false),
-            (Format::Messages, chat(said), true),
-            (Format::Responses, input(""), false),
-            (Format::Responses, input(said), true),
-            (Format::Responses, input(call), true),
-            (Format::Responses, input(r#",{"type":"item_reference","id":"i"}"#), true),
+            (ApiDialect::Chat, chat(""), false),
+            (ApiDialect::Chat, chat(said), true),
+            (ApiDialect::Messages, chat(""), false),
+            (ApiDialect::Messages, chat(said), true),
+            (ApiDialect::Responses, input(""), false),
+            (ApiDialect::Responses, input(said), true),
+            (ApiDialect::Responses, input(call), true),
+            (ApiDialect::Responses, input(r#",{"type":"item_reference","id":"i"}"#), true),
         ];
         for (format, body, expected) in bodies {
             assert_eq!(goes_on(&wire::read(format, &body).unwrap()), expected, "{body}");

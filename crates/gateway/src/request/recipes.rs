@@ -14,8 +14,8 @@ use larder_engine::inputs::RunInput;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
-use larder_proxy::exchange::{AnsweredBy, Tokens};
-use larder_proxy::wire::{Format, Item, Request};
+use larder_proxy::record::{AnsweredBy, Tokens};
+use larder_proxy::wire::{ApiDialect, Item, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ fn message(item: &Item<'_>) -> Message {
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
-pub async fn run(ledger: Ledger, format: Format, job: Job, current: &Snapshot) -> Response<Body> {
+pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapshot) -> Response<Body> {
     let engine = current.engine(&ledger.caller.store);
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
@@ -104,7 +104,7 @@ fn ended(
     job: &Job,
     gone: &CancellationToken,
 ) -> Result<RunOutcome, Fault> {
-    ledger.exchange.head.recipe = Some(job.recipe.clone());
+    ledger.exchange.summary.recipe = Some(job.recipe.clone());
     let call = set_aside(ledger, engine, job)?;
     // Should this thread break off, as much counts as was set aside.
     ledger.ran(Taken::default(), call);
@@ -127,9 +127,9 @@ fn set_aside(ledger: &mut Ledger, engine: &Engine, job: &Job) -> Result<(u64, Us
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
     let after = number(recipe.budget.total).saturating_sub(output);
-    ledger.exchange.head.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
+    ledger.exchange.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
-        ledger.exchange.head.answered_by = Some(AnsweredBy {
+        ledger.exchange.summary.answered_by = Some(AnsweredBy {
             name: found.name.to_owned(),
             id: found.spec.id.clone(),
             server: None,
@@ -206,19 +206,19 @@ impl Observer for Account<'_> {
     }
 }
 
-fn answer(mut ledger: Ledger, format: Format, job: &Job, outcome: &RunOutcome) -> Response<Body> {
+fn answer(mut ledger: Ledger, format: ApiDialect, job: &Job, outcome: &RunOutcome) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
-    let head = &mut ledger.exchange.head;
+    let head = &mut ledger.exchange.summary;
     head.run = Some(outcome.run_id.to_string());
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
     ledger.end(StatusCode::OK);
-    let (id, model) = (ledger.exchange.head.id.clone(), ledger.exchange.head.model.clone());
+    let (id, model) = (ledger.exchange.summary.id.clone(), ledger.exchange.summary.model.clone());
     let answer = Answer {
         id: &id,
-        created: ledger.exchange.head.time.as_millis() / 1_000,
+        created: ledger.exchange.summary.time.as_millis() / 1_000,
         model: &model,
         text: &outcome.reply,
         usage: outcome.usage,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use larder_models::price::Usd;
-use larder_proxy::exchange::{Exchange, Tokens};
+use larder_proxy::record::{RequestRecord, Tokens};
 use larder_store::{NewExchange, Store, StoreError, UserStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -37,7 +37,7 @@ pub struct Job {
     /// Whose it is.
     pub store: UserStore,
     /// Its record.
-    pub exchange: Box<Exchange>,
+    pub exchange: Box<RequestRecord>,
     /// What was set aside for it, with what it came to.
     pub spent: Option<Spent>,
     /// What goes into the transcript of its conversation.
@@ -69,7 +69,7 @@ impl Drop for Pending {
 }
 
 /// Work of one request with its user's store, which may add to the record.
-pub type Work = Box<dyn FnOnce(&UserStore, &mut Exchange) -> Result<(), StoreError> + Send>;
+pub type Work = Box<dyn FnOnce(&UserStore, &mut RequestRecord) -> Result<(), StoreError> + Send>;
 
 /// What a reservation came to.
 pub struct Spent {
@@ -174,7 +174,7 @@ impl Recorder {
 }
 
 fn weight(job: &Job) -> u32 {
-    let Exchange { window, compactions, rehydrations, .. } = &*job.exchange;
+    let RequestRecord { window, compactions, rehydrations, .. } = &*job.exchange;
     let entries = window.len().saturating_add(compactions.len()).saturating_add(rehydrations.len());
     let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(job.bytes);
     let kib = u32::try_from(bytes >> 10).unwrap_or(MOST_KIB);
@@ -198,7 +198,7 @@ fn transcribe(store: &Store, batch: &mut [(Job, OwnedSemaphorePermit)]) {
     let mut branches = Said::keep(store, &all).into_iter();
     for (job, _) in batch {
         match job.said.take().and_then(|_| branches.next()) {
-            Some(Ok(branch)) => job.exchange.head.branch = Some(branch),
+            Some(Ok(branch)) => job.exchange.summary.branch = Some(branch),
             Some(Err(error)) => tracing::error!(%error, "what was said in a request could not be kept"),
             None => {}
         }
@@ -246,8 +246,8 @@ fn write(store: &Store, mut batch: Vec<(Job, OwnedSemaphorePermit)>) {
 }
 
 /// A record as the store keeps it; `json` is the record as JSON.
-pub fn row<'a>(exchange: &'a Exchange, json: &'a str) -> NewExchange<'a> {
-    let head = &exchange.head;
+pub fn row<'a>(exchange: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
+    let head = &exchange.summary;
     let usage = head.usage.unwrap_or_default();
     // What never left saved nothing.
     let tokens = if head.outcome.sent() { head.tokens } else { Tokens::default() };
@@ -256,7 +256,7 @@ pub fn row<'a>(exchange: &'a Exchange, json: &'a str) -> NewExchange<'a> {
         session: head.session.as_deref(),
         time: head.time,
         // Costs are grouped by it: what clients make up may not add rows without end.
-        model: head.told_model().unwrap_or(&head.model),
+        model: head.reported_model().unwrap_or(&head.model),
         recipe: head.recipe.as_deref(),
         status: head.status,
         tokens_in: usage.input,
@@ -275,7 +275,7 @@ mod tests {
     use larder_store::{StoreOptions, Timestamp};
 
     use super::*;
-    use larder_proxy::exchange::{Rehydration, Wire};
+    use larder_proxy::record::{Endpoint, Rehydration};
 
     #[test]
     fn a_record_weighs_what_it_holds() {
@@ -283,7 +283,8 @@ mod tests {
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
         let entry = Rehydration { pointer: String::new(), found: false, bytes: 0, tokens: 0 };
         let weighed = |entries: usize, bytes: usize| {
-            let mut exchange = Box::new(Exchange::blank("", Timestamp::from_millis(0), "ada", Wire::Chat));
+            let mut exchange =
+                Box::new(RequestRecord::blank("", Timestamp::from_millis(0), "ada", Endpoint::Chat));
             exchange.rehydrations = vec![entry.clone(); entries];
             let store = store.user("ada").unwrap();
             weight(&Job { store, exchange, spent: None, said: None, after: Vec::new(), bytes, pending: None })

@@ -1,8 +1,8 @@
 //! Answering our own tool: the part of an original that a model asks back, within limits of rounds and tokens, and
 //! never over the budget of the prompt. Knows no wire format.
 
-use larder_proxy::exchange::{Exchange, Rehydration, cut_name};
-use larder_proxy::wire::{Hidden, OurCall, Place};
+use larder_proxy::record::{Rehydration, RequestRecord, cut_name};
+use larder_proxy::wire::{HiddenSteps, OurCall, ReplyPlace};
 use larder_store::{Selection, StoreError, UserStore};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
@@ -22,7 +22,7 @@ pub struct Answerer {
     /// The conversation.
     pub session: String,
     /// Where the reply stands in it, as the client knows it.
-    pub place: Place,
+    pub place: ReplyPlace,
     /// Who counts.
     pub counter: Counter,
     /// Rounds that are left.
@@ -73,7 +73,7 @@ impl Answerer {
         &mut self,
         calls: &[OurCall],
         said: usize,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Vec<String>, Fault> {
         self.rounds = self.rounds.saturating_sub(1);
         self.room = self.room.saturating_sub(said);
@@ -109,7 +109,7 @@ impl Answerer {
     }
 
     /// Keeps the round trips that the client does not see. When it returns they survive a crash.
-    pub async fn remember(&self, hidden: Vec<Hidden>) {
+    pub async fn remember(&self, hidden: Vec<HiddenSteps>) {
         if hidden.is_empty() {
             return;
         }

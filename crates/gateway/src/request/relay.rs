@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::stream;
 use larder_models::chat::ModelError;
 use larder_models::upstream::{Incoming, Outgoing, Patience, Target};
-use larder_proxy::wire::{Format, ReadError, Rounds, Stream, Whole};
+use larder_proxy::wire::{ApiDialect, ReadError, Rounds, StreamedReply, WholeReply};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::request::fault::Fault;
@@ -27,7 +27,7 @@ pub struct Call {
     /// Its account.
     pub ledger: Ledger,
     /// What it speaks.
-    pub format: Format,
+    pub format: ApiDialect,
     /// Replies that it asks for at once.
     pub choices: u64,
     /// How it leaves.
@@ -78,7 +78,7 @@ trait InRounds {
     fn next(&mut self, request: &str) -> Result<Option<String>, ReadError>;
 }
 
-impl InRounds for Stream {
+impl InRounds for StreamedReply {
     fn rounds(&mut self) -> &mut Rounds {
         Self::rounds(self)
     }
@@ -88,7 +88,7 @@ impl InRounds for Stream {
     }
 }
 
-impl InRounds for Whole {
+impl InRounds for WholeReply {
     fn rounds(&mut self) -> &mut Rounds {
         Self::rounds(self)
     }
@@ -111,7 +111,7 @@ impl Call {
     }
 
     async fn whole(mut self, mut incoming: Incoming) -> Response<Body> {
-        let mut reply = Whole::new(self.format, self.answerer.is_some());
+        let mut reply = WholeReply::new(self.format, self.answerer.is_some());
         loop {
             let started = Instant::now();
             let body = match incoming.body(MAX_REPLY_BYTES).await {
@@ -144,7 +144,7 @@ impl Call {
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
         self.ledger.responds(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = Stream::new(self.format, self.answerer.is_some()).of_choices(self.choices);
+        let reply = StreamedReply::new(self.format, self.answerer.is_some()).of_choices(self.choices);
         let relay = Relay { call: self, incoming, reply, ended: false };
         send(head, Body::from_stream(stream::unfold(relay, Relay::step)))
     }
@@ -241,7 +241,7 @@ fn send(head: Builder, body: Body) -> Response<Body> {
 struct Relay {
     call: Call,
     incoming: Incoming,
-    reply: Stream,
+    reply: StreamedReply,
     ended: bool,
 }
 

@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::response::{Builder, Response};
 use larder_models::upstream::Incoming;
-use larder_proxy::exchange::Exchange;
-use larder_proxy::wire::Format;
+use larder_proxy::record::RequestRecord;
+use larder_proxy::wire::ApiDialect;
 
 use crate::request::fault::Fault;
 use crate::request::ledger::Ledger;
@@ -22,8 +22,8 @@ pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
 pub const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
 
 /// What the client is told of its request in headers.
-pub fn ours(exchange: &Exchange) -> HeaderMap {
-    let head = &exchange.head;
+pub fn ours(exchange: &RequestRecord) -> HeaderMap {
+    let head = &exchange.summary;
     let mut ours = HeaderMap::with_capacity(5);
     let mut put = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -37,7 +37,7 @@ pub fn ours(exchange: &Exchange) -> HeaderMap {
     if head.decision.is_some() {
         put(BEFORE, &head.tokens.before.to_string());
         put(AFTER, &head.tokens.after.to_string());
-        put(POINTERS, &exchange.head.shape.pointers.to_string());
+        put(POINTERS, &exchange.summary.shape.pointers.to_string());
     }
     ours
 }
@@ -58,7 +58,7 @@ pub fn copied(incoming: &Incoming, ours: &HeaderMap, same_body: bool) -> Builder
 }
 
 /// The reply to a request that ended with a fault, in its own format.
-pub fn refuse(mut ledger: Ledger, format: Format, fault: Fault) -> Response<Body> {
+pub fn refuse(mut ledger: Ledger, format: ApiDialect, fault: Fault) -> Response<Body> {
     let fault = ledger.fail(fault);
     let mut response = error(format, &fault);
     response.headers_mut().extend(ours(&ledger.exchange));
@@ -66,7 +66,7 @@ pub fn refuse(mut ledger: Ledger, format: Format, fault: Fault) -> Response<Body
 }
 
 /// A fault as a reply.
-pub fn error(format: Format, fault: &Fault) -> Response<Body> {
+pub fn error(format: ApiDialect, fault: &Fault) -> Response<Body> {
     let mut builder =
         Response::builder().status(fault.status).header(header::CONTENT_TYPE, "application/json");
     if let Some(seconds) = fault.retry_after {

@@ -11,7 +11,7 @@ use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Target, Upstream};
-use larder_proxy::exchange::{AnsweredBy, Wire, cut_name};
+use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_text::tokens::Counter;
 
 use crate::request::fault::Fault;
@@ -108,7 +108,7 @@ impl Routes {
     ///
     /// # Errors
     /// When no model of that name speaks what the request speaks.
-    pub fn find(&self, wire: Wire, model: &str, engine: &Engine) -> Result<Route, Fault> {
+    pub fn find(&self, wire: Endpoint, model: &str, engine: &Engine) -> Result<Route, Fault> {
         let wanted = provider(wire);
         let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
         let by_name = Some(model).filter(|name| self.models.contains_key(*name));
@@ -210,9 +210,9 @@ impl Routes {
 }
 
 /// Who speaks a format.
-pub const fn provider(wire: Wire) -> Provider {
+pub const fn provider(wire: Endpoint) -> Provider {
     match wire {
-        Wire::Chat | Wire::Responses | Wire::Embeddings | Wire::Passed => Provider::OpenAi,
-        Wire::Messages | Wire::CountTokens => Provider::Anthropic,
+        Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings | Endpoint::Passed => Provider::OpenAi,
+        Endpoint::Messages | Endpoint::CountTokens => Provider::Anthropic,
     }
 }

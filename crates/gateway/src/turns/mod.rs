@@ -5,10 +5,10 @@
 //! stays a draft that `resume` goes on with from its last checkpoint. Only the summary of a committed turn goes on
 //! behind the reply (C5); it is lost without harm when the gateway stops.
 
-mod course;
 mod open;
 mod run;
+mod running;
 
-pub use course::{Course, Courses, Under, Watch};
 pub use open::Tools;
-pub use run::{Job, Started, start};
+pub use run::{StartedTurn, TurnJob, start};
+pub use running::{Running, RunningTurns, TurnStream, TurnWatch};

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::course::{Courses, Under};
+use super::running::{Running, RunningTurns};
 use crate::app::App;
 use crate::auth::{AuthError, Caller, Held};
 use crate::problem::Problem;
@@ -31,7 +31,7 @@ const SUMMARY_TOKENS: u64 = 12_000;
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Job {
+pub enum TurnJob {
     /// Answer a question.
     Ask(TurnRequest),
     /// Go on with the turn of this number.
@@ -40,7 +40,7 @@ pub enum Job {
 
 /// A turn that has been started. Dropped, it stops the turn, which stays a draft then.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedTurn {
     /// What happens, as it happens; ends when the turn does.
     pub events: UnboundedReceiver<TurnEvent>,
     /// How it ended.
@@ -48,7 +48,7 @@ pub struct Started {
     leave: DropGuard,
 }
 
-impl Started {
+impl StartedTurn {
     /// Waits for the end.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Started {
 ///
 /// # Errors
 /// As many requests as are allowed at once are under way.
-pub fn start(app: &Arc<App>, caller: &Caller, job: Job) -> Result<Started, Problem> {
+pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTurn, Problem> {
     let place = app.place().ok_or_else(|| {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -83,7 +83,7 @@ pub fn start(app: &Arc<App>, caller: &Caller, job: Job) -> Result<Started, Probl
         Ok(turns) => Handle::current().block_on(work.run(turns, job, tell, done)),
         Err(problem) => drop(done.send(Err(problem))),
     });
-    Ok(Started { events, end, leave })
+    Ok(StartedTurn { events, end, leave })
 }
 
 struct Work {
@@ -98,7 +98,7 @@ impl Work {
     async fn run(
         self,
         mut turns: Turns,
-        job: Job,
+        job: TurnJob,
         tell: UnboundedSender<TurnEvent>,
         done: oneshot::Sender<Result<TurnOutcome, Problem>>,
     ) {
@@ -114,11 +114,11 @@ impl Work {
     async fn turn(
         &self,
         turns: &mut Turns,
-        job: Job,
+        job: TurnJob,
         tell: UnboundedSender<TurnEvent>,
     ) -> Result<TurnOutcome, Problem> {
         let teller = Teller {
-            courses: Arc::clone(&self.app.courses),
+            running_turns: Arc::clone(&self.app.running_turns),
             user: self.caller.store.user().to_owned(),
             under: Mutex::default(),
             saving: AtomicBool::new(false),
@@ -126,7 +126,7 @@ impl Work {
         };
         self.caller.may_ask(&turns.reach()).map_err(refused)?;
         let mut before = (Usage::default(), Usd::default());
-        if let Job::Resume(number) = job {
+        if let TurnJob::Resume(number) = job {
             let draft = turns.documents.draft(number)?;
             let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
             if draft.state.get("workspace").is_some_and(|folder| !folder.is_null()) {
@@ -141,8 +141,8 @@ impl Work {
         let held = self.hold(turns, before)?;
         let run = async {
             match &job {
-                Job::Ask(request) => turns.run(request, &teller).await,
-                Job::Resume(number) => turns.resume(*number, &teller).await,
+                TurnJob::Ask(request) => turns.run(request, &teller).await,
+                TurnJob::Resume(number) => turns.resume(*number, &teller).await,
             }
         };
         tokio::pin!(run);
@@ -204,7 +204,7 @@ impl Work {
                     tracing::warn!(%error, turn, "a turn was not summarized");
                 }
             }
-            () = self.app.courses.stop().cancelled() => {}
+            () = self.app.running_turns.stop().cancelled() => {}
         }
         let taken = meter.taken();
         tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
@@ -280,9 +280,9 @@ fn problem_of(error: &TurnError) -> Problem {
 
 /// Tells the caller and whoever watches.
 struct Teller {
-    courses: Arc<Courses>,
+    running_turns: Arc<RunningTurns>,
     user: String,
-    under: Mutex<Option<Under>>,
+    under: Mutex<Option<Running>>,
     /// The turn is being committed.
     saving: AtomicBool,
     tell: UnboundedSender<TurnEvent>,
@@ -291,7 +291,7 @@ struct Teller {
 impl Teller {
     /// Takes up a turn that was stopped; two at once would both write it.
     fn resume(&self, turn: u32) -> Result<(), Problem> {
-        let under = self.courses.begin(&self.user, turn);
+        let under = self.running_turns.begin(&self.user, turn);
         let words = format!("turn {turn} is under way already; GET /api/v1/turns/{turn} says how it stands");
         let under = under.ok_or_else(|| Problem::new(StatusCode::CONFLICT, words))?;
         *self.under.lock().unwrap_or_else(PoisonError::into_inner) = Some(under);
@@ -306,7 +306,7 @@ impl TurnObserver for Teller {
         }
         let mut under = self.under.lock().unwrap_or_else(PoisonError::into_inner);
         if let (TurnEvent::Started { turn, .. }, None) = (event, under.as_ref()) {
-            *under = self.courses.begin(&self.user, *turn);
+            *under = self.running_turns.begin(&self.user, *turn);
         }
         if let Some(under) = under.as_ref() {
             under.tell(event);

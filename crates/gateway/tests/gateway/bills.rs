@@ -1,7 +1,7 @@
 //! What a request is charged when its reply does not come to its end.
 
 use futures::StreamExt as _;
-use larder_proxy::exchange::{Exchange, Outcome};
+use larder_proxy::record::{Outcome, RequestRecord};
 use larder_store::{DaySpend, ExchangeFilter, KeyLimits};
 use larder_testkit::stub::{Answer, End, StubServer};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn streamed(result: &str) -> String {
 }
 
 /// Sends a streamed request, reads until `until` has come, and leaves; gives the record and what its key has spent.
-async fn left(gateway: Gateway, result: &str, until: &str) -> (Exchange, DaySpend) {
+async fn left(gateway: Gateway, result: &str, until: &str) -> (RequestRecord, DaySpend) {
     let key = key(&gateway, "ada", LIMITS);
     let request = gateway.post("/v1/messages", streamed(result)).bearer_auth(&key);
     let mut stream = request.send().await.unwrap().bytes_stream();
@@ -89,7 +89,7 @@ async fn left(gateway: Gateway, result: &str, until: &str) -> (Exchange, DaySpen
 }
 
 /// The only record of a gateway, and what its key has spent.
-async fn closed(gateway: Gateway) -> (Exchange, DaySpend) {
+async fn closed(gateway: Gateway) -> (RequestRecord, DaySpend) {
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
@@ -99,8 +99,8 @@ async fn closed(gateway: Gateway) -> (Exchange, DaySpend) {
     (serde_json::from_str(&records[0]).unwrap(), day)
 }
 
-fn counted(record: &Exchange) -> (u64, u64) {
-    let usage = record.head.usage.unwrap();
+fn counted(record: &RequestRecord) -> (u64, u64) {
+    let usage = record.summary.usage.unwrap();
     (usage.input, usage.output)
 }
 
@@ -110,7 +110,7 @@ async fn a_client_that_leaves_pays_for_what_was_read_and_said() {
     pusher.push(begun(80));
     let gateway = Gateway::new([answer]).await;
     let (record, day) = left(gateway, "short", &"x".repeat(30)).await;
-    assert_eq!(record.head.outcome, Outcome::ClientGone);
+    assert_eq!(record.summary.outcome, Outcome::ClientGone);
     assert_eq!((counted(&record), day.used.tokens), ((80, 10), 90));
     drop(pusher);
 }
@@ -121,7 +121,7 @@ async fn a_client_that_leaves_in_a_later_round_pays_for_all_of_them() {
     pusher.push(begun(200));
     let gateway = Gateway::with(asking_then(second).await, "").await;
     let (record, day) = left(gateway, &long_log(), &"x".repeat(30)).await;
-    assert_eq!(record.head.outcome, Outcome::ClientGone);
+    assert_eq!(record.summary.outcome, Outcome::ClientGone);
     assert_eq!((counted(&record), day.used.tokens), ((300, 20), 320));
     drop(pusher);
 }
@@ -132,8 +132,8 @@ async fn a_client_that_leaves_before_anything_was_said_pays_what_was_set_aside()
     pusher.push(": hi\n\n");
     let gateway = Gateway::new([answer]).await;
     let (record, day) = left(gateway, "short", ": hi").await;
-    assert_eq!((record.head.outcome, record.head.usage), (Outcome::ClientGone, None));
-    assert_eq!(day.used.tokens, record.head.tokens.after + 1_000);
+    assert_eq!((record.summary.outcome, record.summary.usage), (Outcome::ClientGone, None));
+    assert_eq!(day.used.tokens, record.summary.tokens.after + 1_000);
     drop(pusher);
 }
 
@@ -147,7 +147,7 @@ async fn rounds_of_a_stream_that_breaks_are_charged() {
         let text = request.send().await.unwrap().text().await.unwrap();
         assert!(text.contains("event: error"), "{text}");
         let (record, day) = closed(gateway).await;
-        assert_eq!(record.head.outcome, Outcome::UpstreamFailed);
+        assert_eq!(record.summary.outcome, Outcome::UpstreamFailed);
         assert_eq!((counted(&record), day.used.tokens), ((300, 20), 320));
     }
 }
@@ -164,8 +164,8 @@ async fn rounds_before_a_reply_that_cannot_be_read_are_charged() {
         let request = gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key);
         assert_eq!(request.send().await.unwrap().status(), status);
         let (record, day) = closed(gateway).await;
-        assert_eq!((record.head.outcome, counted(&record)), (outcome, (100, 10)));
-        let known = 110 + record.head.tokens.after + 1_000;
+        assert_eq!((record.summary.outcome, counted(&record)), (outcome, (100, 10)));
+        let known = 110 + record.summary.tokens.after + 1_000;
         assert!(day.used.tokens > known, "and what was set aside for the second round: {}", day.used.tokens);
     }
 }

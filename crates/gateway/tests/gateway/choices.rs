@@ -47,9 +47,9 @@ async fn choices_pass_as_they_are_and_our_tool_is_not_offered() {
         assert!(!String::from_utf8(seen.body).unwrap().contains("larder_rehydrate"));
     }
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.usage.unwrap().output, 20, "of both");
-    let estimated = records[1].head.usage.unwrap().output;
-    assert!(records[1].head.usage_estimated && estimated >= 3, "of both: {estimated}");
+    assert_eq!(records[0].summary.usage.unwrap().output, 20, "of both");
+    let estimated = records[1].summary.usage.unwrap().output;
+    assert!(records[1].summary.usage_estimated && estimated >= 3, "of both: {estimated}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A wall clock that is put back and forward by a day between requests, and during one.
 
 use larder_gateway::auth::create_key;
-use larder_proxy::exchange::Exchange;
+use larder_proxy::record::RequestRecord;
 use larder_store::{ExchangeFilter, KeyId, KeyLimits, Timestamp};
 use larder_testkit::stub::{Answer, StubServer};
 use larder_text::pointer::Pointer;
@@ -60,17 +60,20 @@ async fn a_conversation_goes_on_with_the_same_bytes_and_no_record_is_lost() {
 
     let store = gateway.store();
     let (records, _) = gateway.stop().await;
-    let times: Vec<String> = records.iter().map(|record| record.head.time.to_string()).collect();
+    let times: Vec<String> = records.iter().map(|record| record.summary.time.to_string()).collect();
     assert_eq!(times, [BEFORE, BEFORE, TODAY, TODAY, AFTER], "by the clock, the newest last");
-    assert!(records.iter().all(|record| record.head.times.total_us >= record.head.times.upstream_us));
+    assert!(records.iter().all(|record| record.summary.times.total_us >= record.summary.times.upstream_us));
     let mut paged: Vec<String> = Vec::new();
     for _ in 0..records.len() {
         let filter =
             ExchangeFilter { before: paged.last().cloned(), limit: Some(1), ..ExchangeFilter::default() };
         let page = store.exchanges(&filter).unwrap();
-        paged.push(serde_json::from_str::<Exchange>(&page[0]).unwrap().head.id);
+        paged.push(serde_json::from_str::<RequestRecord>(&page[0]).unwrap().summary.id);
     }
-    assert!(paged.iter().eq(records.iter().rev().map(|record| &record.head.id)), "each stands on one page");
+    assert!(
+        paged.iter().eq(records.iter().rev().map(|record| &record.summary.id)),
+        "each stands on one page"
+    );
     let sessions = store.sessions(10).unwrap();
     let [session] = sessions.as_slice() else { panic!("one conversation: {sessions:?}") };
     let span = (session.first.to_string(), session.last.to_string());

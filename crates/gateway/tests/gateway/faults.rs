@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use larder_gateway::auth::create_key;
-use larder_proxy::exchange::{Exchange, Outcome};
+use larder_proxy::record::{Outcome, RequestRecord};
 use larder_store::{ExchangeFilter, KeyLimits};
 use larder_testkit::stub::{Answer, End, StubServer};
 use larder_text::pointer::Pointer;
@@ -34,7 +34,7 @@ async fn a_provider_that_cannot_be_reached_is_said_to_be_so() {
     assert!(error["error"]["message"].as_str().unwrap().contains("cannot be reached"), "{error}");
     let (records, _) = gateway.stop().await;
     assert_eq!(
-        (records[0].head.outcome, records[0].head.error.as_deref()),
+        (records[0].summary.outcome, records[0].summary.error.as_deref()),
         (Outcome::UpstreamFailed, Some("upstream_unreachable"))
     );
 }
@@ -105,7 +105,7 @@ async fn a_refusal_that_names_no_time_is_for_the_client_to_wait_for() {
     }
     let (records, _) = gateway.stop().await;
     assert_eq!(records.len(), dates.len());
-    for Exchange { head, .. } in records {
+    for RequestRecord { summary: head, .. } in records {
         assert_eq!(
             (head.outcome, head.status, head.error.as_deref()),
             (Outcome::UpstreamError, 429, Some("http_429"))
@@ -155,14 +155,14 @@ async fn a_storm_of_errors_reaches_every_client_as_it_is_and_passes() {
     assert_eq!(gateway.chat(&body()).await.status(), 200);
     let app = Arc::clone(&gateway.app);
     let (records, _) = gateway.stop().await;
-    let ids: BTreeSet<&str> = records.iter().map(|record| record.head.id.as_str()).collect();
+    let ids: BTreeSet<&str> = records.iter().map(|record| record.summary.id.as_str()).collect();
     assert_eq!(ids.len(), 73);
-    let is_error = |Exchange { head, .. }: &&Exchange| {
+    let is_error = |RequestRecord { summary: head, .. }: &&RequestRecord| {
         let told = (head.outcome, head.status, head.error.as_deref());
         told == (Outcome::UpstreamError, 500, Some("http_500")) && head.usage.is_none() && head.bill.is_none()
     };
     assert_eq!(records.iter().filter(is_error).count(), 72);
-    assert_eq!(records.iter().filter(|record| record.head.outcome == Outcome::Ok).count(), 1);
+    assert_eq!(records.iter().filter(|record| record.summary.outcome == Outcome::Ok).count(), 1);
     let totals = app.telemetry.live.user("local").news(0).totals;
     assert_eq!((totals.requests, totals.failed, totals.in_flight), (73, 72, 0));
 }
@@ -216,7 +216,7 @@ async fn a_client_that_leaves_while_an_original_is_read_leaves_nothing_open() {
         let store = app.store.user("ada").unwrap();
         let records = store.exchanges(&ExchangeFilter::default()).unwrap();
         let [record_of_it] = records.as_slice() else { panic!("one request, one record") };
-        let Exchange { head, rehydrations, .. } = serde_json::from_str(record_of_it).unwrap();
+        let RequestRecord { summary: head, rehydrations, .. } = serde_json::from_str(record_of_it).unwrap();
         assert_eq!((head.outcome, rehydrations.len()), (Outcome::ClientGone, 1));
         assert!(rehydrations[0].found);
         assert_eq!(app.telemetry.live.user("ada").news(0).totals.in_flight, 0);
@@ -292,7 +292,7 @@ async fn requests_under_way_end_before_the_gateway_does() {
     drop(pusher);
     assert!(response.text().await.unwrap().ends_with("data: [DONE]\n\n"));
     let (records, cut) = gateway.stop().await;
-    assert_eq!((records.len(), records[0].head.outcome, cut), (1, Outcome::Ok, 0));
+    assert_eq!((records.len(), records[0].summary.outcome, cut), (1, Outcome::Ok, 0));
 }
 
 #[tokio::test]
@@ -305,6 +305,6 @@ async fn requests_that_do_not_end_in_time_are_cut_and_recorded() {
     pusher.push("data: {\"choices\":[]}\n\n");
     let response = gateway.chat(&streamed).await;
     let (records, cut) = gateway.stop().await;
-    assert_eq!((records.len(), records[0].head.outcome, cut), (1, Outcome::ClientGone, 1));
+    assert_eq!((records.len(), records[0].summary.outcome, cut), (1, Outcome::ClientGone, 1));
     assert!(response.text().await.is_err());
 }

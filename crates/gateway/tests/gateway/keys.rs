@@ -1,7 +1,7 @@
 //! Keys: who is let in, whose store it is, what a key may spend, and that it goes nowhere else.
 
 use larder_gateway::auth::{create_key, create_operator_key};
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_store::KeyLimits;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
@@ -135,8 +135,11 @@ async fn a_budget_is_set_aside_before_the_call_and_settled_after_it() {
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let records = store.user("ada").unwrap().exchanges(&larder_store::ExchangeFilter::default()).unwrap();
-    let last: larder_proxy::exchange::Exchange = serde_json::from_str(&records[0]).unwrap();
-    assert_eq!((last.head.outcome, last.head.error.as_deref()), (Outcome::Refused, Some("budget_exceeded")));
+    let last: larder_proxy::record::RequestRecord = serde_json::from_str(&records[0]).unwrap();
+    assert_eq!(
+        (last.summary.outcome, last.summary.error.as_deref()),
+        (Outcome::Refused, Some("budget_exceeded"))
+    );
     assert_eq!(store.key_day(&id).unwrap().held.tokens, 0, "nothing stays set aside");
 }
 

@@ -1,6 +1,6 @@
 //! What one client may take from the others.
 
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -99,7 +99,7 @@ async fn a_client_that_stops_reading_loses_its_place() {
     gateway.provider.client_left().await;
     assert_eq!(gateway.chat(&body).await.status(), 200, "its place is free");
     let (records, cut) = gateway.stop().await;
-    assert_eq!((records[0].head.outcome, records[1].head.outcome), (Outcome::ClientGone, Outcome::Ok));
+    assert_eq!((records[0].summary.outcome, records[1].summary.outcome), (Outcome::ClientGone, Outcome::Ok));
     assert_eq!(cut, 0);
     drop((client, pusher));
 }

@@ -1,6 +1,6 @@
 //! What passes: bodies, headers, errors, routes, untouched.
 
-use larder_proxy::exchange::{Exchange, Outcome, Wire};
+use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use larder_store::Timestamp;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ async fn a_name_that_no_conversation_may_have_is_refused_with_what_it_may_hold()
     assert!(words.contains("x-larder-session") && words.contains("control characters"), "{words}");
     assert!(gateway.seen().is_empty());
     let (records, _) = gateway.stop().await;
-    assert_eq!((records[0].head.outcome, records[0].head.session.as_ref()), (Outcome::Invalid, None));
+    assert_eq!((records[0].summary.outcome, records[0].summary.session.as_ref()), (Outcome::Invalid, None));
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_trace_is_kept_only_if_it_is_one() {
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
     let (records, _) = gateway.stop().await;
-    let kept: Vec<_> = records.iter().filter_map(|record| record.head.traceparent.as_deref()).collect();
+    let kept: Vec<_> = records.iter().filter_map(|record| record.summary.traceparent.as_deref()).collect();
     assert_eq!((records.len(), kept), (given.len(), vec![trace]));
 }
 
@@ -148,8 +148,8 @@ async fn what_the_provider_refuses_is_refused_in_its_own_words() {
     assert_eq!(gateway.chat(&body).await.status(), 400);
     assert_eq!(gateway.seen().len(), 3, "nothing was sent again");
     let (records, _) = gateway.stop().await;
-    assert!(records.iter().all(|record| record.head.outcome == Outcome::UpstreamError));
-    assert_eq!(records.iter().map(|record| record.head.status).collect::<Vec<_>>(), [429, 500, 400]);
+    assert!(records.iter().all(|record| record.summary.outcome == Outcome::UpstreamError));
+    assert_eq!(records.iter().map(|record| record.summary.status).collect::<Vec<_>>(), [429, 500, 400]);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_request_is_recorded_with_its_tokens_and_its_price() {
     let id = response.headers()["x-larder-request"].to_str().unwrap().to_owned();
     let (records, cut) = gateway.stop().await;
     let [record] = records.as_slice() else { panic!("one request, one record") };
-    let head = &record.head;
+    let head = &record.summary;
     assert_eq!((head.id.as_str(), head.outcome, head.status, cut), (id.as_str(), Outcome::Ok, 200, 0));
     assert_eq!((head.user.as_str(), head.model.as_str()), ("local", "mini"));
     assert_eq!(head.answered_by.as_ref().unwrap().id, "gpt-4o-mini");
@@ -209,7 +209,7 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     assert_eq!(gateway.last_sent(), body);
     let store = gateway.store();
     let (records, _) = gateway.stop().await;
-    let model = records[0].head.answered_by.as_ref().unwrap();
+    let model = records[0].summary.answered_by.as_ref().unwrap();
     assert_eq!((&*model.name, model.server.as_deref()), ("gpt-9", Some("openai")));
     assert_eq!(store.costs(Timestamp::from_millis(0)).unwrap()[0].model, "gpt-9");
 }
@@ -224,7 +224,7 @@ async fn vectors_are_counted_and_come_back_as_they_are() {
     assert_eq!(response.json::<Value>().await.unwrap(), reply);
     assert_eq!(gateway.seen()[0].body, body.replace("vectors", "text-embedding-3-small").as_bytes());
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.bill.unwrap().cost.to_string(), "0.000002");
+    assert_eq!(records[0].summary.bill.unwrap().cost.to_string(), "0.000002");
 }
 
 #[tokio::test]
@@ -264,9 +264,9 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
     gateway.post("/v1/messages/count_tokens", long.to_string()).send().await.unwrap();
     assert!(gateway.app.telemetry.metrics.text().unwrap().contains("overflow_warnings_total 0\n"));
     let (records, _) = gateway.stop().await;
-    let counted = records.iter().filter(|record| record.head.wire == Wire::CountTokens);
-    assert!(counted.clone().all(|record| record.head.decision.is_none() && record.window.is_empty()));
-    assert!(counted.clone().all(|Exchange { head, .. }| {
+    let counted = records.iter().filter(|record| record.summary.wire == Endpoint::CountTokens);
+    assert!(counted.clone().all(|record| record.summary.decision.is_none() && record.window.is_empty()));
+    assert!(counted.clone().all(|RequestRecord { summary: head, .. }| {
         (head.usage, head.usage_estimated, head.bill) == (None, false, None) && head.outcome == Outcome::Ok
     }));
     assert_eq!(counted.count(), 2);
@@ -292,14 +292,18 @@ async fn what_passes_as_it_is_leaves_a_record_unless_it_only_reads() {
     let (records, _) = gateway.stop().await;
     let told: Vec<_> = records
         .iter()
-        .map(|record| (record.head.route.as_deref().unwrap(), &*record.head.model, record.head.status))
+        .map(|record| {
+            (record.summary.route.as_deref().unwrap(), &*record.summary.model, record.summary.status)
+        })
         .collect();
     assert_eq!(
         told,
         [("POST /v1/files", "openai", 200), ("POST /v1/images/generations", "gpt-image-1", 400)]
     );
-    assert!(records.iter().all(|record| record.head.wire == Wire::Passed && record.head.bill.is_none()));
-    assert_eq!(records[1].head.outcome, Outcome::UpstreamError);
+    assert!(
+        records.iter().all(|record| record.summary.wire == Endpoint::Passed && record.summary.bill.is_none())
+    );
+    assert_eq!(records[1].summary.outcome, Outcome::UpstreamError);
 }
 
 #[tokio::test]

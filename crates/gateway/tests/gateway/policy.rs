@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_core::pack::Rendition;
-use larder_proxy::exchange::{DecisionStatus, Outcome};
+use larder_proxy::record::{DecisionStatus, Outcome};
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
     assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes(), "after a restart");
     let (records, _) = gateway.stop().await;
     let record = &records[0];
-    assert_eq!(record.head.decision.as_ref().unwrap().status, DecisionStatus::NeedsSummary);
+    assert_eq!(record.summary.decision.as_ref().unwrap().status, DecisionStatus::NeedsSummary);
     let part = record.window.iter().find(|part| part.role == "tool").unwrap();
     assert_eq!((part.rendition, part.label.as_str()), (Rendition::Condensed, "read_log"));
     assert_eq!(record.compactions.len(), 1);
@@ -157,7 +157,7 @@ async fn what_a_dry_run_would_have_done_is_done_when_it_ends() {
     let gateway = gateway.restart().await;
     gateway.chat(&body).await;
     let (records, _) = gateway.stop().await;
-    let counted: Vec<u64> = records.iter().map(|record| record.head.shape.compactions).collect();
+    let counted: Vec<u64> = records.iter().map(|record| record.summary.shape.compactions).collect();
     assert_eq!(counted, [0, 0, 1]);
 }
 
@@ -183,7 +183,9 @@ async fn what_cannot_fit_is_refused_with_the_deficit_and_nothing_is_sent() {
     assert!(gateway.seen().is_empty());
     let (records, _) = gateway.stop().await;
     assert!(
-        records.iter().all(|record| record.head.outcome == Outcome::Refused && record.head.violations == 0)
+        records
+            .iter()
+            .all(|record| record.summary.outcome == Outcome::Refused && record.summary.violations == 0)
     );
 }
 
@@ -196,7 +198,7 @@ async fn a_dry_run_decides_and_changes_nothing() {
     expected["model"] = json!("gpt-4o-mini");
     assert_eq!(gateway.last_sent(), expected);
     let (records, _) = gateway.stop().await;
-    let decision = records[0].head.decision.as_ref().unwrap();
+    let decision = records[0].summary.decision.as_ref().unwrap();
     assert_eq!((decision.status, decision.dry_run), (DecisionStatus::NeedsSummary, true));
 }
 
@@ -208,7 +210,7 @@ async fn a_dry_run_refuses_nothing_either() {
     assert_eq!(gateway.chat(&body).await.status(), 200);
     assert_eq!(gateway.last_sent()["messages"], body["messages"]);
     let (records, _) = gateway.stop().await;
-    let head = &records[0].head;
+    let head = &records[0].summary;
     let decision = head.decision.as_ref().unwrap();
     assert_eq!((decision.status, decision.dry_run), (DecisionStatus::Reject, true));
     assert!(decision.deficit > 0 && head.violations == 0);

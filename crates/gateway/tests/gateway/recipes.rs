@@ -1,6 +1,6 @@
 //! Recipes as models, in each format, streamed and not.
 
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_testkit::stub::StubServer;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ async fn a_recipe_answers_in_the_format_that_asks() {
     }
     let (records, _) = gateway.stop().await;
     assert_eq!(records.len(), 6);
-    let head = &records[0].head;
+    let head = &records[0].summary;
     assert_eq!((head.recipe.as_deref(), head.run.is_some()), (Some("talk/brief"), true));
     assert_eq!(head.bill.unwrap().cost.to_string(), "0.00012");
 }
@@ -102,7 +102,7 @@ async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
     let (status, words) = (response.status(), response.text().await.unwrap());
     assert!(status == 500 && words.contains("a bug in larder"), "{words}");
     let (records, _) = gateway.stop().await;
-    let head = &records[0].head;
+    let head = &records[0].summary;
     let told = (head.outcome, head.status, head.error.as_deref());
     assert_eq!(told, (Outcome::Failed, 500, Some("internal_error")));
 }

@@ -1,6 +1,6 @@
 //! Our own tool: offered, answered, hidden, remembered, within limits.
 
-use larder_proxy::exchange::RoundTrips;
+use larder_proxy::record::RoundTrips;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn the_model_gets_what_it_asks_back_and_the_client_sees_one_reply() {
     let [record] = records.as_slice() else { panic!("one request") };
     assert_eq!(record.rehydrations.len(), 1);
     assert!(record.rehydrations[0].found && record.rehydrations[0].bytes == error.len() as u64);
-    assert_eq!(record.head.usage.unwrap().input, 200);
+    assert_eq!(record.summary.usage.unwrap().input, 200);
 }
 
 #[tokio::test]
@@ -256,8 +256,8 @@ async fn after_words(words: usize, refuses: bool) -> (Option<RoundTrips>, u16) {
     next["messages"][5]["content"] = json!("word ".repeat(5_000));
     let status = gateway.chat(&next).await.status().as_u16();
     let (records, _) = gateway.stop().await;
-    assert_eq!((records[0].head.round_trips, records[1].head.status), (None, status));
-    (records[1].head.round_trips, status)
+    assert_eq!((records[0].summary.round_trips, records[1].summary.status), (None, status));
+    (records[1].summary.round_trips, status)
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use larder_gateway::auth::create_key;
-use larder_proxy::exchange::Outcome;
+use larder_proxy::record::Outcome;
 use larder_store::{KeyLimits, StoreOptions};
 use larder_testkit::stub::StubServer;
 use larder_text::pointer::Pointer;
@@ -72,10 +72,11 @@ async fn a_full_disk_is_told_with_its_path_and_what_to_do_and_nothing_is_sent() 
     let pointer = pointers(&gateway, &gateway.last_sent().to_string()).remove(0);
     assert_eq!(gateway.store().resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
     let (records, _) = gateway.stop().await;
-    let ended: Vec<_> = records.iter().map(|record| (record.head.outcome, record.head.status)).collect();
+    let ended: Vec<_> =
+        records.iter().map(|record| (record.summary.outcome, record.summary.status)).collect();
     let full = (Outcome::Failed, 507);
     assert_eq!(ended, [full, full, (Outcome::Ok, 200), (Outcome::Ok, 200)]);
-    assert!(records[..2].iter().all(|record| record.head.error.as_deref() == Some("storage_full")));
+    assert!(records[..2].iter().all(|record| record.summary.error.as_deref() == Some("storage_full")));
 }
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn a_store_that_another_holds_is_waited_for_and_then_named_and_nothing_is_
     assert_eq!(gateway.chat(&after_tool(&long_log())).await.status(), 200, "once it is let go");
     let (records, _) = gateway.stop().await;
     let ended: Vec<_> =
-        records.iter().map(|record| (record.head.status, record.head.error.as_deref())).collect();
+        records.iter().map(|record| (record.summary.status, record.summary.error.as_deref())).collect();
     assert_eq!(ended, [(503, Some("storage_locked")), (200, None), (200, None)], "none is lost");
 }
 

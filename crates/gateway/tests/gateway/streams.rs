@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use larder_gateway::auth::create_key;
-use larder_proxy::exchange::{Head, Outcome};
+use larder_proxy::record::{Outcome, RequestSummary};
 use larder_store::{ExchangeFilter, KeyLimits};
 use larder_testkit::stub::{Answer, End, StubServer};
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn a_piece_reaches_the_client_before_the_next_one_is_there() {
     drop(pusher);
     assert!(stream.next().await.is_none());
     let (records, _) = gateway.stop().await;
-    assert_eq!((records[0].head.outcome, records[0].head.stream), (Outcome::Ok, true));
+    assert_eq!((records[0].summary.outcome, records[0].summary.stream), (Outcome::Ok, true));
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn when_the_client_leaves_the_provider_is_left_too() {
     drop(stream);
     gateway.provider.client_left().await;
     let (records, cut) = gateway.stop().await;
-    assert_eq!((records[0].head.outcome, cut), (Outcome::ClientGone, 0));
+    assert_eq!((records[0].summary.outcome, cut), (Outcome::ClientGone, 0));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_client_that_has_all_of_its_reply_may_go_before_the_providers_connecti
         drop(stream);
         gateway.provider.client_left().await;
         let (records, _) = gateway.stop().await;
-        assert_eq!((records[0].head.outcome, records[0].head.status), (outcome, 200));
+        assert_eq!((records[0].summary.outcome, records[0].summary.status), (outcome, 200));
     }
 }
 
@@ -99,7 +99,7 @@ async fn when_the_client_leaves_before_the_head_the_provider_is_left_too() {
     }
     gateway.provider.client_left().await;
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.outcome, Outcome::ClientGone);
+    assert_eq!(records[0].summary.outcome, Outcome::ClientGone);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_stream_that_breaks_ends_in_an_error_of_its_format() {
             serde_json::from_str(rest.trim().strip_prefix("data: ").unwrap()).unwrap();
         assert!(error["error"]["message"].as_str().unwrap().contains("broken"), "{error}");
         let (records, _) = gateway.stop().await;
-        let head = &records[0].head;
+        let head = &records[0].summary;
         assert_eq!((head.outcome, head.error.as_deref()), (Outcome::UpstreamFailed, Some("upstream_failed")));
         assert_eq!(head.status, 200, "what its client was told");
     }
@@ -174,7 +174,7 @@ async fn a_stream_that_ends_before_its_reply_does_is_a_failure() {
         assert!(rest.contains("error") && rest.contains("ended before its reply did"), "{path}: {rest}");
         assert_eq!(ask().await.unwrap().text().await.unwrap(), whole, "{path}");
         let (records, _) = gateway.stop().await;
-        let ends = records.iter().map(|record| (record.head.outcome, record.head.error.as_deref()));
+        let ends = records.iter().map(|record| (record.summary.outcome, record.summary.error.as_deref()));
         let expected = [(Outcome::UpstreamFailed, Some("upstream_failed")), (Outcome::Ok, None)];
         assert_eq!(ends.collect::<Vec<_>>(), expected, "{path}");
     }
@@ -187,7 +187,7 @@ async fn an_error_within_a_stream_is_the_providers_own() {
     let gateway = Gateway::new([Answer::events(text.clone())]).await;
     assert_eq!(gateway.post(path, body.to_string()).send().await.unwrap().text().await.unwrap(), text);
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.outcome, Outcome::UpstreamError);
+    assert_eq!(records[0].summary.outcome, Outcome::UpstreamError);
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn a_stream_that_falls_silent_ends_in_an_error_too() {
     assert!(text.starts_with(": hi\n\n") && text.contains("upstream_timeout"), "{text}");
     gateway.provider.client_left().await;
     let (records, _) = gateway.stop().await;
-    let head = &records[0].head;
+    let head = &records[0].summary;
     assert_eq!((head.status, head.error.as_deref()), (200, Some("upstream_timeout")));
 }
 
@@ -213,7 +213,7 @@ async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
     body["stream_options"] = json!({"include_usage": true});
     assert_eq!(gateway.chat(&body).await.text().await.unwrap(), events);
     let (records, _) = gateway.stop().await;
-    assert_eq!(records[0].head.bill.unwrap().cost.to_string(), "0.00101");
+    assert_eq!(records[0].summary.bill.unwrap().cost.to_string(), "0.00101");
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_what_wa
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
-    let head: Head = serde_json::from_str(&records[0]).unwrap();
+    let head: RequestSummary = serde_json::from_str(&records[0]).unwrap();
     let usage = head.usage.unwrap();
     assert_eq!(
         (usage.input, usage.output),

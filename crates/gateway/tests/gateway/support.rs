@@ -9,12 +9,12 @@ use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::project::Project;
 use larder_gateway::app::{App, Loaded};
-use larder_gateway::reload::Watched;
+use larder_gateway::reload::WatchedFiles;
 use larder_gateway::serve;
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::table::ModelSpec;
-use larder_proxy::exchange::Exchange;
+use larder_proxy::record::RequestRecord;
 use larder_store::{Clock, ExchangeFilter, Store, StoreOptions, Timestamp, UserStore};
 use larder_testkit::scripted::ScriptedModel;
 use larder_testkit::stub::{Answer, Seen, StubServer};
@@ -62,7 +62,7 @@ impl Gateway {
 
     async fn over(dir: Arc<TempDir>, provider: StubServer, options: StoreOptions) -> Self {
         let store = Store::open(&dir.path().join("home"), options).unwrap();
-        let watched = Watched::new(vec![dir.path().join("larder.toml"), dir.path().join("recipes")]);
+        let watched = WatchedFiles::new(vec![dir.path().join("larder.toml"), dir.path().join("recipes")]);
         let (folder, loaded) = (dir.path().to_owned(), store.clone());
         let load = move || load(&folder, &loaded);
         let app = App::new(store, Box::new(load)).unwrap();
@@ -130,7 +130,7 @@ impl Gateway {
     }
 
     /// Stops, and gives everything that was recorded, the oldest first, with the number of connections that were cut.
-    pub async fn stop(mut self) -> (Vec<Exchange>, usize) {
+    pub async fn stop(mut self) -> (Vec<RequestRecord>, usize) {
         drop(self.stop.take());
         let store = self.store();
         let cut = self.serving.await.unwrap();

@@ -1,14 +1,14 @@
 //! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
 
-use larder_agent::ask::{Answer, AskError, Asker, Question};
+use larder_agent::ask::{AskAnswer, AskError, Asker, Question};
 use larder_engine::executor::Meter;
 use larder_engine::settings::{AskLimits, Asking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::McpCaller;
-use super::super::progress::CallProgress;
 use super::super::sources::CallError;
+use super::super::progress::CallProgress;
 use super::{Reading, Tool, missing};
 
 /// The recipe that answers, unless the call names one.
@@ -95,9 +95,7 @@ impl Tool for Ask {
         let question = Question { text: &self.question, paths: &paths, recipe, asking };
         let reach = question.reach(&caller.engine);
         let reserved = match &caller.budget {
-            Some(budget) if !reach.is_empty() => {
-                Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?)
-            }
+            Some(budget) if !reach.is_empty() => Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?),
             _ => None,
         };
         let meter = Meter::new(progress, None, None);
@@ -107,7 +105,7 @@ impl Tool for Ask {
         let used = match &answer {
             // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
             // that condensed, too. The larger of the two holds.
-            Ok(Answer { search, .. }) => {
+            Ok(AskAnswer { search, .. }) => {
                 let usage = if search.tokens() > taken.tokens() { search.usage } else { taken.usage };
                 Some((usage, search.cost.max(taken.cost)))
             }
@@ -125,10 +123,10 @@ impl Tool for Ask {
 }
 
 impl Answered {
-    fn of(answer: Answer, caller: &McpCaller) -> Self {
-        let Answer { outcome, verified, claims, search, .. } = answer;
+    fn of(answer: AskAnswer, caller: &McpCaller) -> Self {
+        let AskAnswer { outcome, verified, claims, search, .. } = answer;
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-        let claim = |claim: larder_agent::ask::Claim| Claim {
+        let claim = |claim: larder_agent::ask::GroundedClaim| Claim {
             text: claim.text,
             source: caller.roots.shown(&claim.source),
             lines: claim.lines.into(),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use larder_condense::{CondenseRequest, ContentType, Gap, Unit};
+use larder_condense::{CondenseRequest, ContentType, Gap, GapUnit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,7 +89,7 @@ struct LeftOut {
 impl LeftOut {
     fn of(gap: &Gap) -> Self {
         Self {
-            lines: (gap.unit == Unit::Line).then_some(gap.range.into()),
+            lines: (gap.unit == GapUnit::Line).then_some(gap.range.into()),
             bytes: [gap.bytes.start, gap.bytes.end],
             pointer: gap.pointer.to_string(),
         }

@@ -7,7 +7,7 @@ mod explain;
 mod rehydrate;
 mod search;
 
-use larder_agent::ask::{Quote, Search};
+use larder_agent::ask::{Quote, SearchReport};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::progress::CallProgress;
 use super::sources::CallError;
+use super::progress::CallProgress;
 use super::{McpCaller, brief, schema};
 
 /// A tool: its type is what it takes.
@@ -155,7 +155,7 @@ struct Reading {
 const SKIPPED_NAMED: usize = 10;
 
 impl Reading {
-    fn of(search: &Search, caller: &McpCaller) -> Self {
+    fn of(search: &SearchReport, caller: &McpCaller) -> Self {
         let failed = search.skipped.iter().filter(|skipped| !skipped.is_expected).take(SKIPPED_NAMED);
         let skipped = failed.map(|skipped| caller.roots.shown(&skipped.to_string())).collect();
         Self { files: search.files, bytes: search.bytes, skipped }

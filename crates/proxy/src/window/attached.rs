@@ -27,10 +27,10 @@ const PDF: &str = "JVBERi";
 /// About how many tokens a recording or a picture costs, of whose JSON this is all.
 pub fn tokens(kind: Kind, raw: &str, framing: Framing) -> usize {
     match kind {
-        Kind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.most()),
+        Kind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
         Kind::Image => picture::tokens(raw, framing.pictures),
         Kind::File => file(pages(raw), raw, framing),
-        Kind::Reasoning | Kind::Other => framing.pictures.most(),
+        Kind::Reasoning | Kind::Other => framing.pictures.max_tokens(),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn file(pages: Option<usize>, raw: &str, framing: Framing) -> usize {
         Pictures::Tiles { .. } => PER_PAGE.max(TEXT_OF_PAGE + framing.pictures.sized(width, height)),
         Pictures::AtMost(_) => PER_PAGE,
     };
-    pages.map_or(raw.len() / BYTES_PER_FILE_TOKEN, |pages| pages * page).max(framing.pictures.most())
+    pages.map_or(raw.len() / BYTES_PER_FILE_TOKEN, |pages| pages * page).max(framing.pictures.max_tokens())
 }
 
 /// The pages of the PDF document in a part, unless marks of some may be compressed, as typesetters leave them.
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(tokens(Kind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
         assert_eq!(
             tokens(Kind::File, r#"{"file_id":"f"}"#, Framing::OPENAI),
-            Framing::OPENAI.pictures.most()
+            Framing::OPENAI.pictures.max_tokens()
         );
     }
 
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(super::file(Some(2), "", Framing::ANTHROPIC), 2 * PER_PAGE);
         assert_eq!(
             super::file(Some(1), "", small),
-            small.pictures.most(),
+            small.pictures.max_tokens(),
             "the least that is charged for a file"
         );
     }

@@ -5,8 +5,8 @@ use larder_core::pack::Rendition;
 use larder_core::policy::{BudgetStatus, Conversation, ConversationItem, DecidedItem, Verdict, Window};
 use larder_text::message::Role;
 
-use crate::exchange::{
-    Compaction, Decision, DecisionStatus, Exchange, Largest, Tokens, WindowPart, cut_name,
+use crate::record::{
+    Compaction, Decision, DecisionStatus, Largest, RequestRecord, Tokens, WindowPart, cut_name,
 };
 use crate::wire::Request;
 
@@ -45,7 +45,7 @@ pub fn describe(
     window: &Window,
     conversation: &Conversation<'_>,
     last: &Forms,
-    exchange: &mut Exchange,
+    exchange: &mut RequestRecord,
 ) -> Forms {
     let decision = &window.decision;
     let sum = |system: bool| -> u64 {
@@ -57,7 +57,7 @@ pub fn describe(
         of_kind.map(|(_, decided)| number(decided.tokens)).fold(0, u64::saturating_add)
     };
     let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
-    let head = &mut exchange.head;
+    let head = &mut exchange.summary;
     head.tokens = Tokens {
         system: sum(true),
         tools: number(conversation.fixed.tools + offered),

@@ -23,7 +23,7 @@ pub fn tokens(raw: &str, pictures: Pictures) -> usize {
     if is_low(raw) {
         return pictures.low();
     }
-    size(raw).map_or(pictures.most(), |(width, height)| pictures.sized(width, height))
+    size(raw).map_or(pictures.max_tokens(), |(width, height)| pictures.sized(width, height))
 }
 
 /// Whether the client wants it seen at low detail, wherever it says how: beside the picture's address (chat completions),

@@ -50,7 +50,7 @@ impl Transcript {
             identify(of, item, identity);
         }
         for (line, identity) in lines.iter_mut().zip(&identities) {
-            line.identity = ContentHash::of(identity);
+            line.identity = ContentHash::new(identity);
         }
         if let Some((window, edits)) = changed {
             change(request, window, edits, &mut lines);
@@ -74,7 +74,7 @@ fn line(request: &Request<'_>, at: usize) -> Line {
     // The message is a part of the body.
     let start = (raw.as_ptr() as usize).saturating_sub(request.body.as_ptr() as usize);
     Line {
-        identity: ContentHash::of(b""),
+        identity: ContentHash::new(b""),
         role: "",
         raw: start..start.saturating_add(raw.len()),
         sent: None,
@@ -95,7 +95,7 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
         [&call.id, &call.name, &call.arguments].into_iter().for_each(|text| add(text.as_bytes()));
     }
     for opaque in &of.opaque {
-        add(ContentHash::of(opaque.raw.as_bytes()).as_bytes());
+        add(ContentHash::new(opaque.raw.as_bytes()).as_bytes());
     }
     add(item.result_of.unwrap_or_default().as_bytes());
 }

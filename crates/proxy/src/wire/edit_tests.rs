@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::{Format, REHYDRATE, read, rehydrate_tool_json};
+use super::super::{ApiDialect, REHYDRATE, read, rehydrate_tool_json};
 use super::*;
 
-fn changed(format: Format, body: &str, changes: &[(usize, Change<'_>)]) -> String {
+fn changed(format: ApiDialect, body: &str, changes: &[(usize, Change<'_>)]) -> String {
     let request = read(format, body).unwrap();
     json::apply(body, request.rewrite(changes)).unwrap()
 }
 
-fn offered(format: Format, body: &str) -> String {
+fn offered(format: ApiDialect, body: &str) -> String {
     json::apply(body, read(format, body).unwrap().offer()).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn a_result_is_replaced_and_every_other_byte_stays() {
     let body = r#"{ "x": 1.50,"messages":[{"role":"tool","tool_call_id":"c","content":"long\u0020text" , "y":[ ]}]}"#;
     let expected =
         r#"{ "x": 1.50,"messages":[{"role":"tool","tool_call_id":"c","content":"short \"one\"" , "y":[ ]}]}"#;
-    assert_eq!(changed(Format::Chat, body, &[(0, Change::Replace("short \"one\""))]), expected);
+    assert_eq!(changed(ApiDialect::Chat, body, &[(0, Change::Replace("short \"one\""))]), expected);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn parts_that_are_no_text_stay_and_so_does_a_breakpoint() {
         {"type":"text","text":"1"}, {"type":"image","source":{"data":"i"}},
         {"type":"text","text":"2","cache_control":{"type":"ephemeral"}}, {"type":"text","text":"3"}]},
         {"type":"text","text":"mine"}]}]}"#;
-    let text = changed(Format::Messages, body, &[(0, Change::Replace("all"))]);
+    let text = changed(ApiDialect::Messages, body, &[(0, Change::Replace("all"))]);
     let json: Json = serde_json::from_str(&text).unwrap();
     assert_eq!(
         json["messages"][0]["content"][0]["content"],
@@ -39,7 +39,7 @@ fn parts_that_are_no_text_stay_and_so_does_a_breakpoint() {
     assert_eq!(json["messages"][0]["content"][1]["text"], "mine");
     let plain = body.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
     let json: Json =
-        serde_json::from_str(&changed(Format::Messages, &plain, &[(0, Change::Replace("all"))])).unwrap();
+        serde_json::from_str(&changed(ApiDialect::Messages, &plain, &[(0, Change::Replace("all"))])).unwrap();
     assert_eq!(
         json["messages"][0]["content"][0]["content"],
         json!([{"type":"text","text":"all"}, {"type":"image","source":{"data":"i"}}])
@@ -57,13 +57,13 @@ fn dropped_items_take_their_messages_with_them_only_if_nothing_is_left() {
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"z","content":"3"},{"type":"text","text":"t"}]}]}"#;
     let changes =
         [(1, Change::DropFor("earlier steps")), (2, Change::Drop), (3, Change::Drop), (5, Change::Drop)];
-    let json: Json = serde_json::from_str(&changed(Format::Messages, body, &changes)).unwrap();
+    let json: Json = serde_json::from_str(&changed(ApiDialect::Messages, body, &changes)).unwrap();
     assert_eq!(
         json["messages"],
         json!([{"role":"user","content":"go"}, {"role":"assistant","content":"earlier steps"},
                {"role":"assistant","content":"said"}, {"role":"user","content":[{"type":"text","text":"t"}]}])
     );
-    let orphan = changed(Format::Messages, body, &[(5, Change::DropFor("gone"))]);
+    let orphan = changed(ApiDialect::Messages, body, &[(5, Change::DropFor("gone"))]);
     let json: Json = serde_json::from_str(&orphan).unwrap();
     assert_eq!(json["messages"][4]["content"][0], json!({"type":"text","text":"gone"}));
 }
@@ -72,13 +72,13 @@ fn dropped_items_take_their_messages_with_them_only_if_nothing_is_left() {
 fn dropped_items_of_responses_and_chats_are_elements() {
     let body = r#"{"input":[{"role":"user","content":"go"},{"type":"function_call","call_id":"a","name":"f",
         "arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"role":"user","content":"on"}]}"#;
-    let text = changed(Format::Responses, body, &[(1, Change::Drop), (2, Change::Drop)]);
+    let text = changed(ApiDialect::Responses, body, &[(1, Change::Drop), (2, Change::Drop)]);
     assert_eq!(text, r#"{"input":[{"role":"user","content":"go"},{"role":"user","content":"on"}]}"#);
-    let text = changed(Format::Responses, body, &[(1, Change::DropFor("x")), (2, Change::Drop)]);
+    let text = changed(ApiDialect::Responses, body, &[(1, Change::DropFor("x")), (2, Change::Drop)]);
     let expected = r#"{"input":[{"role":"user","content":"go"},{"role":"assistant","content":"x"},{"role":"user","content":"on"}]}"#;
     assert_eq!(text, expected);
     let all = changed(
-        Format::Responses,
+        ApiDialect::Responses,
         body,
         &[(0, Change::Drop), (1, Change::Drop), (2, Change::Drop), (3, Change::Drop)],
     );
@@ -91,15 +91,15 @@ fn our_own_fields_never_reach_a_provider() {
       "messages":[{"role":"tool","tool_call_id":"c","content":"summarizable","summarizable": false}]}"#;
     let expected = r#"{"tools":[{"type":"function","function":{"name":"f"}}],
       "messages":[{"role":"tool","tool_call_id":"c","content":"summarizable"}]}"#;
-    assert_eq!(changed(Format::Chat, body, &[]), expected);
+    assert_eq!(changed(ApiDialect::Chat, body, &[]), expected);
 }
 
 #[test]
 fn our_tool_stands_behind_the_clients_in_the_shape_of_the_format() {
-    for format in [Format::Chat, Format::Responses, Format::Messages] {
-        let list = if format == Format::Responses { "input" } else { "messages" };
+    for format in [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages] {
+        let list = if format == ApiDialect::Responses { "input" } else { "messages" };
         let tool: Json = serde_json::from_str(rehydrate_tool_json(format)).unwrap();
-        let name = if format == Format::Chat { &tool["function"]["name"] } else { &tool["name"] };
+        let name = if format == ApiDialect::Chat { &tool["function"]["name"] } else { &tool["name"] };
         assert_eq!(name, REHYDRATE);
         for tools in [",\"tools\":[]", ",\"tools\":[{\"type\":\"x\"} ]", ",\"tools\":null", ""] {
             let body = format!(r#"{{"model":"m","{list}":[]{tools}}}"#);
@@ -116,29 +116,29 @@ fn our_tool_stands_behind_the_clients_in_the_shape_of_the_format() {
 #[test]
 fn a_choice_of_tools_is_kept_and_a_list_of_allowed_ones_gets_ours() {
     let body = r#"{"messages":[],"tools":[],"tool_choice":"none"}"#;
-    assert!(offered(Format::Chat, body).ends_with(r#","tool_choice":"none"}"#));
+    assert!(offered(ApiDialect::Chat, body).ends_with(r#","tool_choice":"none"}"#));
     let chat = r#"{"messages":[],"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",
         "allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}}"#;
-    let json: Json = serde_json::from_str(&offered(Format::Chat, chat)).unwrap();
+    let json: Json = serde_json::from_str(&offered(ApiDialect::Chat, chat)).unwrap();
     let allowed = &json["tool_choice"]["allowed_tools"]["tools"];
     assert_eq!(allowed[1], json!({"type":"function","function":{"name":REHYDRATE}}));
     let responses =
         r#"{"input":"hi","tools":[],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}}"#;
-    let json: Json = serde_json::from_str(&offered(Format::Responses, responses)).unwrap();
+    let json: Json = serde_json::from_str(&offered(ApiDialect::Responses, responses)).unwrap();
     assert_eq!(json["tool_choice"]["tools"], json!([{"type":"function","name":REHYDRATE}]));
 }
 
 #[test]
 fn where_calls_of_ours_could_not_be_answered_nothing_is_offered() {
     let bodies = [
-        (Format::Chat, r#"{"messages":[],"n":2}"#),
-        (Format::Chat, r#"{"messages":[],"functions":[{"name":"f"}]}"#),
+        (ApiDialect::Chat, r#"{"messages":[],"n":2}"#),
+        (ApiDialect::Chat, r#"{"messages":[],"functions":[{"name":"f"}]}"#),
         (
-            Format::Chat,
+            ApiDialect::Chat,
             r#"{"messages":[],"tools":[{"type":"function","function":{"name":"larder_rehydrate"}}]}"#,
         ),
-        (Format::Messages, r#"{"messages":[],"tools":[{"name":"larder_rehydrate"}]}"#),
-        (Format::Responses, r#"{"input":"hi","background":true}"#),
+        (ApiDialect::Messages, r#"{"messages":[],"tools":[{"name":"larder_rehydrate"}]}"#),
+        (ApiDialect::Responses, r#"{"input":"hi","background":true}"#),
     ];
     for (format, body) in bodies {
         assert!(read(format, body).unwrap().unofferable().is_some(), "{body}");
@@ -149,38 +149,38 @@ fn where_calls_of_ours_could_not_be_answered_nothing_is_offered() {
 #[test]
 fn the_model_is_put_in_where_the_clients_stood() {
     let body = r#"{"messages":[],"model" : "mine"}"#;
-    let edit = read(Format::Chat, body).unwrap().set_model("theirs/\"x\"").unwrap();
+    let edit = read(ApiDialect::Chat, body).unwrap().set_model("theirs/\"x\"").unwrap();
     assert_eq!(json::apply(body, vec![edit]).unwrap(), r#"{"messages":[],"model" : "theirs/\"x\""}"#);
-    assert!(read(Format::Chat, r#"{"messages":[]}"#).unwrap().set_model("m").is_none());
+    assert!(read(ApiDialect::Chat, r#"{"messages":[]}"#).unwrap().set_model("m").is_none());
 }
 
 /// A conversation as each format has it.
-fn conversation(format: Format, results: &[(String, bool)]) -> Json {
+fn conversation(format: ApiDialect, results: &[(String, bool)]) -> Json {
     let mut list = vec![json!({"role":"user","content":"go"})];
     for (at, (text, parts)) in results.iter().enumerate() {
         let id = format!("c{at}");
         match format {
-            Format::Chat => {
+            ApiDialect::Chat => {
                 let content = if *parts { json!([{"type":"text","text":text}]) } else { json!(text) };
                 list.push(json!({"role":"assistant","content":null,"tool_calls":[
                     {"id":id,"type":"function","function":{"name":"f","arguments":"{}"}}]}));
                 list.push(json!({"role":"tool","tool_call_id":id,"content":content}));
             }
-            Format::Messages => {
+            ApiDialect::Messages => {
                 let content = if *parts { json!([{"type":"text","text":text}]) } else { json!(text) };
                 list.push(
                     json!({"role":"assistant","content":[{"type":"tool_use","id":id,"name":"f","input":{}}]}),
                 );
                 list.push(json!({"role":"user","content":[{"type":"tool_result","tool_use_id":id,"content":content}]}));
             }
-            Format::Responses => {
+            ApiDialect::Responses => {
                 let output = if *parts { json!([{"type":"input_text","text":text}]) } else { json!(text) };
                 list.push(json!({"type":"function_call","call_id":id,"name":"f","arguments":"{}"}));
                 list.push(json!({"type":"function_call_output","call_id":id,"output":output}));
             }
         }
     }
-    let name = if format == Format::Responses { "input" } else { "messages" };
+    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
     json!({"model":"m", name: list, "unknown": {"kept": [1.5, null]}})
 }
 
@@ -189,7 +189,7 @@ proptest! {
     fn replaced_results_are_all_that_changes(
         results in prop::collection::vec((any::<String>(), any::<bool>()), 1..5),
         new in prop::collection::vec(prop::option::of("[ -~\n\"\\\\é]{1,20}"), 5),
-        format in prop::sample::select(vec![Format::Chat, Format::Responses, Format::Messages]),
+        format in prop::sample::select(vec![ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages]),
     ) {
         let body = serde_json::to_string_pretty(&conversation(format, &results)).unwrap();
         let request = read(format, &body).unwrap();
@@ -213,7 +213,7 @@ proptest! {
     fn any_changes_of_any_items_leave_a_request_of_the_other_items(
         results in prop::collection::vec((Just("text".to_owned()), any::<bool>()), 1..5),
         kinds in prop::collection::vec(0..4, 12),
-        format in prop::sample::select(vec![Format::Chat, Format::Responses, Format::Messages]),
+        format in prop::sample::select(vec![ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages]),
     ) {
         let body = conversation(format, &results).to_string();
         let request = read(format, &body).unwrap();

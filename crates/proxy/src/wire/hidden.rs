@@ -2,7 +2,7 @@
 //!
 //! A hidden step is put back immediately before its anchor: the first thing of the same or the next step that the client
 //! did get and still has, known by an id of the provider's, or, of a text, by its place. Knows no store: the caller keeps
-//! [`Hidden`] under its keys.
+//! [`HiddenSteps`] under its keys.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use larder_text::json::{self, Edit, Kind, Value, encoded};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::Format;
+use super::ApiDialect;
 use super::reply::push_text;
 use super::request::Request;
 
 /// Calls of our tool with their results, and the place in a history where they belong. To be kept for the same user and
 /// session under each of its keys; the newest holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenSteps {
     /// What [`Request::restore`] will ask for.
     pub keys: Vec<String>,
     /// Whole steps that came before the anchor.
@@ -67,7 +67,7 @@ impl Request<'_> {
     /// Puts hidden steps back where they were, as far as `find` knows them; only to be done where our tool is offered, since
     /// providers refuse calls of tools that they are not told of. The body is to be read again afterwards. The results are
     /// then items like any other, whose tool is [`REHYDRATE`](super::REHYDRATE).
-    pub fn restore(&self, mut find: impl FnMut(&str) -> Option<Hidden>) -> Vec<Edit> {
+    pub fn restore(&self, mut find: impl FnMut(&str) -> Option<HiddenSteps>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let here: HashSet<_> = self.items.iter().flat_map(|item| &item.calls).map(|call| &*call.id).collect();
         let mut turn = 0;
@@ -79,7 +79,7 @@ impl Request<'_> {
             }
             let unit = self.doc.value(id);
             // Clients give messages ids of their own.
-            let is_message = self.format != Format::Responses && id == self.elements[at];
+            let is_message = self.format != ApiDialect::Responses && id == self.elements[at];
             let call = unit.given("call_id").and_then(Value::text);
             let call_elsewhere = self.history_elsewhere && call.is_some_and(|id| !here.contains(&*id));
             let mut known = if is_message { Vec::new() } else { keys(self.format, unit, call_elsewhere) };
@@ -97,11 +97,11 @@ impl Request<'_> {
         edits
     }
 
-    fn put_back(&self, hidden: &Hidden, at: usize, unit: Value<'_, '_>) -> Vec<Edit> {
+    fn put_back(&self, hidden: &HiddenSteps, at: usize, unit: Value<'_, '_>) -> Vec<Edit> {
         let (here, message) = (unit.span().start, self.doc.value(self.elements[at]));
         let (calls, results) = (calls(&hidden.beside), results(&hidden.beside));
         match self.format {
-            Format::Responses => {
+            ApiDialect::Responses => {
                 let answers_only = unit.given("output").is_some();
                 let steps = hidden.before.iter().filter(|_| !answers_only).flat_map(|step| &step.calls);
                 let mut text = String::new();
@@ -113,7 +113,7 @@ impl Request<'_> {
                 }
                 vec![Edit::insert(here, text)]
             }
-            Format::Chat => {
+            ApiDialect::Chat => {
                 let own = own_text(hidden, message);
                 let text = |step: &Step| if own.is_some() { step.text.clone() } else { String::new() };
                 let before: String =
@@ -127,13 +127,13 @@ impl Request<'_> {
                 edits
             }
             // A text alone, without blocks.
-            Format::Messages if unit.id() == message.id() => {
+            ApiDialect::Messages if unit.id() == message.id() => {
                 let step = |step: &Step| {
                     format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.all_calls(), step.user())
                 };
                 vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())]
             }
-            Format::Messages => {
+            ApiDialect::Messages => {
                 let (end, begin) = halves(message);
                 let step = |step: &Step| format!("{}{end},{},{begin}", step.all_calls(), step.user());
                 let before: String = hidden.before.iter().map(step).collect();
@@ -176,7 +176,7 @@ impl Step {
 
 /// A client of chat completions has the text of all steps as one, in the last message. Where it left that as it was, each
 /// message gets its own text again, as the provider knows them: this is the last one's.
-fn own_text(hidden: &Hidden, message: Value<'_, '_>) -> Option<Edit> {
+fn own_text(hidden: &HiddenSteps, message: Value<'_, '_>) -> Option<Edit> {
     let content = message.given("content")?;
     let mut all = String::new();
     hidden.before.iter().for_each(|step| push_text(&mut all, &step.text));
@@ -208,16 +208,16 @@ fn halves(message: Value<'_, '_>) -> (&'static str, &'static str) {
 /// The keys of something that a reply holds and a history repeats: ids of the provider's, none for plain text. Calls are
 /// known by name and arguments as well, since some servers count their ids from nought in each conversation.
 /// `answers`: the calls may stand elsewhere, so their results are known by the id alone.
-pub(super) fn keys(format: Format, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
+pub(super) fn keys(format: ApiDialect, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
     let text = |name: &str| unit.given(name).and_then(Value::text).filter(|text| !text.is_empty());
     let kind = text("type").unwrap_or_default();
     let mut keys = Vec::new();
     let mut add = |of: &str, parts: &[&str]| {
-        let hash = ContentHash::of(format!("{of}\0{}", parts.join("\0")).as_bytes());
+        let hash = ContentHash::new(format!("{of}\0{}", parts.join("\0")).as_bytes());
         keys.push(hash.to_hex());
     };
     match format {
-        Format::Chat => {
+        ApiDialect::Chat => {
             let inner = unit.given("function").or_else(|| unit.given("custom")).unwrap_or(unit);
             let part = |name: &str| inner.given(name).and_then(Value::text).unwrap_or_default();
             let arguments = inner.given("arguments").or_else(|| inner.given("input")).and_then(Value::text);
@@ -225,7 +225,7 @@ pub(super) fn keys(format: Format, unit: Value<'_, '_>, answers: bool) -> Vec<St
                 add("call", &[&*id, &*part("name"), &canonical(&arguments.unwrap_or_default())]);
             }
         }
-        Format::Messages => {
+        ApiDialect::Messages => {
             if let Some(id) = text("id").filter(|_| kind == "tool_use") {
                 let input = unit.given("input").map_or("{}", Value::raw);
                 add("call", &[&*id, &*text("name").unwrap_or_default(), &canonical(input)]);
@@ -235,7 +235,7 @@ pub(super) fn keys(format: Format, unit: Value<'_, '_>, answers: bool) -> Vec<St
                 add("thought", &[&*seal]);
             }
         }
-        Format::Responses => {
+        ApiDialect::Responses => {
             if let Some(id) = text("call_id") {
                 let arguments = text("arguments").or_else(|| text("input")).unwrap_or_default();
                 if kind.ends_with("_call") {

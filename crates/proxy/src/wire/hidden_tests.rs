@@ -3,30 +3,30 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::reply::{Whole, tests::request};
+use super::super::reply::{WholeReply, tests::request};
 use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, whole};
 use super::super::{REHYDRATE, read};
 use super::*;
 
 /// What a client sends after a reply: its history with the reply, and the results of its calls, re-spelled as clients do.
-fn history(format: Format, units: &[Json], parts: &[Part]) -> String {
+fn history(format: ApiDialect, units: &[Json], parts: &[Part]) -> String {
     let mut body: Json = serde_json::from_str(&request(format)).unwrap();
-    let name = if format == Format::Responses { "input" } else { "messages" };
+    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
     let list = body[name].as_array_mut().unwrap();
     let calls =
         parts.iter().filter_map(|part| if let Part::Call { id, .. } = part { Some(id) } else { None });
     match format {
-        Format::Responses => {
+        ApiDialect::Responses => {
             list.extend(units.iter().cloned());
             list.extend(
                 calls.map(|id| json!({"type": "function_call_output", "call_id": id, "output": "done"})),
             );
         }
-        Format::Chat => {
+        ApiDialect::Chat => {
             list.push(units[0].clone());
             list.extend(calls.map(|id| json!({"role": "tool", "tool_call_id": id, "content": "done"})));
         }
-        Format::Messages => {
+        ApiDialect::Messages => {
             let results: Vec<Json> = calls
                 .map(|id| json!({"type": "tool_result", "tool_use_id": id, "content": "done"}))
                 .collect();
@@ -39,7 +39,7 @@ fn history(format: Format, units: &[Json], parts: &[Part]) -> String {
 }
 
 /// Ids of calls and results in order, and whether each result follows its call.
-fn pairing(body: &str, format: Format) -> Vec<(String, bool)> {
+fn pairing(body: &str, format: ApiDialect) -> Vec<(String, bool)> {
     let request = read(format, body).unwrap();
     let mut open = Vec::new();
     let mut all = Vec::new();
@@ -56,8 +56,8 @@ fn pairing(body: &str, format: Format) -> Vec<(String, bool)> {
     all
 }
 
-fn reply(format: Format, rounds: &[Vec<Part>]) -> (Vec<Hidden>, String) {
-    let mut reply = Whole::new(format, true);
+fn reply(format: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String) {
+    let mut reply = WholeReply::new(format, true);
     let mut sent = request(format);
     for (at, parts) in rounds.iter().enumerate() {
         reply.take(&whole(format, at, parts)).unwrap();
@@ -75,7 +75,7 @@ proptest! {
         for format in FORMATS {
             let (hidden, body) = reply(format, &rounds);
             // It survives being stored.
-            let hidden: Vec<Hidden> = serde_json::from_str(&serde_json::to_string(&hidden).unwrap()).unwrap();
+            let hidden: Vec<HiddenSteps> = serde_json::from_str(&serde_json::to_string(&hidden).unwrap()).unwrap();
             let seen = seen_whole(format, &body);
             let history = history(format, &seen.units, &seen.parts);
             let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
@@ -84,14 +84,14 @@ proptest! {
 
             // Every call of ours that can be anchored is back, with its result.
             let asks = rounds.last().unwrap().iter().any(|part| matches!(part, Part::Call { .. }));
-            let keyed = |part: &Part| format != Format::Chat || matches!(part, Part::Call { .. });
+            let keyed = |part: &Part| format != ApiDialect::Chat || matches!(part, Part::Call { .. });
             // A chat has the texts of all rounds in one.
             let text = rounds.iter().flatten().any(|part| matches!(part, Part::Text(_)));
             let mut expected = 0;
             for (at, parts) in rounds.iter().enumerate() {
                 let ours = parts.iter().filter(|part| part.is_ours()).count();
                 let anchored = at + 1 == rounds.len() && asks
-                    || format == Format::Chat && text
+                    || format == ApiDialect::Chat && text
                     || rounds[at + 1..].iter().flatten().any(|part| keyed(part) && !part.is_ours());
                 expected += if anchored { ours } else { 0 };
             }
@@ -115,7 +115,7 @@ proptest! {
             // What the client said is untouched.
             let plain = read(format, &history).unwrap();
             for at in 0..plain.messages() {
-                if format == Format::Responses {
+                if format == ApiDialect::Responses {
                     prop_assert!(restored.contains(plain.message(at)));
                 }
             }
@@ -125,11 +125,11 @@ proptest! {
     #[test]
     fn results_stand_in_the_message_after_their_calls(rounds in any_rounds()) {
         // Anthropic refuses anything else.
-        let (hidden, body) = reply(Format::Messages, &rounds);
-        let seen = seen_whole(Format::Messages, &body);
-        let history = history(Format::Messages, &seen.units, &seen.parts);
+        let (hidden, body) = reply(ApiDialect::Messages, &rounds);
+        let seen = seen_whole(ApiDialect::Messages, &body);
+        let history = history(ApiDialect::Messages, &seen.units, &seen.parts);
         let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
-        let restored = json::apply(&history, read(Format::Messages, &history).unwrap().restore(find)).unwrap();
+        let restored = json::apply(&history, read(ApiDialect::Messages, &history).unwrap().restore(find)).unwrap();
         let restored: Json = serde_json::from_str(&restored).unwrap();
         let messages = restored["messages"].as_array().unwrap();
         for (at, message) in messages.iter().enumerate() {
@@ -167,22 +167,24 @@ fn a_call_of_another_conversation_with_the_same_id_is_another_call() {
     let call = |arguments: &str| {
         let text = json!({"id": "read:0", "function": {"name": "read", "arguments": arguments}}).to_string();
         let doc = larder_text::json::Document::parse(&text).unwrap();
-        keys(Format::Chat, doc.root(), false)
+        keys(ApiDialect::Chat, doc.root(), false)
     };
     assert_eq!(call(r#"{"b":[1.0,{"d":1,"c":2}],"a":2}"#), call(r#"{ "a": 2, "b": [1, {"c": 2, "d": 1}] }"#));
     assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
     assert_ne!(call("x"), call("y"));
     let no_id = json!({"id": "", "function": {"name": "f", "arguments": ""}}).to_string();
-    assert!(keys(Format::Chat, larder_text::json::Document::parse(&no_id).unwrap().root(), false).is_empty());
+    assert!(
+        keys(ApiDialect::Chat, larder_text::json::Document::parse(&no_id).unwrap().root(), false).is_empty()
+    );
 }
 
 #[test]
 fn where_the_provider_holds_the_history_it_gets_the_results_it_lacks() {
     let rounds = [vec![Part::ours("a")], vec![Part::call("b", "read", json!({})), Part::ours("c")]];
-    let (hidden, _) = reply(Format::Responses, &rounds);
+    let (hidden, _) = reply(ApiDialect::Responses, &rounds);
     let body = r#"{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"b","output":"x"}]}"#;
     let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
-    let restored = json::apply(body, read(Format::Responses, body).unwrap().restore(find)).unwrap();
+    let restored = json::apply(body, read(ApiDialect::Responses, body).unwrap().restore(find)).unwrap();
     let restored: Json = serde_json::from_str(&restored).unwrap();
     let ids: Vec<_> =
         restored["input"].as_array().unwrap().iter().map(|item| item["call_id"].clone()).collect();
@@ -193,11 +195,11 @@ fn where_the_provider_holds_the_history_it_gets_the_results_it_lacks() {
 #[test]
 fn a_breakpoint_of_the_cache_stays_on_its_block() {
     let rounds = [vec![Part::ours("a")], vec![Part::call("b", "read", json!({}))]];
-    let (hidden, _) = reply(Format::Messages, &rounds);
+    let (hidden, _) = reply(ApiDialect::Messages, &rounds);
     let body = r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"read","input":{},
         "cache_control":{"type":"ephemeral"}}],"x":1}]}"#;
     let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
-    let restored = json::apply(body, read(Format::Messages, body).unwrap().restore(find)).unwrap();
+    let restored = json::apply(body, read(ApiDialect::Messages, body).unwrap().restore(find)).unwrap();
     let json: Json = serde_json::from_str(&restored).unwrap();
     assert_eq!(json["messages"].as_array().unwrap().len(), 3);
     assert_eq!(json["messages"][2]["content"][0]["cache_control"], json!({"type": "ephemeral"}));
@@ -205,25 +207,25 @@ fn a_breakpoint_of_the_cache_stays_on_its_block() {
 }
 
 /// A history of texts: who speaks, and what; `parts`: as parts, not as a string.
-fn texts(format: Format, said: &[(&str, &str)], parts: bool) -> String {
+fn texts(format: ApiDialect, said: &[(&str, &str)], parts: bool) -> String {
     let message = |(role, text): &(&str, &str)| {
         let kind = match (format, *role) {
-            (Format::Responses, "assistant") => "output_text",
-            (Format::Responses, _) => "input_text",
+            (ApiDialect::Responses, "assistant") => "output_text",
+            (ApiDialect::Responses, _) => "input_text",
             _ => "text",
         };
         let content = if parts { json!([{"type": kind, "text": text}]) } else { json!(text) };
         json!({"role": role, "content": content})
     };
-    let name = if format == Format::Responses { "input" } else { "messages" };
+    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
     json!({"model": "m", name: said.iter().map(message).collect::<Vec<_>>()}).to_string()
 }
 
-fn put(hidden: &[Hidden], format: Format, body: &str) -> Vec<Json> {
+fn put(hidden: &[HiddenSteps], format: ApiDialect, body: &str) -> Vec<Json> {
     let find = |key: &str| hidden.iter().find(|hidden| hidden.keys.iter().any(|own| own == key)).cloned();
     let restored = json::apply(body, read(format, body).unwrap().restore(find)).unwrap();
     let restored: Json = serde_json::from_str(&restored).unwrap();
-    let name = if format == Format::Responses { "input" } else { "messages" };
+    let name = if format == ApiDialect::Responses { "input" } else { "messages" };
     restored[name].as_array().unwrap().clone()
 }
 
@@ -236,7 +238,7 @@ fn a_text_is_known_by_its_place_however_it_is_spelled() {
         for parts in [false, true] {
             let body = texts(format, &said, parts);
             let plain: Json = serde_json::from_str(&body).unwrap();
-            let name = if format == Format::Responses { "input" } else { "messages" };
+            let name = if format == ApiDialect::Responses { "input" } else { "messages" };
             let plain = plain[name].as_array().unwrap();
             let list = put(&hidden, format, &body);
             // The call and its result, before the first of two equal texts, and nothing before the second.
@@ -271,12 +273,12 @@ fn a_text_that_was_changed_or_stands_elsewhere_brings_nothing_back() {
 #[test]
 fn what_a_text_and_a_thought_lead_to_is_put_back_once() {
     let rounds = [vec![Part::ours("a")], vec![Part::Think("hm".into()), Part::Text("done".into())]];
-    let (hidden, body) = reply(Format::Messages, &rounds);
-    let seen = seen_whole(Format::Messages, &body);
-    let whole = history(Format::Messages, &seen.units, &seen.parts);
-    let without = history(Format::Messages, &seen.units[1..], &seen.parts);
+    let (hidden, body) = reply(ApiDialect::Messages, &rounds);
+    let seen = seen_whole(ApiDialect::Messages, &body);
+    let whole = history(ApiDialect::Messages, &seen.units, &seen.parts);
+    let without = history(ApiDialect::Messages, &seen.units[1..], &seen.parts);
     for body in [whole, without] {
-        let list = put(&hidden, Format::Messages, &body);
+        let list = put(&hidden, ApiDialect::Messages, &body);
         let all = Json::Array(list).to_string();
         assert_eq!(all.matches(REHYDRATE).count(), 1, "{all}");
     }
@@ -289,9 +291,9 @@ fn each_message_of_a_chat_gets_its_own_text_again() {
         vec![Part::Text("two ".into()), Part::ours("b")],
         vec![Part::Text("three".into())],
     ];
-    let (hidden, _) = reply(Format::Chat, &rounds);
+    let (hidden, _) = reply(ApiDialect::Chat, &rounds);
     let said = [("user", "go"), ("assistant", "one\n\ntwo three")];
-    let list = put(&hidden, Format::Chat, &texts(Format::Chat, &said, false));
+    let list = put(&hidden, ApiDialect::Chat, &texts(ApiDialect::Chat, &said, false));
     let texts: Vec<&Json> = list.iter().map(|message| &message["content"]).collect();
     assert_eq!(texts, ["go", "one", "answer to a", "two ", "answer to b", "three"]);
 }

@@ -24,20 +24,21 @@
 //!   after, in order, and as usage the sum of what was billed.
 //! - *Beside calls of the client's tools*: the client gets its own calls at once. Its results come with its next request.
 //!
-//! In both cases a history that the client sends later lacks what was hidden. [`Hidden`] holds it, to be remembered
+//! In both cases a history that the client sends later lacks what was hidden. [`HiddenSteps`] holds it, to be remembered
 //! under the ids that providers give to calls and thoughts and that clients send back, and of texts, which have none,
-//! under the text and its [`Place`]; [`Request::restore`] puts it back in its place. So the model finds its own steps
+//! under the text and its [`ReplyPlace`]; [`Request::restore`] puts it back in its place. So the model finds its own steps
 //! again, thoughts stand beside the calls they led to (some providers refuse them otherwise), and what was rehydrated
 //! need not be asked for again at each step. The memory is no condition: where it is lost, or a client changed what it
 //! was told, the model meets a history without its call and may call again. Nothing is invented, and a client's call is
 //! never delayed or repeated. Where the restored form would not fit, the plain form is what the client knows anyway.
 
+mod api_error;
 mod chat;
 mod edit;
 mod hidden;
+mod message_text;
 mod messages;
 mod place;
-mod problem;
 mod read;
 pub mod reply;
 mod request;
@@ -47,26 +48,25 @@ pub mod stream;
 #[path = "../../tests/support/wire.rs"]
 mod testing;
 mod tool;
-mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::api_error::{ApiError, ApiErrorKind};
 pub use self::edit::Change;
-pub use self::hidden::Hidden;
-pub use self::place::Place;
-pub use self::problem::{Problem, ProblemKind};
+pub use self::hidden::HiddenSteps;
+pub use self::message_text::{Called, MessageText};
+pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
-pub use self::reply::{Known, OurCall, Rounds, Whole};
+pub use self::reply::{Known, OurCall, Rounds, WholeReply};
 pub use self::request::{Fixed, Item, Kind, Opaque, Request, ResultOf, Text, Tool, read, read_up_to};
-pub use self::stream::Stream;
+pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;
-pub use self::words::{Called, Words};
 pub use larder_core::policy::{Call, REHYDRATE};
 
 /// What a body is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum ApiDialect {
     /// OpenAI's chat completions.
     Chat,
     /// OpenAI's responses.

@@ -5,7 +5,7 @@ use larder_text::hash::ContentHash;
 use larder_text::json::{Id, Value};
 use larder_text::message::Role;
 
-use super::Format;
+use super::ApiDialect;
 use super::request::{Item, Request};
 
 /// A place at which the model speaks.
@@ -14,7 +14,7 @@ use super::request::{Item, Request};
 /// own. Their number tells equal texts of one conversation apart; the first and the last of them tell apart the
 /// conversations of several agents that share a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ReplyPlace {
     /// Elements of the history that are not the model's.
     others: usize,
     /// What the first of them says that is no instruction.
@@ -27,18 +27,18 @@ pub struct Place {
     elsewhere: bool,
 }
 
-impl Place {
+impl ReplyPlace {
     /// The key of what the model says next here.
     pub(super) fn key(&mut self, text: &str) -> Option<String> {
         if self.elsewhere || text.is_empty() {
             return None;
         }
-        let text = ContentHash::of(text.as_bytes());
+        let text = ContentHash::new(text.as_bytes());
         let times = self.said.iter().filter(|said| **said == text).count();
         self.said.push(text);
         let Self { others, first, last, .. } = self;
         let whole = format!("said\0{others}\0{first}\0{last}\0{times}\0{text}");
-        Some(ContentHash::of(whole.as_bytes()).to_hex())
+        Some(ContentHash::new(whole.as_bytes()).to_hex())
     }
 
     /// Takes in what others say; `ends`: the model speaks next.
@@ -51,7 +51,7 @@ impl Place {
             return;
         }
         let texts: String = items.iter().map(|item| item.identity().to_hex()).collect();
-        self.last = ContentHash::of(texts.as_bytes()).to_hex();
+        self.last = ContentHash::new(texts.as_bytes()).to_hex();
         if opens {
             self.first = self.last.clone();
         }
@@ -60,14 +60,14 @@ impl Place {
 
 impl Request<'_> {
     /// Where the reply to this request will stand. To be asked of the request as its client sent it.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> ReplyPlace {
         self.walk(|_, _, _, _| ())
     }
 
     /// Walks through the history. `meets` is told of each thing that may bear a key: its element, it, how many elements
     /// of others stand before, and the key of its text.
-    pub(super) fn walk(&self, mut meets: impl FnMut(usize, Id, usize, Option<String>)) -> Place {
-        let mut place = Place { elsewhere: self.history_elsewhere, ..Place::default() };
+    pub(super) fn walk(&self, mut meets: impl FnMut(usize, Id, usize, Option<String>)) -> ReplyPlace {
+        let mut place = ReplyPlace { elsewhere: self.history_elsewhere, ..ReplyPlace::default() };
         let mut elements: Vec<Vec<&Item<'_>>> = vec![Vec::new(); self.elements.len()];
         for item in &self.items {
             match item.message.and_then(|at| elements.get_mut(at)) {
@@ -95,9 +95,9 @@ impl Request<'_> {
     fn anchors(&self, element: Id) -> Vec<Id> {
         let value = self.doc.value(element);
         let list = match self.format {
-            Format::Responses => return vec![element],
-            Format::Chat => "tool_calls",
-            Format::Messages => "content",
+            ApiDialect::Responses => return vec![element],
+            ApiDialect::Chat => "tool_calls",
+            ApiDialect::Messages => "content",
         };
         if !value.get("role").is_some_and(|role| role.is("assistant")) {
             return Vec::new();
@@ -109,8 +109,8 @@ impl Request<'_> {
 }
 
 /// What the model says in a thing of a reply or of a history; none where that thing is no text, or bears a call.
-pub(super) fn said(format: Format, unit: Value<'_, '_>) -> Option<String> {
-    if format == Format::Messages && is_text(unit) {
+pub(super) fn said(format: ApiDialect, unit: Value<'_, '_>) -> Option<String> {
+    if format == ApiDialect::Messages && is_text(unit) {
         return Some(unit.given("text")?.text()?.into_owned());
     }
     let speaks = unit.given("role").is_some_and(|role| role.is("assistant"));

@@ -14,7 +14,7 @@ use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::{Format, REHYDRATE, chat, messages, responses};
+use super::{ApiDialect, REHYDRATE, chat, messages, responses};
 
 /// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
 /// in every request.
@@ -26,7 +26,7 @@ pub(super) const OWN_FIELD: &str = "summarizable";
 #[derive(Debug)]
 pub struct Request<'b> {
     /// What it is written in.
-    pub format: Format,
+    pub format: ApiDialect,
     /// All of it.
     pub body: &'b str,
     /// The model asked for.
@@ -157,7 +157,7 @@ pub struct Fixed<'b> {
 ///
 /// # Errors
 /// When it is no JSON, has no messages, or names twice in one object what is counted.
-pub fn read(format: Format, body: &str) -> Result<Request<'_>, ReadError> {
+pub fn read(format: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
     read_up_to(format, body, usize::MAX)
 }
 
@@ -165,7 +165,7 @@ pub fn read(format: Format, body: &str) -> Result<Request<'_>, ReadError> {
 ///
 /// # Errors
 /// As [`read`], and when there are more.
-pub fn read_up_to(format: Format, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+pub fn read_up_to(format: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
     let doc = Document::parse_request(body)?;
     let mut request = Request {
         format,
@@ -189,9 +189,9 @@ pub fn read_up_to(format: Format, body: &str, most_messages: usize) -> Result<Re
         most_messages,
     };
     match format {
-        Format::Chat => chat::read(doc.root(), &mut request)?,
-        Format::Responses => responses::read(doc.root(), &mut request)?,
-        Format::Messages => messages::read(doc.root(), &mut request)?,
+        ApiDialect::Chat => chat::read(doc.root(), &mut request)?,
+        ApiDialect::Responses => responses::read(doc.root(), &mut request)?,
+        ApiDialect::Messages => messages::read(doc.root(), &mut request)?,
     }
     request.doc = doc;
     request.match_results();
@@ -212,7 +212,7 @@ impl<'b> Request<'b> {
     /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
     /// clients move on, and without what they say of its billing.
     pub fn identity(&self, message: usize) -> ContentHash {
-        let Some(&id) = self.elements.get(message) else { return ContentHash::of(b"") };
+        let Some(&id) = self.elements.get(message) else { return ContentHash::new(b"") };
         let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
         if let Some(item) = billed {
             return item.identity();
@@ -232,7 +232,7 @@ impl<'b> Request<'b> {
             from = mark.end;
         }
         kept.push_str(&self.body[from..whole.span().end]);
-        ContentHash::of(kept.as_bytes())
+        ContentHash::new(kept.as_bytes())
     }
 
     /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
@@ -340,7 +340,7 @@ impl<'b> Item<'b> {
 
     /// The hash of its text.
     pub fn hash(&self) -> ContentHash {
-        *self.hash.get_or_init(|| ContentHash::of(self.text().as_bytes()))
+        *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
     }
 
     /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
@@ -357,7 +357,7 @@ impl<'b> Item<'b> {
                 false => Some(text.as_ref()),
             })
             .collect();
-        ContentHash::of(kept.join("\n").as_bytes())
+        ContentHash::new(kept.join("\n").as_bytes())
     }
 
     /// Whether it holds instructions that name the request's billing.

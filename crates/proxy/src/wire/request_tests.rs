@@ -20,7 +20,7 @@ fn a_chat_is_read_with_calls_results_and_opaque_parts() {
                        {"id":"c2","type":"custom","custom":{"name":"list","input":"x"}}]},
         {"role":"tool","tool_call_id":"c1","content":"file"},
         {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"names"}]}]}"#;
-    let request = read(Format::Chat, body).unwrap();
+    let request = read(ApiDialect::Chat, body).unwrap();
     assert_eq!(request.model.unwrap().text(), "m1");
     assert!(request.stream && request.include_usage && !request.history_elsewhere);
     assert_eq!(request.max_output, Some(9));
@@ -57,7 +57,7 @@ fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
            "content":[{"type":"text","text":"1"},{"type":"image","source":{}},{"type":"text","text":"2"}]},
           {"type":"tool_result","tool_use_id":"z"},
           {"type":"text","text":"and now"},{"type":"document","source":{"type":"text","data":"d"}}]}]}"#;
-    let request = read(Format::Messages, body).unwrap();
+    let request = read(ApiDialect::Messages, body).unwrap();
     let expected = [
         (Role::System, "rules"),
         (Role::User, "go"),
@@ -93,7 +93,7 @@ fn responses_are_read_item_by_item() {
            {"type":"input_image","image_url":"u"}]},
         {"type":"message","role":"assistant","content":[{"type":"output_text","text":"said","annotations":[]},
            {"type":"refusal","refusal":"no"}]}]}"#;
-    let request = read(Format::Responses, body).unwrap();
+    let request = read(ApiDialect::Responses, body).unwrap();
     let expected = [
         (Role::System, "rules"),
         (Role::User, "go"),
@@ -111,11 +111,11 @@ fn responses_are_read_item_by_item() {
     assert!(request.items[5].calls.is_empty(), "the provider answers its own calls");
     assert_eq!(request.items[7].result.as_ref().unwrap().name.as_deref(), Some("patch"));
     assert!(!request.history_elsewhere);
-    let text = read(Format::Responses, r#"{"model":"m","input":"hi"}"#).unwrap();
+    let text = read(ApiDialect::Responses, r#"{"model":"m","input":"hi"}"#).unwrap();
     assert_eq!(roles(&text), [(Role::User, "hi".to_owned())]);
-    assert!(read(Format::Responses, r#"{"previous_response_id":"r"}"#).unwrap().history_elsewhere);
+    assert!(read(ApiDialect::Responses, r#"{"previous_response_id":"r"}"#).unwrap().history_elsewhere);
     assert!(
-        read(Format::Responses, r#"{"input":[{"type":"item_reference","id":"x"}]}"#)
+        read(ApiDialect::Responses, r#"{"input":[{"type":"item_reference","id":"x"}]}"#)
             .unwrap()
             .history_elsewhere
     );
@@ -124,32 +124,39 @@ fn responses_are_read_item_by_item() {
 #[test]
 fn what_would_make_the_count_wrong_is_refused_with_its_place() {
     let refused = |format, body: &str| read(format, body).unwrap_err().to_string();
-    let twice = refused(Format::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
+    let twice = refused(ApiDialect::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
     assert!(twice.starts_with("messages: this field stands twice") && twice.contains("byte 38"), "{twice}");
-    let twice = refused(Format::Chat, r#"{"messages":[{"role":"user","content":"a","c\u006fntent":"b"}]}"#);
+    let twice =
+        refused(ApiDialect::Chat, r#"{"messages":[{"role":"user","content":"a","c\u006fntent":"b"}]}"#);
     assert!(twice.starts_with("messages[0].content: this field stands twice"), "{twice}");
     let twice = refused(
-        Format::Messages,
+        ApiDialect::Messages,
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}"#,
     );
     assert!(twice.starts_with("messages[0].content[0].text: "), "{twice}");
-    assert!(refused(Format::Chat, "[1").contains("not JSON: the text ends too early at line 1, column 3"));
-    assert!(refused(Format::Chat, "[]").contains("expected an object"));
-    assert!(refused(Format::Chat, "{}").starts_with("messages: expected an array"));
-    assert!(refused(Format::Responses, r#"{"input":5}"#).starts_with("input: expected a string or an array"));
     assert!(
-        refused(Format::Messages, r#"{"messages":["x"]}"#).starts_with("messages[0]: expected an object")
+        refused(ApiDialect::Chat, "[1").contains("not JSON: the text ends too early at line 1, column 3")
     );
-    assert!(refused(Format::Chat, r#"{"model":5,"messages":[]}"#).starts_with("model: expected a string"));
+    assert!(refused(ApiDialect::Chat, "[]").contains("expected an object"));
+    assert!(refused(ApiDialect::Chat, "{}").starts_with("messages: expected an array"));
+    assert!(
+        refused(ApiDialect::Responses, r#"{"input":5}"#).starts_with("input: expected a string or an array")
+    );
+    assert!(
+        refused(ApiDialect::Messages, r#"{"messages":["x"]}"#).starts_with("messages[0]: expected an object")
+    );
+    assert!(
+        refused(ApiDialect::Chat, r#"{"model":5,"messages":[]}"#).starts_with("model: expected a string")
+    );
 }
 
 #[test]
 fn of_too_many_messages_none_is_read() {
     let messages = r#"[{"role":"user","content":"a"},{"role":"user","role":"user"}]"#;
     for (format, body) in [
-        (Format::Chat, format!(r#"{{"messages":{messages}}}"#)),
-        (Format::Messages, format!(r#"{{"messages":{messages}}}"#)),
-        (Format::Responses, format!(r#"{{"input":{messages}}}"#)),
+        (ApiDialect::Chat, format!(r#"{{"messages":{messages}}}"#)),
+        (ApiDialect::Messages, format!(r#"{{"messages":{messages}}}"#)),
+        (ApiDialect::Responses, format!(r#"{{"input":{messages}}}"#)),
     ] {
         let error = read_up_to(format, &body, 1).unwrap_err();
         assert_eq!(error, ReadError::Messages { count: 2, most: 1 });
@@ -161,10 +168,10 @@ fn of_too_many_messages_none_is_read() {
 fn unknown_shapes_are_left_to_the_provider() {
     let body = r#"{"messages":[{"role":"wizard","content":7},{"content":["a",{"text":"no type"},null]},{},
         {"role":"tool","content":{"type":"x"}},{"role":"assistant","tool_calls":"none"}],"tools":"many"}"#;
-    let request = read(Format::Chat, body).unwrap();
+    let request = read(ApiDialect::Chat, body).unwrap();
     assert_eq!(request.items.len(), 5);
     assert_eq!(request.items[1].opaque.len(), 3);
-    read(Format::Messages, body).unwrap();
+    read(ApiDialect::Messages, body).unwrap();
 }
 
 #[test]
@@ -175,7 +182,7 @@ fn a_moved_cache_breakpoint_leaves_a_message_the_same() {
               {{"type":"text","text":"cache_control"{mark}}}]}}]}}]}}"#
         )
     };
-    let identity = |body: &str| read(Format::Messages, body).unwrap().identity(0);
+    let identity = |body: &str| read(ApiDialect::Messages, body).unwrap().identity(0);
     let (plain, mark) = (body("", ""), r#", "cache_control":{"type":"ephemeral"}"#);
     assert_eq!(identity(&plain), identity(&body(mark, "")));
     assert_eq!(identity(&plain), identity(&body(mark, mark)));
@@ -189,7 +196,8 @@ fn what_instructions_say_of_billing_leaves_them_the_same() {
             r#"{{"messages":[{{"role":"{role}","content":{content}}},{{"role":"user","content":"go"}}]}}"#
         )
     };
-    let identity = |role: &str, content: &str| read(Format::Chat, &body(role, content)).unwrap().identity(0);
+    let identity =
+        |role: &str, content: &str| read(ApiDialect::Chat, &body(role, content)).unwrap().identity(0);
     let parts = |nonce: &str, rules: &str| {
         format!(
             r#"[{{"type":"text","text":"x-anthropic-billing-header: cch={nonce};"}},{{"type":"text","text":"{rules}"}}]"#
@@ -210,14 +218,14 @@ fn what_instructions_say_of_billing_leaves_them_the_same() {
 fn only_text_can_be_counted() {
     let countable = |content: &str| {
         let body = format!(r#"{{"input":[{{"role":"user","content":[{content}]}}]}}"#);
-        read(Format::Responses, &body).unwrap().is_countable()
+        read(ApiDialect::Responses, &body).unwrap().is_countable()
     };
     assert!(countable(r#"{"type":"input_text","text":"hi"}"#));
     for kind in ["input_image", "input_file", "input_audio"] {
         assert!(!countable(&format!(r#"{{"type":"input_text","text":"hi"}},{{"type":"{kind}"}}"#)), "{kind}");
     }
     let elsewhere = r#"{"previous_response_id":"r","input":"hi"}"#;
-    assert!(!read(Format::Responses, elsewhere).unwrap().is_countable());
+    assert!(!read(ApiDialect::Responses, elsewhere).unwrap().is_countable());
 }
 
 /// Requests as real clients sent them (`clients/` of the corpora): read, and not a byte changed.
@@ -225,7 +233,7 @@ fn only_text_can_be_counted() {
 fn choices_are_read_however_they_are_written() {
     for (n, choices) in [("1", 1), ("3", 3), ("2.0", 2), ("null", 1), ("0", 1), ("-1", 1), ("\"2\"", 1)] {
         let body = format!(r#"{{"messages":[],"n":{n}}}"#);
-        let request = read(Format::Chat, &body).unwrap();
+        let request = read(ApiDialect::Chat, &body).unwrap();
         assert_eq!((request.choices, request.unofferable().is_some()), (choices, choices > 1), "{n}");
     }
 }
@@ -240,9 +248,9 @@ fn recorded_requests_of_clients_are_read_and_left_as_they_are() {
         for line in text.lines() {
             let record: serde_json::Value = serde_json::from_str(line).unwrap();
             let format = match record["path"].as_str().unwrap() {
-                "/v1/chat/completions" => Format::Chat,
-                "/v1/responses" => Format::Responses,
-                path if path.starts_with("/v1/messages") => Format::Messages,
+                "/v1/chat/completions" => ApiDialect::Chat,
+                "/v1/responses" => ApiDialect::Responses,
+                path if path.starts_with("/v1/messages") => ApiDialect::Messages,
                 _ => continue,
             };
             for body in [record["body"].to_string(), serde_json::to_string_pretty(&record["body"]).unwrap()] {

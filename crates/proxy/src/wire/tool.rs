@@ -5,53 +5,57 @@ use std::sync::LazyLock;
 use larder_core::policy::{REHYDRATE, rehydrate_tool};
 use larder_text::json::encoded;
 
-use super::Format;
+use super::ApiDialect;
 
 /// The definition as a format has it in `tools`: always the same bytes.
-pub fn rehydrate_tool_json(format: Format) -> &'static str {
+pub fn rehydrate_tool_json(format: ApiDialect) -> &'static str {
     // Every request counts it.
     static WRITTEN: LazyLock<[String; 3]> =
-        LazyLock::new(|| [Format::Chat, Format::Responses, Format::Messages].map(written));
+        LazyLock::new(|| [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages].map(written));
     let [chat, responses, messages] = &*WRITTEN;
     match format {
-        Format::Chat => chat,
-        Format::Responses => responses,
-        Format::Messages => messages,
+        ApiDialect::Chat => chat,
+        ApiDialect::Responses => responses,
+        ApiDialect::Messages => messages,
     }
 }
 
-fn written(format: Format) -> String {
+fn written(format: ApiDialect) -> String {
     let tool = rehydrate_tool();
     let (name, description, parameters) =
         (encoded(&tool.name), encoded(&tool.description), tool.parameters.to_string());
     match format {
-        Format::Chat => format!(
+        ApiDialect::Chat => format!(
             r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
         ),
         // Strict is the default here, and would make every argument a must.
-        Format::Responses => format!(
+        ApiDialect::Responses => format!(
             r#"{{"type":"function","name":{name},"description":{description},"parameters":{parameters},"strict":false}}"#
         ),
-        Format::Messages => {
+        ApiDialect::Messages => {
             format!(r#"{{"name":{name},"description":{description},"input_schema":{parameters}}}"#)
         }
     }
 }
 
 /// How a list of allowed tools names ours.
-pub(super) fn reference(format: Format) -> String {
+pub(super) fn reference(format: ApiDialect) -> String {
     match format {
-        Format::Chat => format!(r#"{{"type":"function","function":{{"name":"{REHYDRATE}"}}}}"#),
-        Format::Responses | Format::Messages => format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#),
+        ApiDialect::Chat => format!(r#"{{"type":"function","function":{{"name":"{REHYDRATE}"}}}}"#),
+        ApiDialect::Responses | ApiDialect::Messages => {
+            format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
+        }
     }
 }
 
 /// A result of our tool as the format has it.
-pub(super) fn result(format: Format, id: &str, text: &str) -> String {
+pub(super) fn result(format: ApiDialect, id: &str, text: &str) -> String {
     let (id, text) = (encoded(id), encoded(text));
     match format {
-        Format::Chat => format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#),
-        Format::Responses => format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#),
-        Format::Messages => format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}}}"#),
+        ApiDialect::Chat => format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#),
+        ApiDialect::Responses => {
+            format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
+        }
+        ApiDialect::Messages => format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}}}"#),
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::{Format, REHYDRATE};
+use super::{ApiDialect, REHYDRATE};
 
-pub(super) const FORMATS: [Format; 3] = [Format::Chat, Format::Responses, Format::Messages];
+pub(super) const FORMATS: [ApiDialect; 3] = [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages];
 
 /// Something a model says.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,23 +37,23 @@ fn asks(parts: &[Part]) -> bool {
 }
 
 /// One reply, whole. `round` makes its ids and counts.
-pub(super) fn whole(format: Format, round: usize, parts: &[Part]) -> String {
+pub(super) fn whole(format: ApiDialect, round: usize, parts: &[Part]) -> String {
     let units: Vec<Json> = parts.iter().enumerate().map(|(at, part)| unit(format, round, at, part)).collect();
     let (input, output) = (100 * (round + 1), 10 + round);
     let reply = match format {
-        Format::Messages => json!({
+        ApiDialect::Messages => json!({
             "id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": "m",
             "content": units,
             "stop_reason": if asks(parts) { "tool_use" } else { "end_turn" }, "stop_sequence": null,
             "usage": {"input_tokens": input, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7,
                       "output_tokens": output},
         }),
-        Format::Responses => json!({
+        ApiDialect::Responses => json!({
             "id": format!("resp_{round}"), "object": "response", "status": "completed", "output": units,
             "usage": {"input_tokens": input, "input_tokens_details": {"cached_tokens": 7},
                       "output_tokens": output, "total_tokens": input + output},
         }),
-        Format::Chat => {
+        ApiDialect::Chat => {
             let text = text_of(parts);
             let calls: Vec<Json> = units.into_iter().filter(|unit| unit.get("function").is_some()).collect();
             let mut message = json!({"role": "assistant", "content": text.clone(), "refusal": null});
@@ -82,28 +82,32 @@ pub(super) fn text_of(parts: &[Part]) -> String {
         .collect()
 }
 
-fn unit(format: Format, round: usize, at: usize, part: &Part) -> Json {
+fn unit(format: ApiDialect, round: usize, at: usize, part: &Part) -> Json {
     match (format, part) {
-        (Format::Messages, Part::Think(text)) => {
+        (ApiDialect::Messages, Part::Think(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": format!("sig-{round}-{at}")})
         }
-        (Format::Messages, Part::Text(text)) => json!({"type": "text", "text": text}),
-        (Format::Messages, Part::Call { id, name, arguments }) => {
+        (ApiDialect::Messages, Part::Text(text)) => json!({"type": "text", "text": text}),
+        (ApiDialect::Messages, Part::Call { id, name, arguments }) => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments})
         }
-        (Format::Responses, Part::Think(text)) => {
+        (ApiDialect::Responses, Part::Think(text)) => {
             json!({"id": format!("rs_{round}_{at}"), "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]})
         }
-        (Format::Responses, Part::Text(text)) => json!({"id": format!("msg_{round}_{at}"), "type": "message",
+        (ApiDialect::Responses, Part::Text(text)) => {
+            json!({"id": format!("msg_{round}_{at}"), "type": "message",
             "status": "completed", "role": "assistant",
-            "content": [{"type": "output_text", "text": text, "annotations": []}]}),
-        (Format::Responses, Part::Call { id, name, arguments }) => json!({"id": format!("fc_{round}_{at}"),
+            "content": [{"type": "output_text", "text": text, "annotations": []}]})
+        }
+        (ApiDialect::Responses, Part::Call { id, name, arguments }) => {
+            json!({"id": format!("fc_{round}_{at}"),
             "type": "function_call", "status": "completed", "call_id": id, "name": name,
-            "arguments": arguments.to_string()}),
-        (Format::Chat, Part::Call { id, name, arguments }) => {
+            "arguments": arguments.to_string()})
+        }
+        (ApiDialect::Chat, Part::Call { id, name, arguments }) => {
             json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
         }
-        (Format::Chat, _) => json!({}),
+        (ApiDialect::Chat, _) => json!({}),
     }
 }
 
@@ -116,12 +120,12 @@ fn event(name: &str, data: &Json) -> String {
 }
 
 /// The same reply as a stream.
-pub(super) fn streamed(format: Format, round: usize, parts: &[Part]) -> String {
+pub(super) fn streamed(format: ApiDialect, round: usize, parts: &[Part]) -> String {
     let reply: Json = serde_json::from_str(&whole(format, round, parts)).unwrap();
     match format {
-        Format::Messages => streamed_messages(reply),
-        Format::Responses => streamed_responses(reply),
-        Format::Chat => streamed_chat(&reply, parts),
+        ApiDialect::Messages => streamed_messages(reply),
+        ApiDialect::Responses => streamed_responses(reply),
+        ApiDialect::Chat => streamed_chat(&reply, parts),
     }
 }
 
@@ -241,12 +245,12 @@ pub(super) struct Seen {
     pub units: Vec<Json>,
 }
 
-pub(super) fn seen_whole(format: Format, body: &str) -> Seen {
+pub(super) fn seen_whole(format: ApiDialect, body: &str) -> Seen {
     let reply: Json = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
     let (units, stop) = match format {
-        Format::Messages => (reply["content"].clone(), &reply["stop_reason"]),
-        Format::Responses => (reply["output"].clone(), &reply["status"]),
-        Format::Chat => {
+        ApiDialect::Messages => (reply["content"].clone(), &reply["stop_reason"]),
+        ApiDialect::Responses => (reply["output"].clone(), &reply["status"]),
+        ApiDialect::Chat => {
             let choice = &reply["choices"][0];
             (json!([choice["message"]]), &choice["finish_reason"])
         }
@@ -256,11 +260,11 @@ pub(super) fn seen_whole(format: Format, body: &str) -> Seen {
     Seen { parts, stop: stop.as_str().unwrap_or_default().into(), usage: reply["usage"].clone(), units }
 }
 
-fn parts_of(format: Format, unit: &Json) -> Vec<Part> {
+fn parts_of(format: ApiDialect, unit: &Json) -> Vec<Part> {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     let arguments = |value: &Json| serde_json::from_str(value.as_str().unwrap()).unwrap();
     match (format, unit["type"].as_str().unwrap_or_default()) {
-        (Format::Chat, _) => {
+        (ApiDialect::Chat, _) => {
             let mut parts = Vec::new();
             if let Some(text) = unit["content"].as_str().filter(|text| !text.is_empty()) {
                 parts.push(Part::Text(text.into()));
@@ -291,7 +295,7 @@ fn parts_of(format: Format, unit: &Json) -> Vec<Part> {
 }
 
 /// What a client makes of a stream. It is strict: one beginning, one end, places and numbers without gaps.
-pub(super) fn seen_streamed(format: Format, bytes: &[u8]) -> Seen {
+pub(super) fn seen_streamed(format: ApiDialect, bytes: &[u8]) -> Seen {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut events = Vec::new();
     for event in text.split("\n\n").filter(|event| !event.is_empty()) {
@@ -299,9 +303,9 @@ pub(super) fn seen_streamed(format: Format, bytes: &[u8]) -> Seen {
         events.push(if data == "[DONE]" { json!("[DONE]") } else { serde_json::from_str(data).unwrap() });
     }
     match format {
-        Format::Messages => seen_messages(&events),
-        Format::Responses => seen_responses(&events),
-        Format::Chat => seen_chat(&events),
+        ApiDialect::Messages => seen_messages(&events),
+        ApiDialect::Responses => seen_responses(&events),
+        ApiDialect::Chat => seen_chat(&events),
     }
 }
 
@@ -351,7 +355,7 @@ fn seen_messages(events: &[Json]) -> Seen {
             _ => {}
         }
     }
-    seen.parts = seen.units.iter().flat_map(|unit| parts_of(Format::Messages, unit)).collect();
+    seen.parts = seen.units.iter().flat_map(|unit| parts_of(ApiDialect::Messages, unit)).collect();
     seen
 }
 
@@ -375,7 +379,7 @@ fn seen_responses(events: &[Json]) -> Seen {
             _ => {}
         }
     }
-    let seen = seen_whole(Format::Responses, &events.last().unwrap()["response"].to_string());
+    let seen = seen_whole(ApiDialect::Responses, &events.last().unwrap()["response"].to_string());
     assert_eq!(seen.units, items, "the end lists the items that came");
     seen
 }
@@ -419,7 +423,7 @@ fn seen_chat(events: &[Json]) -> Seen {
     if !calls.is_empty() {
         message["tool_calls"] = Json::Array(calls.into_values().collect());
     }
-    seen.parts = parts_of(Format::Chat, &message);
+    seen.parts = parts_of(ApiDialect::Chat, &message);
     seen.units = vec![message];
     seen
 }

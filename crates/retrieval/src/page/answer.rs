@@ -6,7 +6,7 @@ use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
 use serde_json::Value;
 
-use super::rules::{Holds, PageLevel, choose, is_stale};
+use super::rules::{PageContents, PageLevel, choose_level, is_stale};
 use super::{FoundCapture, PageAnswer};
 use crate::Retrieval;
 use crate::extract::{cut, stretches};
@@ -31,7 +31,7 @@ pub(super) async fn write(
 ) -> PageAnswer {
     let files = Files::read(retrieval, &capture.manifest).await;
     let age = retrieval.age(manifest.visited_at);
-    let choice = choose(query, Some(&holds(&manifest.content_summary, &files, age)));
+    let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
         PageLevel::Navigate | PageLevel::Search => elsewhere(retrieval, query, capture, manifest, &files),
         level => files.say(retrieval, query, level, capture, manifest),
@@ -48,9 +48,9 @@ pub(super) async fn write(
     }
 }
 
-fn holds(summary: &ContentSummary, files: &Files, age: u64) -> Holds {
+fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
     let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
-    Holds {
+    PageContents {
         pages: summary.page_info.is_some(),
         comments: summary.comment_count.is_some(),
         data: data.collect(),
@@ -162,7 +162,7 @@ fn from_data(query: &str, data: &ExtractedData) -> String {
 /// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
 fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
     let passages: Vec<&str> = stretches(text).into_iter().map(|range| &text[range]).collect();
-    let mut index = RankIndex::of_query(query);
+    let mut index = RankIndex::for_query(query);
     passages.iter().for_each(|passage| index.add(passage));
     let hits = index.search(query, NEIGHBOURS);
     if hits.is_empty() {

@@ -11,13 +11,14 @@ use larder_store::{CaptureRow, DocumentKind};
 use larder_vault::{ContentReference, Manifest, Timestamp, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
-pub use rules::{Choice, Holds, PageLevel, choose};
+pub use rules::PageLevel;
+use rules::{LevelChoice, choose_level};
 
-use super::considered::Log;
-use super::rank::{Ranked, order, scores};
+use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
+use super::trace::Trace;
 use super::words::Words;
-use super::{Asked, GatherError, Retrieval};
+use super::{Retrieval, RetrievalError, SearchRequest};
 use rules::is_stale;
 
 /// Turns whose captures are looked at where no turn is named …
@@ -91,7 +92,7 @@ pub(super) fn capture(
     turn: Option<u32>,
     hint: &str,
     before: u32,
-) -> Result<Option<FoundCapture>, GatherError> {
+) -> Result<Option<FoundCapture>, RetrievalError> {
     let mut rows = candidates(retrieval, turn, hint)?;
     rows.retain(|row| row.turn < before);
     // A page that is named by its address is that page and no other, however alike another is.
@@ -113,7 +114,7 @@ fn candidates(
     retrieval: &Retrieval<'_>,
     turn: Option<u32>,
     hint: &str,
-) -> Result<Vec<CaptureRow>, GatherError> {
+) -> Result<Vec<CaptureRow>, RetrievalError> {
     let documents = retrieval.documents;
     if turn.is_some() {
         return Ok(documents.captures(turn, None)?);
@@ -171,51 +172,51 @@ fn found(row: &CaptureRow, score: f64) -> FoundCapture {
 /// much of the query (R1-6.3).
 pub(super) async fn find(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
-    log: &mut Log,
-) -> Result<Option<PageAnswer>, GatherError> {
-    let capture = match asked.reference {
-        Some(reference) => referenced(retrieval, asked, reference)?,
-        None => capture(retrieval, None, asked.query, asked.before)?,
+    request: &SearchRequest<'_>,
+    trace: &mut Trace,
+) -> Result<Option<PageAnswer>, RetrievalError> {
+    let capture = match request.reference {
+        Some(reference) => referenced(retrieval, request, reference)?,
+        None => capture(retrieval, None, request.query, request.before)?,
     };
     let Some(capture) = capture else {
-        let choice = choose(asked.query, None);
-        return match asked.reference {
-            Some(reference) => unvisited(retrieval, asked, reference, choice, log),
+        let choice = choose_level(request.query, None);
+        return match request.reference {
+            Some(reference) => unvisited(retrieval, request, reference, choice, trace),
             None => Ok(None),
         };
     };
-    if asked.reference.is_none() && capture.score < NAMED {
+    if request.reference.is_none() && capture.score < NAMED {
         let why = "nobody referred to the page, and its title hardly names what is asked";
-        log.unused("capture", capture.manifest.as_str(), capture.score, why);
+        trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     }
     let text = match retrieval.documents.read_text(&capture.manifest).await {
         Ok(text) => text.unwrap_or_default(),
         Err(error) => {
-            log.unused("capture", capture.manifest.as_str(), capture.score, error.to_string());
+            trace.unused("capture", capture.manifest.as_str(), capture.score, error.to_string());
             return Ok(None);
         }
     };
     let Some(manifest) = read_json::<Manifest>(&text).value else {
         let why = "the manifest cannot be read; mend it by hand, or visit the page again";
-        log.unused("capture", capture.manifest.as_str(), capture.score, why);
+        trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     };
-    let answer = answer::write(retrieval, asked.query, &capture, &manifest).await;
+    let answer = answer::write(retrieval, request.query, &capture, &manifest).await;
     let tokens = retrieval.counter.count(&answer.to_text());
-    log.used("capture", answer.document.as_str(), capture.score, tokens, answer.why.as_str());
+    trace.used("capture", answer.document.as_str(), capture.score, tokens, answer.why.as_str());
     Ok(Some(answer))
 }
 
 /// The capture that a reference names: by its path, its turn and address, its address alone, or its turn and title.
 fn referenced(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     reference: &ContentReference,
-) -> Result<Option<FoundCapture>, GatherError> {
+) -> Result<Option<FoundCapture>, RetrievalError> {
     let documents = retrieval.documents;
-    let earlier = |rows: Vec<CaptureRow>| rows.into_iter().find(|row| row.turn < asked.before);
+    let earlier = |rows: Vec<CaptureRow>| rows.into_iter().find(|row| row.turn < request.before);
     if let Some((turn, slug)) = reference.capture() {
         let folder = format!("/webpage_cache/{slug}");
         let mut rows = documents.captures(Some(turn), None)?;
@@ -233,7 +234,7 @@ fn referenced(
     let hint = format!("{} {}", reference.title, reference.site);
     let of_turn = match reference.source_turn {
         Some(_) if reference.source_url.is_none() => {
-            capture(retrieval, reference.source_turn, &hint, asked.before)?
+            capture(retrieval, reference.source_turn, &hint, request.before)?
         }
         _ => None,
     };
@@ -244,17 +245,17 @@ fn referenced(
 /// (R1-5.7), as the turn that saw it tells it.
 fn unvisited(
     retrieval: &Retrieval<'_>,
-    asked: &Asked<'_>,
+    request: &SearchRequest<'_>,
     reference: &ContentReference,
-    choice: Choice,
-    log: &mut Log,
-) -> Result<Option<PageAnswer>, GatherError> {
+    choice: LevelChoice,
+    trace: &mut Trace,
+) -> Result<Option<PageAnswer>, RetrievalError> {
     let url = reference.source_url.as_deref().filter(|url| !url.is_empty());
-    let number = reference.source_turn.filter(|turn| *turn < asked.before);
+    let number = reference.source_turn.filter(|turn| *turn < request.before);
     let turn = number.map(|turn| retrieval.documents.turn(turn)).transpose()?.flatten();
     let turn = turn.filter(|turn| turn.status != TurnStatus::Failed);
     let (Some(url), Some(turn)) = (url, turn) else {
-        log.unused("capture", url.unwrap_or(&reference.title), 0.0, choice.why);
+        trace.unused("capture", url.unwrap_or(&reference.title), 0.0, choice.why);
         return Ok(None);
     };
     let age = retrieval.age(turn.created_at);
@@ -269,6 +270,6 @@ fn unvisited(
         why: "its address is known and it was not captured".to_owned(),
     };
     let tokens = retrieval.counter.count(&answer.to_text());
-    log.used("capture", answer.document.as_str(), 1.0, tokens, answer.why.as_str());
+    trace.used("capture", answer.document.as_str(), 1.0, tokens, answer.why.as_str());
     Ok(Some(answer))
 }

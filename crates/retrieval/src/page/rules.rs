@@ -45,7 +45,7 @@ impl PageLevel {
 
 /// What a capture holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Holds {
+pub(super) struct PageContents {
     /// The manifest says how many pages there are.
     pub pages: bool,
     /// The manifest says how many comments there are.
@@ -60,7 +60,7 @@ pub struct Holds {
 
 /// A level and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
+pub(super) struct LevelChoice {
     /// Where to look.
     pub level: PageLevel,
     /// Why, in words for the receipt and the model.
@@ -69,9 +69,9 @@ pub struct Choice {
 
 /// Of a query about a page: where its answer may be had. None stands for a page that was never visited. The first
 /// rule of the table that fits and finds what it needs decides; else names in the extracted data; else the text.
-pub fn choose(query: &str, page: Option<&Holds>) -> Choice {
+pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelChoice {
     let Some(page) = page else {
-        return Choice { level: PageLevel::Search, why: "no visit of the page is on record" };
+        return LevelChoice { level: PageLevel::Search, why: "no visit of the page is on record" };
     };
     let words = Words::of(query);
     match RULES.iter().try_for_each(|rule| rule.apply(&words, page)) {
@@ -94,14 +94,14 @@ pub(super) fn is_stale(captured: Timestamp, now: Timestamp) -> bool {
 }
 
 impl Rule {
-    fn apply(&self, words: &Words, page: &Holds) -> ControlFlow<Choice> {
+    fn apply(&self, words: &Words, page: &PageContents) -> ControlFlow<LevelChoice> {
         let says = self.says.iter().all(|group| group.iter().any(|phrase| words.say(phrase)));
         if !says || self.unless.iter().any(|phrase| words.say(phrase)) {
             return ControlFlow::Continue(());
         }
         if self.ages && page.age >= price_is_good_for() {
             let why = "what was extracted is old; it may have changed";
-            return ControlFlow::Break(Choice { level: PageLevel::Navigate, why });
+            return ControlFlow::Break(LevelChoice { level: PageLevel::Navigate, why });
         }
         let found = match self.needs {
             Needs::Nothing => true,
@@ -111,7 +111,7 @@ impl Rule {
             Needs::Content => page.content,
         };
         if found {
-            ControlFlow::Break(Choice { level: self.level, why: self.why })
+            ControlFlow::Break(LevelChoice { level: self.level, why: self.why })
         } else {
             ControlFlow::Continue(())
         }
@@ -119,14 +119,14 @@ impl Rule {
 }
 
 /// Where no rule decides: extracted data that the query names, then the text, then whatever there is.
-fn by_content(words: &Words, page: &Holds) -> Choice {
+fn by_content(words: &Words, page: &PageContents) -> LevelChoice {
     if page.data.iter().any(|name| words.name(name)) {
-        return Choice { level: PageLevel::Data, why: "the query names what was extracted" };
+        return LevelChoice { level: PageLevel::Data, why: "the query names what was extracted" };
     }
     match (page.content, page.data.is_empty()) {
-        (true, _) => Choice { level: PageLevel::Content, why: "the text has to be searched" },
-        (false, false) => Choice { level: PageLevel::Data, why: "only extracted data was kept" },
-        (false, true) => Choice { level: PageLevel::Navigate, why: "what was kept does not hold it" },
+        (true, _) => LevelChoice { level: PageLevel::Content, why: "the text has to be searched" },
+        (false, false) => LevelChoice { level: PageLevel::Data, why: "only extracted data was kept" },
+        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "what was kept does not hold it" },
     }
 }
 

@@ -4,10 +4,10 @@ use super::*;
 
 const HOUR: u64 = 3_600;
 
-fn thread() -> Holds {
+fn thread() -> PageContents {
     let names =
         ["thread_title", "author", "posted", "subreddit", "comment_count", "pagination", "top_comments"];
-    Holds {
+    PageContents {
         pages: true,
         comments: true,
         data: names.map(str::to_owned).to_vec(),
@@ -16,9 +16,9 @@ fn thread() -> Holds {
     }
 }
 
-fn product(age: u64) -> Holds {
+fn product(age: u64) -> PageContents {
     let names = ["name", "price", "in_stock", "gpu", "screen_size"];
-    Holds { data: names.map(str::to_owned).to_vec(), content: true, age, ..Holds::default() }
+    PageContents { data: names.map(str::to_owned).to_vec(), content: true, age, ..PageContents::default() }
 }
 
 #[test]
@@ -36,16 +36,16 @@ fn the_examples_of_the_requirements_are_answered_where_they_say() {
         ("R1-14.5", "how many pages is the thread?", Manifest),
         ("R1-14.7", "is the laptop still in stock?", Navigate),
     ] {
-        assert_eq!(choose(query, Some(&thread())).level, expected, "{row}: {query}");
+        assert_eq!(choose_level(query, Some(&thread())).level, expected, "{row}: {query}");
     }
 }
 
 #[test]
 fn what_was_never_visited_is_searched_for() {
     for query in ["how many pages is the thread?", "is it still in stock", ""] {
-        assert_eq!(choose(query, None).level, PageLevel::Search, "R1-6.14, R1-14.6: {query}");
+        assert_eq!(choose_level(query, None).level, PageLevel::Search, "R1-6.14, R1-14.6: {query}");
     }
-    assert_eq!(choose("are there similar threads?", Some(&thread())).level, PageLevel::Search);
+    assert_eq!(choose_level("are there similar threads?", Some(&thread())).level, PageLevel::Search);
 }
 
 #[test]
@@ -59,26 +59,26 @@ fn questions_for_now_go_to_the_page() {
         "what did they say in the new comments",
         "do they still recommend it?",
     ] {
-        assert_eq!(choose(query, Some(&thread())).level, PageLevel::Navigate, "{query}");
+        assert_eq!(choose_level(query, Some(&thread())).level, PageLevel::Navigate, "{query}");
     }
 }
 
 #[test]
 fn a_price_is_believed_for_six_hours() {
-    let price = |age| choose("what's the price", Some(&product(age))).level;
+    let price = |age| choose_level("what's the price", Some(&product(age))).level;
     assert_eq!(price(6 * HOUR - 1), PageLevel::Data);
     assert_eq!(price(6 * HOUR), PageLevel::Navigate);
-    let then = choose("what was the price?", Some(&product(99 * HOUR)));
+    let then = choose_level("what was the price?", Some(&product(99 * HOUR)));
     assert_eq!(then.level, PageLevel::Data);
 }
 
 #[test]
 fn a_level_that_holds_nothing_is_passed_over() {
     use PageLevel::{Content, Data, Manifest, Navigate};
-    let without = |change: fn(&mut Holds)| {
+    let without = |change: fn(&mut PageContents)| {
         let mut page = thread();
         change(&mut page);
-        move |query: &str| choose(query, Some(&page)).level
+        move |query: &str| choose_level(query, Some(&page)).level
     };
     assert_eq!(without(|page| page.pages = false)("how many pages"), Content);
     assert_eq!(
@@ -88,28 +88,37 @@ fn a_level_that_holds_nothing_is_passed_over() {
     );
     assert_eq!(without(|page| page.data.clear())("what's the top comment"), Content);
     assert_eq!(without(|page| page.content = false)("what did the thread say about X"), Data);
-    let bare = without(|page| *page = Holds::default());
+    let bare = without(|page| *page = PageContents::default());
     assert_eq!((bare("what's the top comment"), bare("what is its title? the title")), (Navigate, Manifest));
 }
 
 #[test]
 fn names_of_what_was_extracted_lead_to_it() {
-    assert_eq!(choose("which GPU has it?", Some(&product(0))).level, PageLevel::Data);
-    assert_eq!(choose("how large is the screen size", Some(&product(0))).level, PageLevel::Data);
-    assert_eq!(choose("tell me a story", Some(&product(0))).level, PageLevel::Content);
-    assert_eq!(choose("how many comments mention thermal paste", Some(&thread())).level, PageLevel::Content);
+    assert_eq!(choose_level("which GPU has it?", Some(&product(0))).level, PageLevel::Data);
+    assert_eq!(choose_level("how large is the screen size", Some(&product(0))).level, PageLevel::Data);
+    assert_eq!(choose_level("tell me a story", Some(&product(0))).level, PageLevel::Content);
+    assert_eq!(
+        choose_level("how many comments mention thermal paste", Some(&thread())).level,
+        PageLevel::Content
+    );
 }
 
 #[test]
 fn words_count_and_not_their_parts() {
-    assert_eq!(choose("what knowledge is there, stockings aside", Some(&thread())).level, PageLevel::Content);
+    assert_eq!(
+        choose_level("what knowledge is there, stockings aside", Some(&thread())).level,
+        PageLevel::Content
+    );
     let odd = "\u{0}\u{202e}\u{202e}🦀 ".repeat(10_000);
-    assert_eq!(choose(&odd, Some(&thread())).level, PageLevel::Content);
+    assert_eq!(choose_level(&odd, Some(&thread())).level, PageLevel::Content);
 }
 
 #[test]
 fn what_points_at_a_page_does_not_restrict_a_count() {
-    assert_eq!(choose("how many pages does that thread have?", Some(&thread())).level, PageLevel::Manifest);
+    assert_eq!(
+        choose_level("how many pages does that thread have?", Some(&thread())).level,
+        PageLevel::Manifest
+    );
     let some = "how many comments that praise it are there";
-    assert_eq!(choose(some, Some(&thread())).level, PageLevel::Content);
+    assert_eq!(choose_level(some, Some(&thread())).level, PageLevel::Content);
 }

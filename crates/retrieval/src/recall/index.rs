@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::links::Links;
 use super::when::{Day, Span, spans};
 use super::words::{Stems, term, terms};
-use larder_condense::rank::{STOP_WORDS, bm25, rarity};
+use larder_text::bm25::{bm25, rarity};
+use larder_text::words::STOP_WORDS;
 
 /// What the words of the records before a record count for in it, nearest first …
 const BEFORE: [f64; 2] = [0.7, 0.5];

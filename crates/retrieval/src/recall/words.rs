@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
-use larder_condense::rank::is_wide;
+use larder_text::words::is_wide;
 
 /// A longer run of letters is data; it is left as it is.
 const LONGEST_STEMMED: usize = 32;

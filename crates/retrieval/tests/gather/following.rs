@@ -1,7 +1,7 @@
 //! Following links: levels, budgets, sections, and every way in which a link can be wrong.
 
 use larder_agent::turn::gathered_documents::linked;
-use larder_retrieval::{Followed, Grant, LinkToFollow};
+use larder_retrieval::{Grant, LinkExpansion, LinkToFollow};
 use larder_vault::VaultPath;
 
 use super::vault::subject;
@@ -14,7 +14,7 @@ fn link(path: &str, sections: &[&str]) -> LinkToFollow {
     }
 }
 
-fn why<'f>(followed: &'f Followed, document: &str) -> &'f str {
+fn why<'f>(followed: &'f LinkExpansion, document: &str) -> &'f str {
     let entry = followed.considered.iter().find(|entry| entry.document.contains(document) && !entry.used);
     entry.map_or("", |entry| entry.why.as_str())
 }

@@ -8,7 +8,7 @@ use larder_engine::executor::Silent;
 use larder_local::MiniLm;
 use larder_models::chat::{EmbeddingModel, Embeddings, ModelError};
 use larder_models::weights::EMBEDDING_MODEL;
-use larder_retrieval::{Found, Grant};
+use larder_retrieval::{Candidates, Grant};
 use larder_store::TextVector;
 use larder_testkit::layers::{Answering, with_vectors};
 use larder_testkit::vectors::ScriptedVectors;
@@ -41,13 +41,13 @@ fn embedder(model: Arc<dyn EmbeddingModel>) -> Embedder {
 }
 
 impl Vault {
-    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Found {
+    async fn found(&self, query: &str, vector: Option<&TextVector>) -> Candidates {
         let retrieval = self.retrieval(Grant::Gatherer).with_vector(vector);
         retrieval.find(query, u32::MAX, None, None).await.unwrap()
     }
 }
 
-fn turns(found: &Found) -> Vec<u32> {
+fn turns(found: &Candidates) -> Vec<u32> {
     found.turn_index.iter().map(|turn| turn.turn).collect()
 }
 
@@ -129,11 +129,11 @@ async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
     let vault = Vault::of(80).await;
     let refused = THINGS[0];
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
-    let all = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap();
+    let all = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap();
     let refused = all.iter().filter(|gist| gist.text.contains(refused)).count();
     assert!(refused > 0 && refused < all.len());
     let made = embedder.fill_all(&vault.documents, &Silent, &|_| {}).await.unwrap();
-    let left = vault.documents.without_vector(embedder.identity(), 1..=80).unwrap().len();
+    let left = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap().len();
     assert_eq!((made as usize, left), (all.len() - refused, refused));
 }
 

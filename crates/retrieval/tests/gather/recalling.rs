@@ -1,7 +1,7 @@
 //! Candidates: planted facts, research by its state, memory, and that nothing changes from run to run.
 
 use larder_agent::turn::gathered_documents::candidates;
-use larder_retrieval::{GatherError, Grant, SHOWN, TURN_INDEX_LIMIT};
+use larder_retrieval::{Grant, MAX_SHOWN, RetrievalError, TURN_INDEX_LIMIT};
 use larder_vault::lifecycle::ResearchState;
 use larder_vault::{
     BlockId, DocumentValue, FactLine, FactRecord, FactRecords, Facts, PreferenceRecord, PreferenceRecords,
@@ -41,7 +41,7 @@ async fn nothing_is_found_from_later_turns_or_of_other_users() {
     let vault = Vault::of(40).await;
     let bob = vault.all.user("bob").unwrap();
     super::vault::add_turn(&bob).await;
-    // Asked about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
+    // SearchRequest about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
     // would take its place (R1-12.5).
     let (asked, before) = (format!("{} {}", query(35), query(40)), 36);
     let found = vault.retrieval(Grant::Gatherer).find(&asked, before, None, None).await.unwrap();
@@ -50,7 +50,7 @@ async fn nothing_is_found_from_later_turns_or_of_other_users() {
     let research = found.cached_intel.iter().chain(&found.research_hits);
     let research: Vec<u32> = research.map(|research| research.turn).collect();
     assert!(research.contains(&35) && research.iter().all(|turn| *turn < before), "{research:?}");
-    // Without the wall they would be found.
+    // Without the scope they would be found.
     let later = vault.retrieval(Grant::Gatherer).find(&asked, 41, None, None).await.unwrap();
     assert!(later.turn_index.iter().any(|turn| turn.turn == 40));
     let json = serde_json::to_string(&found).unwrap();
@@ -130,7 +130,7 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
     let names: Vec<&str> = found.preferences.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names, ["favorite_hamster", "liking_19", "liking_18", "liking_17", "liking_16"]);
     assert_eq!(found.preferences[0].source_turn, Some(1));
-    assert_eq!((found.facts.len(), found.facts[0].fact.as_str()), (SHOWN, "Ann keeps hamsters"));
+    assert_eq!((found.facts.len(), found.facts[0].fact.as_str()), (MAX_SHOWN, "Ann keeps hamsters"));
     assert_eq!(found.facts[1].id.as_deref(), Some("fact-019"));
     let unused =
         |kind: &str| found.considered.iter().filter(|entry| entry.kind == kind && !entry.used).count();
@@ -160,7 +160,7 @@ async fn the_same_vault_and_clock_give_the_same_bytes() {
 async fn a_caller_gets_what_it_is_granted() {
     let vault = Vault::of(10).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
-    let refused = |error: &GatherError| matches!(error, GatherError::NotGranted { .. });
+    let refused = |error: &RetrievalError| matches!(error, RetrievalError::NotGranted { .. });
     assert!(analyzer.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
     assert!(analyzer.follow(&[], 100).await.is_err_and(|error| refused(&error)));
     let synthesis = vault.retrieval(Grant::Synthesis);

@@ -1,7 +1,9 @@
 //! A vault of any size with planted facts, made the same way in every run. The measure of scale uses it too.
 
 use larder_store::{TurnDraft, UserDocuments};
-use larder_vault::context::{self, Claim, Gathered, PriorTurn, Relevance, Synthesis, ToolLog, UserQuery};
+use larder_vault::context::{
+    self, Claim, GatheredContext, PriorTurn, Relevance, Synthesis, ToolLog, UserQuery,
+};
 use larder_vault::layout::TurnPlace;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
@@ -207,11 +209,11 @@ fn context_of(number: u32, place: &TurnPlace, documents: &UserDocuments) -> Stri
         relevance: Relevance::Medium,
         summary: "the same thing".to_owned(),
     });
-    let gathered = Gathered {
+    let gathered = GatheredContext {
         information: format!("The user has asked for the {} before.", subject(number).thing),
         prior_turns: prior.into_iter().collect(),
         references: references.into_iter().collect(),
-        ..Gathered::default()
+        ..GatheredContext::default()
     };
     add(context::append("## 0. User Query\n", &gathered, &at));
     let log = ToolLog { claims: vec![claim(number)], ..ToolLog::default() };

@@ -68,7 +68,7 @@ impl UserDocuments {
         let _one_at_a_time = self.shelf.writes.lock().await;
         let _one_process = self.hold_writes()?;
         let standing = self.tree().read(path).await?;
-        if standing.as_deref().map(ContentHash::of) != seen {
+        if standing.as_deref().map(ContentHash::new) != seen {
             return Err(StoreError::Changed { path: path.to_string() });
         }
         let indexed = is_indexed(path);

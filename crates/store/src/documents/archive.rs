@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use larder_vault::lifecycle::{ResearchAction, ResearchLife};
-use larder_vault::links::{Rename, Vault};
+use larder_vault::links::{NoteRename, Vault};
 use larder_vault::{Timestamp, TurnStatus, VaultPath};
 use rusqlite::params;
 
@@ -216,7 +216,7 @@ fn relink(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
     let mut vault = Vault::new(files);
     for old in moved.keys().cloned().collect::<Vec<_>>() {
         let Some(new) = moved_path(&old, from, to) else { continue };
-        let Ok(rename) = Rename::new(&vault, old.clone(), new.clone()) else { continue };
+        let Ok(rename) = NoteRename::new(&vault, old.clone(), new.clone()) else { continue };
         for (path, bytes) in moved.iter_mut().chain(others.iter_mut()).filter(|(path, _)| is_note(path)) {
             if let Ok(text) = str::from_utf8(bytes) {
                 let rewritten = rename.rewrite(path, text);

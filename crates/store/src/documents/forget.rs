@@ -29,7 +29,7 @@ impl Documents {
             Ok(query.query_map([user], |row| row.get(0))?.collect::<Result<_, _>>()?)
         })?;
         let documents = self.user(user)?;
-        match numbers.into_iter().find(|number| documents.is_held(*number)) {
+        match numbers.into_iter().find(|number| documents.is_leased(*number)) {
             None => Ok(()),
             Some(number) => {
                 let reason = format!("under way; stop it or wait for its end, then {user} can be forgotten");

@@ -18,12 +18,12 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The right to work on one turn; it ends when this is dropped.
 #[derive(Debug)]
-pub struct TurnHold {
+pub struct TurnLease {
     path: PathBuf,
     _locked: File,
 }
 
-impl Drop for TurnHold {
+impl Drop for TurnLease {
     fn drop(&mut self) {
         // Whoever has opened the file by now finds another one, or none, under its name, and opens again.
         let _ = std::fs::remove_file(&self.path);
@@ -36,13 +36,13 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The home folder cannot be written.
-    pub fn hold(&self, number: u32) -> Result<Option<TurnHold>, StoreError> {
+    pub fn lease(&self, number: u32) -> Result<Option<TurnLease>, StoreError> {
         take(self.hold_path(number), TRIES)
     }
 
     /// Takes the right to write documents outside of turns, which one process has at a time: else two that read the same
     /// would both write, and one would not know that the other had.
-    pub(super) fn hold_writes(&self) -> Result<TurnHold, StoreError> {
+    pub(super) fn hold_writes(&self) -> Result<TurnLease, StoreError> {
         let path = self.holds().join(format!("{}.writes", self.name));
         let patience = self.documents.store().options().patience.as_millis() / PAUSE.as_millis();
         let held = take(path.clone(), usize::try_from(patience).unwrap_or(usize::MAX).max(TRIES))?;
@@ -55,12 +55,12 @@ impl UserDocuments {
     /// The main database cannot be read.
     pub fn interrupted(&self) -> Result<Vec<DraftSummary>, StoreError> {
         let mut drafts = self.drafts()?;
-        drafts.retain(|draft| !self.is_held(draft.number));
+        drafts.retain(|draft| !self.is_leased(draft.number));
         Ok(drafts)
     }
 
     /// Whether somebody works on a turn.
-    pub fn is_held(&self, number: u32) -> bool {
+    pub fn is_leased(&self, number: u32) -> bool {
         let file = File::open(self.hold_path(number));
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
@@ -75,7 +75,7 @@ impl UserDocuments {
 }
 
 /// Takes a lock; none while somebody else has it.
-fn take(path: PathBuf, tries: usize) -> Result<Option<TurnHold>, StoreError> {
+fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
     if let Some(folder) = path.parent() {
         files::create_dir_all(folder)?;
     }
@@ -86,7 +86,7 @@ fn take(path: PathBuf, tries: usize) -> Result<Option<TurnHold>, StoreError> {
                 return Err(StoreError::io(&path, "taking the lock")(error));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            _ if is_at(&file, &path) => return Ok(Some(TurnHold { path, _locked: file })),
+            _ if is_at(&file, &path) => return Ok(Some(TurnLease { path, _locked: file })),
             _ => {}
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn put_files(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for (path, bytes) in files {
-        let hash = ContentHash::of(bytes);
+        let hash = ContentHash::new(bytes);
         if stored.get(path) == Some(hash.as_bytes()) {
             continue;
         }
@@ -77,7 +77,7 @@ pub(super) fn files_of(tx: &Transaction<'_>, user: &str, number: u32) -> Result<
         let limit = usize::try_from(bytes).unwrap_or(0);
         let content = match compressed {
             true => reader.read(&frame, limit, hash),
-            false if ContentHash::of(&frame) == hash => Ok(frame),
+            false if ContentHash::new(&frame) == hash => Ok(frame),
             false => Err("its content has another hash".to_owned()),
         };
         let content = content.map_err(|reason| StoreError::BadTurn {

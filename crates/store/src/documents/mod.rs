@@ -41,10 +41,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use larder_vault::layout::UserPlace;
 
-pub use hold::TurnHold;
+pub use hold::TurnLease;
 pub use types::{
-    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, Gist, ReindexReport,
-    ResearchRow, SourceRow, TextVector, TurnDraft, TurnRow,
+    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, EmbeddingText,
+    ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnRow,
 };
 
 use self::index::{IndexFile, name_of};

@@ -45,10 +45,10 @@ pub(super) fn wrapper_of(
     let file = VaultPath::new(&format!("{}/{path}", place.folder()))?;
     let content =
         if is_json { serde_json::from_slice(bytes).unwrap_or_default() } else { serde_json::Value::Null };
-    let note = Wrapper::of(&file, &place.context(), &content);
+    let note = Wrapper::new(&file, &place.context(), &content);
     let kind = path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace('/', "_");
     let tag = if path == "metrics.json" { &[Tag::Metrics][..] } else { &[] };
-    let meta = Meta::of_turn(place.number(), &kind, user, created_at).holding(&[], tag);
+    let meta = Meta::for_turn(place.number(), &kind, user, created_at).holding(&[], tag);
     let at = wrapper(&file);
     let text = Document::new(meta, note).write(&at);
     Some((format!("{path}.md"), text.into_bytes()))

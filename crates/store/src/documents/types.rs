@@ -179,7 +179,7 @@ pub struct TextVector {
 
 /// What a turn or a piece of research says in short, which a vector is to be made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gist {
+pub struct EmbeddingText {
     pub(super) of: Of,
     /// At most 1,500 bytes.
     pub text: String,

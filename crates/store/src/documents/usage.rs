@@ -1,7 +1,7 @@
 //! What use teaches: how far documents and sites can be relied on. It does not follow from documents, so it stands in
 //! the main database.
 
-use larder_vault::lifecycle::{Standing, promoted};
+use larder_vault::lifecycle::{TrackRecord, promoted};
 use larder_vault::{Scope, Score, Timestamp, VaultPath};
 use rusqlite::{OptionalExtension, params};
 
@@ -32,7 +32,7 @@ impl UserDocuments {
             let (uses, right) = (uses.saturating_add(1), right.saturating_add(u32::from(ok)));
             let learned = scope.parse().unwrap_or(Scope::New);
             let scope = research.map_or(learned, |research| {
-                let standing = Standing {
+                let standing = TrackRecord {
                     trust: share(right, uses),
                     uses,
                     age: now.seconds_since(research.created_at),

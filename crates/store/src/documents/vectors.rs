@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::UserDocuments;
 use super::index::{self, Of, Wanted};
-use super::types::{Gist, ResearchRow, TextVector};
+use super::types::{EmbeddingText, ResearchRow, TextVector};
 use crate::error::StoreError;
 
 /// Research on one topic may say the same again and again: so many times as many are looked at as are wanted.
@@ -16,8 +16,12 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn without_vector(&self, model: &str, turns: RangeInclusive<u32>) -> Result<Vec<Gist>, StoreError> {
-        self.index().read(|tx| index::without_vector(tx, model, &turns))
+    pub fn texts_without_vector(
+        &self,
+        model: &str,
+        turns: RangeInclusive<u32>,
+    ) -> Result<Vec<EmbeddingText>, StoreError> {
+        self.index().read(|tx| index::texts_without_vector(tx, model, &turns))
     }
 
     /// Keeps vectors that `model` made. An index that was deleted loses them, and they have to be made anew; one that is
@@ -25,16 +29,20 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn put_vectors(&self, model: &str, vectors: &[(Gist, Vec<f32>)]) -> Result<(), StoreError> {
-        self.index().write(|tx| index::put_vectors(tx, model, vectors))
+    pub fn insert_vectors(
+        &self,
+        model: &str,
+        vectors: &[(EmbeddingText, Vec<f32>)],
+    ) -> Result<(), StoreError> {
+        self.index().write(|tx| index::insert_vectors(tx, model, vectors))
     }
 
     /// Drops the vectors of all models but one.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn keep_vectors_of(&self, model: &str) -> Result<(), StoreError> {
-        self.index().write(|tx| index::keep_vectors_of(tx, model))
+    pub fn retain_vectors_of(&self, model: &str) -> Result<(), StoreError> {
+        self.index().write(|tx| index::retain_vectors_of(tx, model))
     }
 
     /// The turns before turn `before` whose texts are nearest to a text, nearest first and newer ones first among equals:

@@ -116,7 +116,7 @@ impl Shortage {
 
 /// What came of asking for a reservation.
 #[derive(Debug)]
-pub enum Reserved {
+pub enum ReserveOutcome {
     /// It is held.
     Held(Reservation),
     /// It would go over a limit.
@@ -127,7 +127,7 @@ impl Store {
     /// Takes `asked` from what a key may spend today, all of it or nothing.
     ///
     /// Fails if the key is unknown or revoked.
-    pub fn reserve(&self, key: &KeyId, asked: Spend) -> Result<Reserved, StoreError> {
+    pub fn reserve(&self, key: &KeyId, asked: Spend) -> Result<ReserveOutcome, StoreError> {
         let now = self.now();
         let (day, resets) = day(now);
         let lifetime = u64::try_from(RESERVATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
@@ -142,7 +142,7 @@ impl Store {
             let taken = used(tx, key, day)?.plus(held);
             let shortage = Shortage { key: key.clone(), asked, limits: record.limits, taken, held, resets };
             if shortage.is_one() {
-                return Ok(Reserved::Refused(Box::new(shortage)));
+                return Ok(ReserveOutcome::Refused(Box::new(shortage)));
             }
             let mut insert = tx.prepare_cached(
                 "INSERT INTO reservations (user, key, day, tokens, picos, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -150,7 +150,7 @@ impl Store {
             let expires = to_sql(now.as_millis().saturating_add(lifetime));
             let (tokens, picos) = (to_sql(asked.tokens), to_sql(asked.picos));
             let id = insert.insert((&record.user, key.as_str(), day, tokens, picos, expires))?;
-            Ok(Reserved::Held(Reservation { id, key: key.clone(), day, asked }))
+            Ok(ReserveOutcome::Held(Reservation { id, key: key.clone(), day, asked }))
         })
     }
 

@@ -124,5 +124,5 @@ pub fn exchange(id: &str) -> NewExchange<'_> {
 
 /// A message that goes upstream as it came.
 pub fn message(raw: &[u8]) -> TranscriptMessage<'_> {
-    TranscriptMessage { identity: ContentHash::of(raw), role: "user", raw, sent: None, pointers: &[] }
+    TranscriptMessage { identity: ContentHash::new(raw), role: "user", raw, sent: None, pointers: &[] }
 }

@@ -249,7 +249,7 @@ pub fn is_number(word: &[u8]) -> bool {
 /// How much of a text is looked at to see whether it is JSON, in bytes.
 const SAMPLE: usize = 64 << 10;
 /// A text of fewer values may be a word in brackets.
-const FEWEST_VALUES: usize = 4;
+const MIN_VALUES: usize = 4;
 
 /// Whether the beginning of `text` is JSON without a fault, and holds more than a word in brackets.
 pub fn looks_like(text: &str) -> bool {
@@ -259,5 +259,9 @@ pub fn looks_like(text: &str) -> bool {
     }
     let mut scan = Scan::new(&body[..body.floor_char_boundary(SAMPLE)]);
     scan.run();
-    !scan.faulty && scan.nodes.len() > FEWEST_VALUES
+    !scan.faulty && scan.nodes.len() > MIN_VALUES
 }
+
+#[cfg(test)]
+#[path = "lenient_tests.rs"]
+mod tests;

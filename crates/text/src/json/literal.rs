@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::beside;
+use crate::parallel;
 
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
@@ -17,7 +17,7 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
     let middle = apart(inner.as_bytes());
     let (first, second) = text.split_at_mut(middle);
     let second = || unescaped(&inner[middle..], second);
-    let (second, first) = beside::both(middle > 0, second, || unescaped(&inner[..middle], first));
+    let (second, first) = parallel::join_if_worth(middle > 0, second, || unescaped(&inner[..middle], first));
     if first < middle {
         text.copy_within(middle..middle + second, first);
     }

@@ -4,20 +4,21 @@ use super::bridges::Bridges;
 use super::merges::Merges;
 use super::pieces::{Classes, Pattern};
 use super::reach::Reach;
-use super::{runs, words};
+use super::runs;
+use super::word_counts::WordCounts;
 
 /// What can be proven of the counts of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// A text of n bytes has at most this many times n tokens.
     pub(super) per_byte: Option<usize>,
-    /// No token stands for more bytes than this.
+    /// No token represents more bytes than this.
     pub(super) longest: Option<usize>,
     /// Counts add up over the safe cuts of [`cuts`](super::cuts).
     pub(super) cuts: bool,
 }
 
-/// A vocabulary.
+/// Counts by one vocabulary.
 pub(super) trait Engine: Send + Sync {
     /// Tokens of `text`. Strings that name special tokens are ordinary text.
     fn count(&self, text: &str) -> usize;
@@ -47,7 +48,7 @@ impl Engine for Bytes {
 /// The longest token of cl100k_base and of o200k_base: 128 spaces.
 const LONGEST_OPENAI_TOKEN: usize = 128;
 
-/// An OpenAI vocabulary, compiled in.
+/// One of OpenAI's vocabularies, which are compiled in.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OpenAi {
     Cl100k,
@@ -92,14 +93,26 @@ impl OpenAi {
     }
 }
 
-impl Engine for OpenAi {
+/// Counts by a vocabulary of OpenAI, with the counts of words that it remembers.
+pub(super) struct OpenAiEngine {
+    vocabulary: OpenAi,
+    words: WordCounts,
+}
+
+impl OpenAiEngine {
+    pub(super) fn new(vocabulary: OpenAi) -> Self {
+        Self { vocabulary, words: WordCounts::default() }
+    }
+}
+
+impl Engine for OpenAiEngine {
     fn count(&self, text: &str) -> usize {
         // The tables are whole, as the build script wrote them; a byte each would be the proven bound.
-        let Some(vocabulary) = self.vocabulary() else { return text.len() };
+        let Some(vocabulary) = self.vocabulary.vocabulary() else { return text.len() };
         if let Some(tokens) = runs::count_shortened(text, |part| vocabulary.lengths(part)) {
             return tokens;
         }
-        words::count(text, *self as usize, self.bridges(), |word| vocabulary.count(word))
+        self.words.count(text, self.vocabulary.bridges(), |word| vocabulary.count(word))
     }
 
     fn shape(&self) -> Shape {
@@ -107,7 +120,7 @@ impl Engine for OpenAi {
     }
 
     fn surely_exceeds(&self, text: &str, limit: usize) -> bool {
-        self.reach().surely_exceeds(text.as_bytes(), limit)
+        self.vocabulary.reach().surely_exceeds(text.as_bytes(), limit)
     }
 }
 

@@ -5,7 +5,7 @@
 const WHOLE: usize = 100;
 /// The factor 1 in parts per million.
 const ONE_PPM: u64 = 1_000_000;
-/// The start of a text that tells prose from code.
+/// The start of a text that distinguishes prose from code.
 const LOOKED_AT: usize = 4 * 1024;
 /// From this share of signs that code is full of and prose is not, in hundredths, a text counts as code.
 const CODE_SIGNS: usize = 4;
@@ -15,7 +15,7 @@ const CODE_SIGNS: usize = 4;
 pub enum ClaudeGeneration {
     /// Claude 3 to Opus 4.6.
     To4_6,
-    /// 4.7 and later, and every model whose version cannot be told.
+    /// 4.7 and later, and every model whose version is not known.
     From4_7,
 }
 
@@ -50,7 +50,7 @@ impl ClaudeGeneration {
     }
 
     /// The generation of a model id such as `claude-opus-4-6` or `anthropic.claude-3-5-sonnet-20241022-v2:0`.
-    pub fn of_model(id: &str) -> Self {
+    pub fn from_model_id(id: &str) -> Self {
         let after_name = id.rsplit("claude").next().unwrap_or(id);
         let mut numbers = after_name
             .split(|c: char| !c.is_ascii_digit())
@@ -143,7 +143,7 @@ mod tests {
             ("claude-opus-latest", ClaudeGeneration::From4_7),
             ("claude", ClaudeGeneration::From4_7),
         ] {
-            assert_eq!(ClaudeGeneration::of_model(id), generation, "{id}");
+            assert_eq!(ClaudeGeneration::from_model_id(id), generation, "{id}");
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Framing {
     pub per_tool: usize,
     /// Around the schema of the answer.
     pub schema: usize,
-    /// What pictures cost.
+    /// The price of pictures in tokens.
     pub pictures: Pictures,
 }
 
@@ -108,7 +108,7 @@ impl Counter {
         let framing = self.framing();
         let content = message.content.iter().map(|content| match content {
             Content::Text { text } => self.count(text),
-            Content::Image { .. } => framing.pictures.most(),
+            Content::Image { .. } => framing.pictures.max_tokens(),
         });
         let call = |call: &ToolCall| {
             framing.per_call + self.count(&call.id) + self.count(&call.name) + self.count(&call.arguments)

@@ -11,7 +11,7 @@ const LONGEST_STRING: u64 = 8 << 20;
 /// Longest array believed; the largest vocabularies have some 500,000 merges.
 const LONGEST_ARRAY: u64 = 8 << 20;
 /// Most metadata entries believed; real files have some dozens.
-const MOST_ENTRIES: u64 = 1 << 16;
+const MAX_ENTRIES: u64 = 1 << 16;
 
 /// GGUF's own numbers of the kinds of tokens that are not text.
 const CONTROL: i64 = 3;
@@ -35,7 +35,7 @@ fn metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Error> {
     }
     let _tensors = reader.u64()?;
     let entries = reader.u64()?;
-    if entries > MOST_ENTRIES {
+    if entries > MAX_ENTRIES {
         return Err(invalid(&format!("{entries} metadata entries")));
     }
     let mut metadata = Map::new();

@@ -1,4 +1,4 @@
-//! Vocabularies in the format `tokenizer.json`. Knows its pipeline as far as needed to tell what can be proven of
+//! Vocabularies in the format `tokenizer.json`. Knows its pipeline as far as needed to see what can be proven of
 //! its counts; the encoding itself is the crates' work.
 
 use serde_json::Value;
@@ -123,7 +123,7 @@ fn shape(json: &Value) -> Shape {
     if matched.any(|token| !is_whole(token)) {
         return Shape { per_byte: Some(factor), ..unproven };
     }
-    // In the byte-level alphabet each character of a token stands for one byte.
+    // In the byte-level alphabet each character of a token represents one byte.
     let longest = tokens.keys().map(|token| token.chars().count()).max().unwrap_or(1);
     Shape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
 }

@@ -158,7 +158,7 @@ fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, r
     }
 }
 
-/// A part of a long piece, described where its first byte is; where its last byte is stands its start.
+/// A part of a long piece, described where its first byte is; where its last byte is appears its start.
 struct Part {
     token: u32,
     /// The rank to which it joins with the next part, or [`NONE`].

@@ -1,11 +1,10 @@
 //! Token counts: which tokenizer counts for which model, how far a count can be trusted, and counting that stops
 //! when it has read enough. Knows messages, to count their framing; knows no recipe, document or pack.
 //!
-//! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text that they are to whoever wrote
+//! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text that they are to the person who wrote
 //! them: that is never less than a provider charges for a text which it does not let act as control.
 
 mod bridges;
-mod cache;
 mod cuts;
 mod engine;
 mod estimate;
@@ -23,31 +22,35 @@ mod reference;
 mod registry;
 mod runs;
 mod trim;
-mod words;
+mod word_counts;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
 
 pub use estimate::ClaudeGeneration;
 pub use framing::Framing;
 pub use pictures::Pictures;
 pub use registry::{DEFAULT_TOKENIZER, Registry};
 
-use cache::Cache;
-use engine::{Engine, OpenAi};
+use crate::cache::BoundedCache;
+use engine::{Engine, OpenAi, OpenAiEngine};
 use estimate::Margin;
 use trim::Side;
 
 /// Bytes of a token of English, about.
 const BYTES_PER_TOKEN: usize = 4;
-/// How many stretches stand for a text, of how many bytes.
+/// How many stretches represent a text, of how many bytes.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 1 << 10;
 /// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
 const LARGE_PART: usize = 4 * 1024;
+
+/// Counts that a cache holds; at 24 bytes each they stay below 8 MB per vocabulary.
+const MAX_CACHED: usize = 1 << 18;
 
 /// How a count relates to what the provider will bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,7 +74,7 @@ pub enum TokenError {
         name: String,
         /// The nearest name there is, if one is near.
         nearest: Option<String>,
-        /// All names, comma-separated.
+        /// All known names, separated by commas.
         known: String,
     },
     /// A `tokenizer.json` that cannot be used.
@@ -111,6 +114,9 @@ pub struct Counter {
     inner: Arc<Inner>,
 }
 
+/// Counts by the 128-bit hash of the text.
+type CountCache = BoundedCache<u128, usize>;
+
 /// What a counter is made of. Its counts are the vocabulary's own, without the margin of an estimate.
 struct Inner {
     name: String,
@@ -118,7 +124,7 @@ struct Inner {
     framing: Framing,
     margin: Margin,
     engine: Arc<dyn Engine>,
-    cache: Arc<Cache>,
+    cache: Arc<CountCache>,
 }
 
 impl std::fmt::Debug for Counter {
@@ -137,34 +143,46 @@ impl Default for Counter {
 impl Counter {
     fn new(name: &str, label: Label, framing: Framing, engine: impl Engine + 'static) -> Self {
         let (name, margin, engine) = (name.to_owned(), Margin::NONE, Arc::new(engine));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+        let cache = Arc::new(CountCache::new(MAX_CACHED));
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache }) }
     }
 
     /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default (R0-21.1, C60).
     pub fn cl100k() -> Self {
-        Self::new(OpenAi::Cl100k.name(), Label::Exact, Framing::OPENAI, OpenAi::Cl100k)
+        Self::new(OpenAi::Cl100k.name(), Label::Exact, Framing::OPENAI, OpenAiEngine::new(OpenAi::Cl100k))
     }
 
     /// o200k_base, exact for OpenAI's models from GPT-4o on.
     pub fn o200k() -> Self {
-        Self::new(OpenAi::O200k.name(), Label::Exact, Framing::OPENAI, OpenAi::O200k)
+        Self::new(OpenAi::O200k.name(), Label::Exact, Framing::OPENAI, OpenAiEngine::new(OpenAi::O200k))
     }
 
     /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
     /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) gives the middle.
     pub fn claude(generation: ClaudeGeneration) -> Self {
-        let (name, label, framing) =
-            (generation.tokenizer().to_owned(), Label::Estimated, Framing::ANTHROPIC);
-        let (margin, engine) = (generation.margin(), Arc::new(OpenAi::O200k));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+        Self::o200k().as_claude(generation)
     }
 
     /// An estimate for models of which nothing is known: o200k_base times what other vocabularies take on top. It is
     /// for where the window is a guess, too; [`bytes`](Self::bytes) is the bound that always holds.
     pub fn unknown() -> Self {
-        let (name, label, framing) = ("estimate".to_owned(), Label::Estimated, Framing::OPENAI);
-        let (margin, engine) = (Margin::UNKNOWN, Arc::new(OpenAi::O200k));
-        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache: Arc::default() }) }
+        Self::o200k().as_unknown()
+    }
+
+    /// [`claude`](Self::claude) by this counter's vocabulary and cache.
+    fn as_claude(&self, generation: ClaudeGeneration) -> Self {
+        self.as_estimate(generation.tokenizer(), Framing::ANTHROPIC, generation.margin())
+    }
+
+    /// [`unknown`](Self::unknown) by this counter's vocabulary and cache.
+    fn as_unknown(&self) -> Self {
+        self.as_estimate("estimate", Framing::OPENAI, Margin::UNKNOWN)
+    }
+
+    fn as_estimate(&self, name: &str, framing: Framing, margin: Margin) -> Self {
+        let (engine, cache) = (Arc::clone(&self.inner.engine), Arc::clone(&self.inner.cache));
+        let (name, label) = (name.to_owned(), Label::Estimated);
+        Self { inner: Arc::new(Inner { name, label, framing, margin, engine, cache }) }
     }
 
     /// The same for a model that charges pictures otherwise.
@@ -324,7 +342,7 @@ impl Inner {
 
     /// The count of a part between safe cuts, remembered.
     fn part(&self, text: &str) -> usize {
-        self.cache.get_or(text, |text| self.engine.count(text))
+        self.cache.get_or_insert_with(xxh3_128(text.as_bytes()), || self.engine.count(text))
     }
 
     fn raw_up_to(&self, text: &str, limit: usize) -> Option<usize> {

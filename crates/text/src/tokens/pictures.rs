@@ -9,9 +9,9 @@ pub enum Pictures {
     /// A base, and so many for each tile of 512 pixels, after the picture was made to fit a square of 2,048 pixels and
     /// then its shorter side 768: never more than eight tiles. At low detail it is the base alone.
     Tiles {
-        /// For any picture.
+        /// Tokens of any picture, whatever its size.
         base: usize,
-        /// For each tile.
+        /// Tokens of each tile of 512 by 512 pixels.
         tile: usize,
     },
 }
@@ -23,9 +23,9 @@ const SHORTER: u64 = 768;
 /// Pixels of a tile.
 const TILE: u64 = 512;
 /// Tiles of the largest picture.
-const MOST_TILES: usize = 8;
+const MAX_TILES: usize = 8;
 /// Patches of 32 pixels that the largest picture is made to fit.
-const MOST_PATCHES: usize = 1_536;
+const MAX_PATCHES: usize = 1_536;
 
 /// Beginnings of the ids of small models, and what they charge; the rest of the name may be a date. Models that count
 /// patches charge more than one token for each, by a factor in hundredths.
@@ -39,7 +39,7 @@ const SMALL: [(&str, Pictures); 6] = [
 ];
 
 const fn patches(hundredths: usize) -> Pictures {
-    Pictures::AtMost((MOST_PATCHES * hundredths).div_ceil(100))
+    Pictures::AtMost((MAX_PATCHES * hundredths).div_ceil(100))
 }
 
 impl Pictures {
@@ -56,10 +56,10 @@ impl Pictures {
     }
 
     /// Tokens of a picture of which nothing is known.
-    pub const fn most(self) -> usize {
+    pub const fn max_tokens(self) -> usize {
         match self {
             Self::AtMost(most) => most,
-            Self::Tiles { base, tile } => base + MOST_TILES * tile,
+            Self::Tiles { base, tile } => base + MAX_TILES * tile,
         }
     }
 
@@ -73,7 +73,7 @@ impl Pictures {
 
     /// Tokens of a picture of so many pixels.
     pub fn sized(self, width: u32, height: u32) -> usize {
-        let Self::Tiles { base, tile } = self else { return self.most() };
+        let Self::Tiles { base, tile } = self else { return self.max_tokens() };
         let (shorter, longer) = (u64::from(width.min(height)), u64::from(width.max(height)));
         // Pictures are made smaller, never larger. Divided late and rounded up, so that no tile is missed.
         let scale = |pixels: u64| {
@@ -83,7 +83,7 @@ impl Pictures {
             (pixels * by).div_ceil(of)
         };
         let tiles = scale(shorter).div_ceil(TILE) * scale(longer).div_ceil(TILE);
-        base + usize::try_from(tiles).map_or(MOST_TILES, |tiles| tiles.clamp(1, MOST_TILES)) * tile
+        base + usize::try_from(tiles).map_or(MAX_TILES, |tiles| tiles.clamp(1, MAX_TILES)) * tile
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
             ("o4-mini", 2_642),
             ("gpt-7-mini", 3_779),
         ] {
-            assert_eq!(Pictures::of_openai(model).most(), most, "{model}");
+            assert_eq!(Pictures::of_openai(model).max_tokens(), most, "{model}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
         ] {
             let tokens = Pictures::OPENAI.sized(width, height);
             assert_eq!(tokens, 85 + 170 * tiles, "{width} x {height}");
-            assert!(tokens <= Pictures::OPENAI.most());
+            assert!(tokens <= Pictures::OPENAI.max_tokens());
         }
         assert_eq!(Pictures::AtMost(2_048).sized(1, 1), 2_048);
     }

@@ -34,12 +34,13 @@ impl Registry {
     /// bound by bytes.
     /// A vocabulary is unpacked at its first count.
     pub fn builtin() -> Self {
+        let o200k = Counter::o200k();
         let counters = [
             Counter::cl100k(),
-            Counter::o200k(),
-            Counter::claude(ClaudeGeneration::To4_6),
-            Counter::claude(ClaudeGeneration::From4_7),
-            Counter::unknown(),
+            o200k.as_claude(ClaudeGeneration::To4_6),
+            o200k.as_claude(ClaudeGeneration::From4_7),
+            o200k.as_unknown(),
+            o200k,
             Counter::bytes(),
         ];
         let tokenizers = counters.into_iter().map(|counter| (counter.name().to_owned(), counter)).collect();
@@ -60,7 +61,7 @@ impl Registry {
         }
         let id = model.to_ascii_lowercase();
         let counter = if id.contains("claude") {
-            Counter::claude(ClaudeGeneration::of_model(&id))
+            Counter::claude(ClaudeGeneration::from_model_id(&id))
         } else if is_of(&O200K_MODELS, bare(&id)) {
             Counter::o200k()
         } else if is_of(&CL100K_MODELS, bare(&id)) {
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn pictures_cost_what_they_cost_the_model() {
         let registry = Registry::builtin();
-        let most = |counter: Counter| counter.framing().pictures.most();
+        let most = |counter: Counter| counter.framing().pictures.max_tokens();
         for (model, tokens) in [
             ("gpt-4o", 1_445),
             ("openai/gpt-4o-mini", 48_169),

@@ -55,7 +55,7 @@ pub(super) fn count_shortened(text: &str, lengths: impl Fn(&str) -> Vec<usize>) 
 /// runs that overlap, the one of the shortest period is given.
 fn runs(bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
     let mut found: Vec<(Range<usize>, usize)> = Vec::new();
-    // A run covers at least one of these places with a stretch after it that tells.
+    // A run covers at least one of these places with a stretch after it that decides.
     for probe in (0..bytes.len()).step_by(LONG / 2) {
         let (Some(stretch), false) =
             (bytes.get(probe..probe + STRETCH), found.last().is_some_and(|(run, _)| run.contains(&probe)))

@@ -13,7 +13,7 @@ use super::workspace::Workspace;
 use crate::arguments;
 use crate::context::ToolContext;
 use crate::process::{self, Program, Ran};
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use larder_engine::settings::ToolSettings;
 
 /// Time for starting and ending a command, beyond its own.
@@ -55,11 +55,11 @@ impl Run {
             description: "Run an allowed program in the workspace. Gives its exit code and output."
                 .to_owned(),
             parameters: arguments::object(&["program"], fields),
-            class: Class::Danger,
+            class: ToolClass::Danger,
             summarizable: true,
             timeout: settings.command_timeout + AROUND,
             max_bytes: settings.max_result_bytes,
-            modes: Modes::Code,
+            modes: ToolModes::Code,
         };
         Self {
             spec,
@@ -103,7 +103,7 @@ impl Tool for Run {
             let path = process::find(&program).ok_or_else(missing)?;
             let run =
                 Program { path: &path, args: &args, folder: &folder, env: &self.env, limit: self.limit };
-            let limit = context.allowance.time(self.timeout);
+            let limit = context.budget.time(self.timeout);
             let ran = process::run(&run, limit).await?;
             Ok(told(&program, ran, limit))
         }

@@ -13,7 +13,7 @@ use similar::TextDiff;
 use super::workspace::Workspace;
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Bytes of a file that can be edited.
 const LARGEST: u64 = 5_000_000;
@@ -52,11 +52,11 @@ impl Edit {
                 "Replace a piece of text in a file of the workspace, or make a new file. Gives the diff."
                     .to_owned(),
             parameters: arguments::object(&["path", "old", "new"], fields),
-            class: Class::Write,
+            class: ToolClass::Write,
             summarizable: true,
             timeout: Duration::from_secs(30),
             max_bytes: 400_000,
-            modes: Modes::Code,
+            modes: ToolModes::Code,
         };
         Self { spec }
     }

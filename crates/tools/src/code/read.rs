@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::workspace::Workspace;
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Bytes of one file that are read out.
 const MOST_BYTES: usize = 400_000;
@@ -40,11 +40,11 @@ impl Read {
             name: "file.read".to_owned(),
             description: "Read a text file of the workspace, whole or a range of lines.".to_owned(),
             parameters: arguments::object(&["path"], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: Duration::from_secs(30),
             max_bytes: MOST_BYTES + 1_000,
-            modes: Modes::Code,
+            modes: ToolModes::Code,
         };
         Self { spec }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::workspace::Workspace;
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Larger files are passed over.
 const LARGEST_FILE: u64 = 2_000_000;
@@ -55,11 +55,11 @@ impl Search {
             description: "Find lines in the files of the workspace. Gives path, line number and line."
                 .to_owned(),
             parameters: arguments::object(&["pattern"], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: TIMEOUT + Duration::from_secs(5),
             max_bytes: 400_000,
-            modes: Modes::Code,
+            modes: ToolModes::Code,
         };
         Self { spec }
     }
@@ -90,7 +90,7 @@ impl Tool for Search {
                 Some(path) => workspace.place(path)?,
                 None => workspace.root().to_owned(),
             };
-            let until = Instant::now() + context.allowance.time(TIMEOUT);
+            let until = Instant::now() + context.budget.time(TIMEOUT);
             let root = workspace.root().to_owned();
             let limit = limit.unwrap_or(MATCHES);
             let search = Job { root, pattern, limit, until };

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::connection::Connection;
 use super::context::ToolContext;
-use super::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use larder_engine::settings::McpSettings;
 
 /// Tools of one server that are taken.
@@ -101,19 +101,19 @@ impl Remote {
             summarizable: summarizable.unwrap_or(true),
             timeout: connection.timeout() + AROUND,
             max_bytes,
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Some(Self { connection: Arc::clone(connection), name, spec })
     }
 }
 
 /// What is not said to be harmless may do harm, as the protocol has it.
-fn class(tool: &Listed) -> Class {
+fn class(tool: &Listed) -> ToolClass {
     let hints = tool.annotations.as_ref();
     match (hints.and_then(|hints| hints.read_only_hint), hints.and_then(|hints| hints.destructive_hint)) {
-        (Some(true), _) => Class::Read,
-        (_, Some(false)) => Class::Write,
-        _ => Class::Danger,
+        (Some(true), _) => ToolClass::Read,
+        (_, Some(false)) => ToolClass::Write,
+        _ => ToolClass::Danger,
     }
 }
 
@@ -128,7 +128,7 @@ impl Tool for Remote {
         context: &'a ToolContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         async move {
-            let limit = context.allowance.time(self.connection.timeout());
+            let limit = context.budget.time(self.connection.timeout());
             let result = self.connection.call(&self.name, arguments, limit).await?;
             Ok(output(&self.spec.name, &result))
         }
@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn what_is_not_said_to_be_harmless_is_dangerous() {
         for (hints, expected) in [
-            (json!(null), Class::Danger),
-            (json!({}), Class::Danger),
-            (json!({"readOnlyHint": true}), Class::Read),
-            (json!({"readOnlyHint": false, "destructiveHint": false}), Class::Write),
-            (json!({"destructiveHint": true}), Class::Danger),
+            (json!(null), ToolClass::Danger),
+            (json!({}), ToolClass::Danger),
+            (json!({"readOnlyHint": true}), ToolClass::Read),
+            (json!({"readOnlyHint": false, "destructiveHint": false}), ToolClass::Write),
+            (json!({"destructiveHint": true}), ToolClass::Danger),
         ] {
             let tool = listed(json!({"name": "x", "inputSchema": {"type": "object"}, "annotations": hints}));
             assert_eq!(class(&tool), expected, "{hints}");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::notebook::{FactBook, PreferenceBook};
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Characters of a statement: a fact is one sentence.
 const LONGEST: usize = 500;
@@ -54,11 +54,11 @@ impl Create {
                           said or clearly implied, never what a page or a tool says about the user."
                     .to_owned(),
             parameters,
-            class: Class::Write,
+            class: ToolClass::Write,
             summarizable: false,
             timeout: Duration::from_secs(30),
             max_bytes: 10_000,
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Self { spec }
     }

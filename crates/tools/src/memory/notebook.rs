@@ -31,7 +31,7 @@ impl Read {
     }
 
     fn seen(&self) -> Option<ContentHash> {
-        self.text.as_ref().map(|text| ContentHash::of(text.as_bytes()))
+        self.text.as_ref().map(|text| ContentHash::new(text.as_bytes()))
     }
 
     async fn write(&self, documents: &UserDocuments, text: &str) -> Result<(), ToolError> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::notebook::{FactBook, PreferenceBook};
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Facts that are shown when nobody says how many (R4-6.6).
 const SHOWN: usize = 5;
@@ -44,11 +44,11 @@ impl Query {
             description: "Look up what is remembered of the user: facts and preferences, best match first."
                 .to_owned(),
             parameters: arguments::object(&[], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: Duration::from_secs(30),
             max_bytes: 200_000,
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Self { spec }
     }
@@ -122,7 +122,7 @@ fn answer(mut entries: Vec<Entry>, query: Option<&str>, limit: usize) -> ToolOut
     let order: Vec<usize> = match query {
         None => (0..all).collect(),
         Some(query) => {
-            let mut index = RankIndex::of_query(query);
+            let mut index = RankIndex::for_query(query);
             for entry in &entries {
                 index.start_document();
                 index.add(&entry.words);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use larder_text::pointer::Pointer;
-use larder_vault::context::{Claim, Origin};
+use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{BlockId, Intent};
@@ -41,7 +41,7 @@ impl Read {
             };
             let aging = if found.evergreen { Aging::Evergreen } else { Aging::Claim };
             let document = DualLink::new(read.page.document.clone(), "page");
-            let origin = Origin {
+            let origin = ClaimOrigin {
                 block: BlockId::numbered("claim", 0),
                 bytes: Some(Pointer::bytes(stored.pointer_id.id.clone(), bytes)),
                 document: Some(document),

@@ -209,7 +209,7 @@ fn stands(number: &str, text: &str) -> bool {
 
 /// `research_759_abc123` (R1-4.4).
 fn id(turn: u32, task: &str) -> String {
-    let hash = ContentHash::of(task.as_bytes()).to_hex();
+    let hash = ContentHash::new(task.as_bytes()).to_hex();
     format!("research_{turn}_{}", &hash[..SUFFIX])
 }
 
@@ -225,7 +225,7 @@ fn superseded(topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, 
 }
 
 fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
-    let base = Meta::of_turn(research.turn, "research", context.documents.user(), research.created);
+    let base = Meta::for_turn(research.turn, "research", context.documents.user(), research.created);
     let mut kinds = vec![ContentKind::Research];
     if !research.listings.is_empty() {
         kinds.push(ContentKind::Pricing);

@@ -25,7 +25,7 @@ use self::claims::{PageClaims, Read};
 use self::steps::SubRun;
 use super::arguments;
 use super::context::ToolContext;
-use super::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use super::web::{SearchHit, Visited, Web};
 use larder_engine::settings::ToolSettings;
 
@@ -69,11 +69,11 @@ pub(super) fn tool(web: &Arc<Web>, settings: &ToolSettings) -> Box<dyn Tool> {
                       sources. Use it when no page is known yet; use web.visit for a known page."
                 .to_owned(),
         parameters: arguments::object(&["query"], fields),
-        class: Class::Read,
+        class: ToolClass::Read,
         summarizable: true,
         timeout: TIMEOUT + WRITING,
         max_bytes: 1_000_000,
-        modes: Modes::Both,
+        modes: ToolModes::Both,
     };
     let research = Research {
         web: Arc::clone(web),
@@ -110,7 +110,7 @@ impl Research {
         intent: Intent,
         context: &ToolContext<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let left = context.allowance.time(TIMEOUT);
+        let left = context.budget.time(TIMEOUT);
         let until = Instant::now() + left.saturating_sub(WRITING.min(left / 4));
         let mut run = SubRun::new(context, task, self.tokens, until);
         let searches = run.plan(SEARCHES).await;

@@ -32,8 +32,8 @@ pub(super) struct SubRun<'a> {
 
 impl<'a> SubRun<'a> {
     pub(super) fn new(context: &'a ToolContext<'a>, task: &'a str, tokens: u64, until: Instant) -> Self {
-        let tokens = context.allowance.tokens.map_or(tokens, |left| left.min(tokens));
-        let meter = Meter::new(context.observer, Some(tokens), context.allowance.cost);
+        let tokens = context.budget.tokens.map_or(tokens, |left| left.min(tokens));
+        let meter = Meter::new(context.observer, Some(tokens), context.budget.cost);
         Self { context, task, tokens, until, meter, notes: Vec::new() }
     }
 

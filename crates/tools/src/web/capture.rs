@@ -175,7 +175,7 @@ fn files(
         visible_elements: page.elements.iter().map(|element| (*element).to_owned()).collect(),
     };
     let kind = format!("page_{}", place.slug());
-    let mut meta = Meta::of_turn(context.turn.number(), &kind, context.documents.user(), context.now);
+    let mut meta = Meta::for_turn(context.turn.number(), &kind, context.documents.user(), context.now);
     meta.tags = vec![Tag::Turn.to_string()];
     let text = Document::new(meta, content).write(&place.content());
     let mut files = BTreeMap::from([

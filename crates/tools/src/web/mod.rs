@@ -60,7 +60,7 @@ impl Web {
 
     /// Visits a page and captures it, all within the time that a page has.
     pub(super) async fn visit(&self, url: &str, context: &ToolContext<'_>) -> Result<Visited, ToolError> {
-        let limit = context.allowance.time(self.page_timeout);
+        let limit = context.budget.time(self.page_timeout);
         let page = tokio::time::timeout(limit, self.page(url)).await;
         let late = |_| ToolError::Timeout { what: format!("the page {}", shown(url)), after: limit };
         let (at, got) = page.map_err(late)??;

@@ -14,7 +14,7 @@ use url::Url;
 use super::{Web, told};
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 
 /// Results that are shown when nobody says how many, and at most.
 const HITS: usize = 10;
@@ -80,11 +80,11 @@ impl Search {
             description: "Search the web. Gives titles, addresses and snippets; read pages with web.visit."
                 .to_owned(),
             parameters: arguments::object(&["query"], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: Duration::from_secs(60),
             max_bytes: 200_000,
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Self { web, spec }
     }
@@ -131,7 +131,7 @@ impl Web {
         }
         let request = Get { url: url.as_str(), accept: "application/json", limit: LARGEST };
         let trusting = Guard { trusting: true, ..Guard::default() };
-        let limit = context.allowance.time(self.page_timeout);
+        let limit = context.budget.time(self.page_timeout);
         let late = |_| ToolError::Timeout { what: "the search engine".to_owned(), after: limit };
         let got =
             tokio::time::timeout(limit, web::get(request, &trusting)).await.map_err(late)?.map_err(told)?;

@@ -11,7 +11,7 @@ use super::Web;
 use super::browser;
 use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Class, Modes, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use larder_engine::settings::ToolSettings;
 
 /// Time for reading a page, beyond that of getting it.
@@ -37,12 +37,12 @@ impl Visit {
                           that questions about it can be answered later without another visit."
                     .to_owned(),
             parameters: arguments::object(&["url"], fields),
-            class: Class::Read,
+            class: ToolClass::Read,
             summarizable: true,
             timeout: settings.page_timeout + READING + browser::TIMEOUT,
             // The text of a page is no longer than its markup, and what stands before it is short.
             max_bytes: settings.page_max_bytes.saturating_mul(2),
-            modes: Modes::Both,
+            modes: ToolModes::Both,
         };
         Self { web, spec }
     }

@@ -239,7 +239,7 @@ async fn output_beyond_the_limit_is_counted_and_dropped() {
 #[tokio::test]
 async fn a_turn_without_time_calls_nothing() {
     let mut desk = desk();
-    desk.allowance.deadline = Some(tokio::time::Instant::now());
+    desk.budget.deadline = Some(tokio::time::Instant::now());
     desk.write("a.txt", "one");
     assert_eq!(desk.call("file.read", json!({"path": "a.txt"})).await.status, CallStatus::Timeout);
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use larder_engine::settings::{McpPlace, McpSettings, ToolSettings};
 use larder_testkit::stub::{Answer, End, StubServer};
-use larder_tools::Class;
+use larder_tools::ToolClass;
 use larder_vault::Mode;
 use larder_vault::context::CallStatus;
 use serde_json::{Value, json};
@@ -71,15 +71,15 @@ async fn tools_of_a_server_are_tools_like_any_other() {
     let (desk, problems) = desk(&format!("{}/mcp", server.address())).await;
     assert!(matches!(problems.as_slice(), [one] if one.contains("cannot be used")), "{problems:?}");
     let specs = desk.toolbox.specs(Mode::Chat, &["mcp.far.*".to_owned()]);
-    let shown: Vec<(&str, Class, bool)> =
+    let shown: Vec<(&str, ToolClass, bool)> =
         specs.iter().map(|spec| (spec.name.as_str(), spec.class, spec.summarizable)).collect();
     assert_eq!(
         shown,
         [
-            ("mcp.far.drop", Class::Danger, false),
-            ("mcp.far.hang", Class::Read, true),
-            ("mcp.far.huge", Class::Read, true),
-            ("mcp.far.look", Class::Read, true)
+            ("mcp.far.drop", ToolClass::Danger, false),
+            ("mcp.far.hang", ToolClass::Read, true),
+            ("mcp.far.huge", ToolClass::Read, true),
+            ("mcp.far.look", ToolClass::Read, true)
         ]
     );
     let output = desk.call("mcp.far.look", json!({"name": "it"})).await;

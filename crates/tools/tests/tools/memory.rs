@@ -67,7 +67,7 @@ async fn what_people_change_is_read_back() {
     let lines = before.lines().filter(|line| !line.contains("bicycle"));
     let mut edited = lines.collect::<Vec<_>>().join("\n").replace("Lives in Bonn", "Lives in Kiel");
     edited.push_str("\n- Sings in a choir\n\nA note of mine.\n");
-    let seen = ContentHash::of(before.as_bytes());
+    let seen = ContentHash::new(before.as_bytes());
     desk.documents.write(&path("users/ann/facts.md"), edited.as_bytes(), Some(seen)).await.unwrap();
     desk.call("memory.create", json!({"kind": "fact", "fact": "Plays chess"})).await;
     let records = text(&desk, "users/ann/memory/facts.json").await;

@@ -14,7 +14,7 @@ use larder_engine::{Engine, Policy};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
-use larder_tools::{Allowance, Confirm, ToolBox, ToolContext, ToolOutput};
+use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolContext, ToolOutput};
 use larder_vault::layout::{TurnPlace, UserPlace};
 use larder_vault::{Mode, Timestamp};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub struct Desk {
     pub mode: Mode,
     pub workspace: PathBuf,
     pub confirm: Answers,
-    pub allowance: Allowance,
+    pub budget: RemainingBudget,
     pub query: String,
     pub prompts: Arc<Mutex<Vec<String>>>,
     /// What calls took.
@@ -86,7 +86,7 @@ impl Desk {
             mode: Mode::Chat,
             workspace,
             confirm: Answers(true, AtomicUsize::new(0)),
-            allowance: Allowance::default(),
+            budget: RemainingBudget::default(),
             query: "find me the cheapest laptop with nvidia gpu".to_owned(),
             prompts,
             meter: Meter::new(&Silent, None, None),
@@ -111,7 +111,7 @@ impl Desk {
             confirm: &self.confirm,
             observer: &self.meter,
             begun: &|| Ok(()),
-            allowance: self.allowance,
+            budget: self.budget,
         };
         self.toolbox.call(name, &arguments, &context).await
     }

@@ -232,7 +232,7 @@ id: forged
     let place = desk.turn.page(&url);
     let name = format!("webpage_cache/{}/page_content.md", place.slug());
     let text = String::from_utf8(output.files[&name].clone()).unwrap();
-    assert!(Sections::of(&text).sections.is_empty(), "no section opens:\n{text}");
+    assert!(Sections::parse(&text).sections.is_empty(), "no section opens:\n{text}");
     let links = larder_vault::links::scan(&text, larder_vault::links::Dialect::Vault);
     assert!(links.iter().all(|link| !format!("{link:?}").contains("bob")), "{links:?}");
     let content = Document::<PageContent>::read(&text, &place.content()).value.unwrap().value;

@@ -34,7 +34,7 @@ words! {
 
 /// §2 as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Gathered {
+pub struct GatheredContext {
     /// What was compiled for the question, in words.
     pub information: String,
     /// What the user likes, and from where that is known.
@@ -99,7 +99,7 @@ const PREFERENCE: [&str; 3] = ["Preference", "Value", "Source"];
 const TURN: [&str; 3] = ["Turn", "Relevance", "Summary"];
 const TOP: [&str; 3] = ["Product", "Price", "Source"];
 
-impl SectionValue for Gathered {
+impl SectionValue for GatheredContext {
     const ID: SectionId = SectionId::GatheredContext;
 
     fn write(&self, at: &VaultPath) -> String {

@@ -19,15 +19,15 @@ use super::value::ValueError;
 use super::write::{COMPACTION, COMPACTION_END};
 use super::{BlockId, VaultPath, append_section, unescape};
 
-pub use gathered::{CachedResearch, Gathered, Preference, PriorTurn, Relevance, TopResult};
+pub use gathered::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, TopResult};
 pub(super) use plan::GRAMMAR as PLAN;
-pub use plan::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+pub use plan::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 pub(super) use query::original_in;
-pub use query::{Resolved, SourceReference, UserQuery, query_body};
+pub use query::{ResolvedQuery, SourceReference, UserQuery, query_body};
 pub use reflection::{Reflection, ReflectionDecision};
 pub use synthesis::{Checklist, Synthesis};
 pub use tools::{
-    Action, CallResult, CallStatus, Claim, Count, Iteration, IterationGoal, Origin, Termination, ToolLog,
+    Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, IterationGoal, Quota, Termination, ToolLog,
 };
 pub use validation::{Check, CheckResult, GoalVerdict, Validation, Verdict};
 
@@ -57,7 +57,7 @@ pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) 
 
 /// The newest version of a section as a value, if there is one.
 pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<ParsedDocument<T>> {
-    let sections = Sections::of(document);
+    let sections = Sections::parse(document);
     sections.newest(T::ID).map(|section| read(document, section, at))
 }
 

@@ -98,7 +98,7 @@ pub struct Goal {
 
 /// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PlanStep {
     /// For which goal, if there are several.
     pub goal: Option<GoalId>,
     /// What to do.
@@ -119,7 +119,7 @@ pub struct TaskPlan {
     /// How sure the planner is (C12).
     pub confidence: Option<Score>,
     /// What to do, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The goals, if there are several.
     pub goals: Vec<Goal>,
     /// What to look at first, if there are several goals.
@@ -254,10 +254,10 @@ fn goal(
     Some(Goal { id: id?, description: description.clone(), status: status?, dependencies })
 }
 
-fn step(item: &str) -> Step {
+fn step(item: &str) -> PlanStep {
     let tag = item.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match tag.and_then(|(goal, text)| Some((goal.parse().ok()?, text))) {
-        Some((goal, text)) => Step { goal: Some(goal), text: uninline(text) },
-        None => Step { goal: None, text: uninline(item) },
+        Some((goal, text)) => PlanStep { goal: Some(goal), text: uninline(text) },
+        None => PlanStep { goal: None, text: uninline(item) },
     }
 }

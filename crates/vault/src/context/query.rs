@@ -20,12 +20,12 @@ pub struct UserQuery {
     /// Exactly what the user typed.
     pub original: String,
     /// What phase 0 added.
-    pub resolved: Option<Resolved>,
+    pub resolved: Option<ResolvedQuery>,
 }
 
 /// What phase 0 found out about the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedQuery {
     /// The query with its references resolved.
     pub query: String,
     /// What it refers to.
@@ -58,7 +58,7 @@ pub fn query_body(query: &str) -> String {
     writer.finish()
 }
 
-impl Resolved {
+impl ResolvedQuery {
     /// What to add to §0, for [`extend_section`](crate::extend_section).
     pub fn write(&self) -> String {
         let mut writer = Writer::new(&GRAMMAR);
@@ -106,7 +106,7 @@ impl SectionValue for UserQuery {
         let resolved = block.text("Resolved").and_then(|query| {
             let query_type = block.required("Query Type", &mut problems);
             let was_resolved = block.value("Was Resolved", &mut problems) == Some(Truth::True);
-            Some(Resolved {
+            Some(ResolvedQuery {
                 query,
                 query_type: query_type?,
                 was_resolved,

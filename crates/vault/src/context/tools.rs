@@ -128,12 +128,12 @@ pub struct Claim {
     /// How long it may be believed.
     pub ttl: Ttl,
     /// Where it comes from.
-    pub origin: Option<Origin>,
+    pub origin: Option<ClaimOrigin>,
 }
 
 /// The provenance of a claim: a block that links can lead to, and the bytes that say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ClaimOrigin {
     /// `claim-001`.
     pub block: BlockId,
     /// The bytes, in what a tool gave.
@@ -148,27 +148,27 @@ pub struct Termination {
     /// Why.
     pub reason: String,
     /// Rounds, of as many as are allowed.
-    pub iterations: Count,
+    pub iterations: Quota,
     /// Calls, of as many as are allowed.
-    pub tool_calls: Count,
+    pub tool_calls: Quota,
 }
 
 /// So many of as many as are allowed: `2/10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct Quota {
     /// How many.
     pub done: u32,
     /// How many are allowed.
     pub limit: u32,
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.done, self.limit)
     }
 }
 
-impl FromStr for Count {
+impl FromStr for Quota {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
@@ -346,7 +346,7 @@ impl Claim {
         let origins = block.items("");
         let origin = |number: usize| {
             let start = format!("claim {number} ");
-            origins.iter().find_map(|(_, item)| Origin::read(item.strip_prefix(&start)?, at))
+            origins.iter().find_map(|(_, item)| ClaimOrigin::read(item.strip_prefix(&start)?, at))
         };
         let rows = block.rows("", CLAIM).into_iter().enumerate();
         rows.filter_map(|(place, (line, [claim, confidence, source, ttl]))| {
@@ -358,7 +358,7 @@ impl Claim {
     }
 }
 
-impl Origin {
+impl ClaimOrigin {
     fn read(text: &str, at: &VaultPath) -> Option<Self> {
         let (place, block) = block_id_at_end(text)?;
         let text = text[..place].trim();

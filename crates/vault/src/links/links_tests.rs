@@ -123,7 +123,7 @@ fn links_of_commonmark_are_relative_and_stay_inside() {
 #[test]
 fn fragments_lead_to_sections_and_blocks() {
     let note = "---\na: 1\n---\n# One\ntext\n## *Two*: it\nx ^p\n\n- a ^i\n  - b\n\n| t |\n|--|\n| r | ^row\n| s |\n\n^table\n\n# One\n## Two it\nlast\n```\ny ^no\n```\n";
-    let outline = Outline::of(note);
+    let outline = NoteOutline::parse(note);
     let at = |fragment: &str| outline.find(fragment).map(|range| &note[range]);
     assert!(at("one").unwrap().starts_with("# One\ntext") && at("one").unwrap().ends_with("^table\n\n"));
     assert!(at("Two: it").unwrap().starts_with("## *Two*"));
@@ -140,7 +140,7 @@ fn fragments_lead_to_sections_and_blocks() {
 #[test]
 fn a_rename_changes_the_links_that_lead_to_the_note_and_nothing_else() {
     let vault = vault(&["a/old.md", "a/x.md", "b/y.md", "b/new name.md", "pic.png"]);
-    let rename = Rename::new(&vault, path("a/old.md"), path("b/c/new name.md")).unwrap();
+    let rename = NoteRename::new(&vault, path("a/old.md"), path("b/c/new name.md")).unwrap();
     let text = "---\nup: '[[old]]'\n---\n[[old]] [[Old|text]] [[a/old#h]] [[/a/old.md]] ![[old#^b]] `[[old]]` [[x]] [i](old.md#h \"t\")\r\n\
         [j](<old.md>) [r] [e](https://x.example/old.md) <img src='../pic.png'>\n\n[r]: ../a/old \"t\"\n";
     let rewritten = rename.rewrite(&path("a/x.md"), text);
@@ -159,7 +159,7 @@ fn a_rename_changes_the_links_that_lead_to_the_note_and_nothing_else() {
 #[test]
 fn definitions_that_exist_for_wikilinks_follow_them() {
     let vault = vault(&["a/old.md", "x.md"]);
-    let rename = Rename::new(&vault, path("a/old.md"), path("b/new.md")).unwrap();
+    let rename = NoteRename::new(&vault, path("a/old.md"), path("b/new.md")).unwrap();
     let rewritten = |text: &str| rename.rewrite(&path("x.md"), text).text;
     assert_eq!(
         rewritten("[[old]] ![[old]] [[old|T]]\n\n[old]: a/old.md \"Old\"\n[old|T]: <a/old.md>\n"),
@@ -180,10 +180,10 @@ fn definitions_that_exist_for_wikilinks_follow_them() {
 #[test]
 fn a_rename_does_not_capture_links_to_others() {
     let vault = vault(&["a/b/old.md", "long/way/note.md", "x.md"]);
-    let rename = Rename::new(&vault, path("a/b/old.md"), path("a/note.md")).unwrap();
+    let rename = NoteRename::new(&vault, path("a/b/old.md"), path("a/note.md")).unwrap();
     assert_eq!(rename.rewrite(&path("x.md"), "[[note]] [[old]]").text, "[[long/way/note]] [[note]]");
-    assert!(Rename::new(&vault, path("a/b/old.md"), path("x.md")).is_err());
-    assert!(Rename::new(&vault, path("gone.md"), path("y.md")).is_err());
+    assert!(NoteRename::new(&vault, path("a/b/old.md"), path("x.md")).is_err());
+    assert!(NoteRename::new(&vault, path("gone.md"), path("y.md")).is_err());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn hostile_texts_take_linear_time() {
         ["[[", "![", "[a](", "<!--", "<a href=", "`", "[[a|", "\\[[", "$", "^a\n\n", "- a ^b\n", "[a]: b\n"]
     {
         let text = piece.repeat(60_000);
-        let found = links(&text).len() + Outline::of(&text).anchors.len();
+        let found = links(&text).len() + NoteOutline::parse(&text).anchors.len();
         assert!(found <= 120_000);
     }
 }
@@ -234,7 +234,7 @@ proptest! {
             prop_assert!(text.get(link.range.clone()).is_some());
             prop_assert!(link.target.is_none_or(|target| text.get(target).is_some()));
         }
-        for anchor in Outline::of(&text).anchors {
+        for anchor in NoteOutline::parse(&text).anchors {
             prop_assert!(text.get(anchor.range).is_some());
         }
     }
@@ -251,7 +251,7 @@ proptest! {
         let files: Vec<VaultPath> = files.iter().filter_map(|file| VaultPath::new(file)).collect();
         let vault = Vault::new(files.clone());
         let (from, note) = (which.get(&files).clone(), note.get(&files).clone());
-        let Ok(rename) = Rename::new(&vault, from.clone(), path(&to)) else { return Ok(()) };
+        let Ok(rename) = NoteRename::new(&vault, from.clone(), path(&to)) else { return Ok(()) };
         let mut text = around;
         for (goal, manner) in written {
             let goal = goal.get(&files);

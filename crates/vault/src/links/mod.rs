@@ -13,8 +13,8 @@ mod vault;
 mod wiki;
 
 pub use dual::{DualLink, Reference};
-pub use outline::{Anchor, Heading, Outline};
-pub use rename::{Rename, RenameError, Rewritten};
+pub use outline::{Anchor, Heading, NoteOutline};
+pub use rename::{NoteRename, RenameError, Rewritten};
 pub use scan::{Dialect, Link, LinkKind, links, scan};
 pub use vault::{Destination, Vault};
 

@@ -32,7 +32,7 @@ pub struct Anchor {
 
 /// Headings and named blocks of a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outline {
+pub struct NoteOutline {
     /// In their order.
     pub headings: Vec<Heading>,
     /// In their order; of blocks with one name the first counts.
@@ -46,10 +46,10 @@ enum Shape {
     Table,
 }
 
-impl Outline {
+impl NoteOutline {
     /// Of a whole note, frontmatter included.
-    pub fn of(note: &str) -> Self {
-        let base = Sections::of(note).frontmatter.end;
+    pub fn parse(note: &str) -> Self {
+        let base = Sections::parse(note).frontmatter.end;
         let text = &note[base..];
         let mut outline = Self::default();
         let (mut shapes, mut code) = (Vec::new(), Vec::new());

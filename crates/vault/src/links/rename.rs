@@ -12,7 +12,7 @@ use crate::{ParseProblem, VaultPath};
 
 /// A note gets another path.
 #[derive(Debug, Clone)]
-pub struct Rename<'v> {
+pub struct NoteRename<'v> {
     old: &'v Vault,
     new: Vault,
     from: VaultPath,
@@ -41,7 +41,7 @@ pub struct Rewritten {
     pub problems: Vec<ParseProblem>,
 }
 
-impl<'v> Rename<'v> {
+impl<'v> NoteRename<'v> {
     /// Prepares a rename.
     ///
     /// # Errors

@@ -100,7 +100,7 @@ impl Link {
 
 /// The links of a note: wikilinks among its properties, then the links of its body, in their order.
 pub fn links(note: &str) -> Vec<Link> {
-    let front = Sections::of(note).frontmatter.end;
+    let front = Sections::parse(note).frontmatter.end;
     let mut links = wiki::in_properties(&note[..front]);
     links.extend(scan(&note[front..], Dialect::Vault).into_iter().map(|link| link.moved(front)));
     links

@@ -81,7 +81,7 @@ fn nobody_else_compacts() {
     let text = append_section("", id, "the truth\n### Compaction 1\na lie\n");
     let view = select(&text, [id]);
     assert!(view.text_of(&view.sections[0]).contains("the truth"));
-    assert_eq!(Sections::of(&text).sections.len(), 1);
+    assert_eq!(Sections::parse(&text).sections.len(), 1);
 }
 
 #[test]

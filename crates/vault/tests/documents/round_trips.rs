@@ -33,7 +33,7 @@ fn section<T: SectionValue + PartialEq + Debug>(value: &T) -> Result<(), TestCas
     let mut text = head.to_owned();
     text += &context::append(&text, value, &place());
     text += &append_section(&text, larder_condense::sections::SectionId::Validation, "the end");
-    let sections = Sections::of(&text);
+    let sections = Sections::parse(&text);
     prop_assert_eq!(sections.sections.len(), 3, "{}", text);
     let written = sections.attempts(T::ID).last().expect("the section");
     let written = if T::ID.number() == 6 { &sections.sections[1] } else { written };
@@ -72,7 +72,7 @@ proptest! {
         // §0 is the first section of its document.
         let text = append_section("", context::UserQuery::ID, &value.write(&place()));
         let text = text.clone() + &append_section(&text, larder_condense::sections::SectionId::Reflection, "x");
-        let sections = Sections::of(&text);
+        let sections = Sections::parse(&text);
         prop_assert_eq!(sections.sections.len(), 2, "{}", text);
         let reading = context::read::<context::UserQuery>(&text, &sections.sections[0], &place());
         prop_assert_eq!(&reading.problems, &[], "{}", text);
@@ -117,7 +117,7 @@ proptest! {
         let origins = value.claims.iter().filter_map(|claim| claim.origin.as_ref()?.document.as_ref());
         let text = value.write(&place());
         only_links_to(&text, full.chain(origins.map(|link| link.file.clone())))?;
-        let ids: Vec<String> = links::Outline::of(&text).anchors.into_iter().map(|anchor| anchor.id).collect();
+        let ids: Vec<String> = links::NoteOutline::parse(&text).anchors.into_iter().map(|anchor| anchor.id).collect();
         for id in ids {
             let ours = value.claims.iter().filter_map(|claim| claim.origin.as_ref()).any(|origin| origin.block.as_str() == id);
             prop_assert!(ours, "^{} is forged in {}", id, text);
@@ -133,7 +133,7 @@ proptest! {
         for piece in pieces.chain(claims).chain(end) {
             text += &extend_section(&text, context::ToolLog::ID, &piece).expect("the last section");
         }
-        prop_assert_eq!(Sections::of(&text).sections.len(), 1);
+        prop_assert_eq!(Sections::parse(&text).sections.len(), 1);
         let reading = context::read_newest::<context::ToolLog>(&text, &place()).expect("§4");
         prop_assert_eq!(reading.value, Some(value), "{}", text);
     }
@@ -177,12 +177,12 @@ proptest! {
         let text = value.write_body(&place());
         only_links_to(&text, [])?;
         for result in &value.results {
-            prop_assert!(links::Outline::of(&text).find(&result.block().to_string()).is_some());
+            prop_assert!(links::NoteOutline::parse(&text).find(&result.block().to_string()).is_some());
         }
         let mut grown = Document::new(meta.clone(), ToolResults::default()).write(&place());
         value.results.iter().for_each(|result| grown += &result.write());
         prop_assert_eq!(grown, Document::new(meta.clone(), value.clone()).write(&place()));
-        prop_assert_eq!(links::Outline::of(&text).anchors.len(), value.results.iter().map(|result| result.number).collect::<std::collections::BTreeSet<_>>().len());
+        prop_assert_eq!(links::NoteOutline::parse(&text).anchors.len(), value.results.iter().map(|result| result.number).collect::<std::collections::BTreeSet<_>>().len());
         document(meta, value)?;
     }
 

@@ -161,7 +161,7 @@ pub fn link() -> impl Strategy<Value = DualLink> {
 
 pub fn pointer() -> impl Strategy<Value = Pointer> {
     (any::<[u8; 4]>(), 0..99_usize).prop_map(|(content, start)| {
-        let id = PointerKey::new([7; 32]).mint(ContentHash::of(&content));
+        let id = PointerKey::new([7; 32]).mint(ContentHash::new(&content));
         if start == 0 { Pointer::whole(id) } else { Pointer::bytes(id, start..start * 2) }
     })
 }
@@ -202,7 +202,7 @@ pub fn user_query() -> impl Strategy<Value = UserQuery> {
     );
     let resolved = (text(), word(ReferenceType::ALL), any::<bool>(), option::of(reference), text());
     let resolved = resolved.prop_map(|(query, query_type, was_resolved, content_reference, reasoning)| {
-        Resolved { query, query_type, was_resolved, content_reference, reasoning }
+        ResolvedQuery { query, query_type, was_resolved, content_reference, reasoning }
     });
     (some_text(), option::of(resolved)).prop_map(|(original, resolved)| UserQuery { original, resolved })
 }
@@ -222,7 +222,7 @@ pub fn reflection() -> impl Strategy<Value = Reflection> {
     )
 }
 
-pub fn gathered() -> impl Strategy<Value = Gathered> {
+pub fn gathered() -> impl Strategy<Value = GatheredContext> {
     let preference = (text(), text(), option::of(any::<u32>()))
         .prop_map(|(name, value, source_turn)| Preference { name, value, source_turn });
     let turn = (any::<u32>(), word(Relevance::ALL), text())
@@ -240,7 +240,7 @@ pub fn gathered() -> impl Strategy<Value = Gathered> {
     );
     let reference = (link(), text()).prop_map(|(link, note)| Reference { link, note });
     (text(), vec(preference, 0..3), vec(turn, 0..3), vec(research, 0..2), vec(reference, 0..3)).prop_map(
-        |(information, preferences, prior_turns, research, references)| Gathered {
+        |(information, preferences, prior_turns, research, references)| GatheredContext {
             information,
             preferences,
             prior_turns,
@@ -252,7 +252,7 @@ pub fn gathered() -> impl Strategy<Value = Gathered> {
 
 pub fn plan() -> impl Strategy<Value = TaskPlan> {
     let goal_id = || any::<u32>().prop_map(GoalId);
-    let step = (option::of(goal_id()), text()).prop_map(|(goal, text)| Step { goal, text });
+    let step = (option::of(goal_id()), text()).prop_map(|(goal, text)| PlanStep { goal, text });
     let goal = (goal_id(), text(), word(GoalStatus::ALL), vec(goal_id(), 0..3))
         .prop_map(|(id, description, status, dependencies)| Goal { id, description, status, dependencies });
     let one = (option::of(text()), option::of(text()), text(), word(Intent::ALL), option::of(score()));
@@ -286,7 +286,7 @@ pub fn plan() -> impl Strategy<Value = TaskPlan> {
 
 pub fn claim() -> impl Strategy<Value = Claim> {
     let origin = (block(), option::of(pointer()), option::of(link()))
-        .prop_map(|(block, bytes, document)| Origin { block, bytes, document });
+        .prop_map(|(block, bytes, document)| ClaimOrigin { block, bytes, document });
     (text(), score(), text(), ttl(), option::of(origin))
         .prop_map(|(claim, confidence, source, ttl, origin)| Claim { claim, confidence, source, ttl, origin })
 }
@@ -302,7 +302,7 @@ pub fn tool_log() -> impl Strategy<Value = ToolLog> {
         (one, two).prop_map(|((number, action, goal, reasoning), (calls, results, confidence, progress))| {
             Iteration { number, action, goal, reasoning, calls, results, confidence, progress }
         });
-    let count = || any::<(u32, u32)>().prop_map(|(done, limit)| Count { done, limit });
+    let count = || any::<(u32, u32)>().prop_map(|(done, limit)| Quota { done, limit });
     let end = (text(), count(), count()).prop_map(|(reason, iterations, tool_calls)| Termination {
         reason,
         iterations,

@@ -1,6 +1,6 @@
 //! Made-up requests and replies of each format. Knows what clients and providers write.
 
-use larder_proxy::wire::{Format, REHYDRATE};
+use larder_proxy::wire::{ApiDialect, REHYDRATE};
 use serde_json::{Value as Json, json};
 
 use crate::made::{self, Random, TYPES};
@@ -72,12 +72,12 @@ fn conversation(random: &mut Random) -> Vec<Said> {
 }
 
 /// A body of this format as a client may write it.
-pub(super) fn request(format: Format, random: &mut Random) -> String {
+pub(super) fn request(format: ApiDialect, random: &mut Random) -> String {
     let said = conversation(random);
     let mut body = match format {
-        Format::Chat => chat(&said, random),
-        Format::Responses => responses(&said, random),
-        Format::Messages => messages(&said, random),
+        ApiDialect::Chat => chat(&said, random),
+        ApiDialect::Responses => responses(&said, random),
+        ApiDialect::Messages => messages(&said, random),
     };
     for (name, value) in [
         ("stream", json!(true)),
@@ -305,11 +305,11 @@ fn event(name: &str, data: &Json) -> String {
 }
 
 /// A reply as a stream of events.
-pub(super) fn stream(format: Format, round: usize, parts: &[Part]) -> String {
+pub(super) fn stream(format: ApiDialect, round: usize, parts: &[Part]) -> String {
     match format {
-        Format::Chat => chat_stream(round, parts),
-        Format::Responses => response_stream(round, parts),
-        Format::Messages => message_stream(round, parts),
+        ApiDialect::Chat => chat_stream(round, parts),
+        ApiDialect::Responses => response_stream(round, parts),
+        ApiDialect::Messages => message_stream(round, parts),
     }
 }
 
@@ -432,12 +432,12 @@ fn message_stream(round: usize, parts: &[Part]) -> String {
 }
 
 /// A reply in one piece.
-pub(super) fn whole(format: Format, round: usize, parts: &[Part]) -> String {
+pub(super) fn whole(format: ApiDialect, round: usize, parts: &[Part]) -> String {
     let calls = |part: &Part| matches!(part, Part::Call(..));
     let asks = parts.iter().any(calls);
     let input = |arguments: &str| serde_json::from_str::<Json>(arguments).unwrap_or_default();
     match format {
-        Format::Chat => {
+        ApiDialect::Chat => {
             let mut message = json!({"role": "assistant", "content": null});
             let mut asked = Vec::new();
             for part in parts {
@@ -458,7 +458,7 @@ pub(super) fn whole(format: Format, round: usize, parts: &[Part]) -> String {
                 "choices": [{"index": 0, "message": message, "finish_reason": finish}],
                 "usage": {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}})
         }
-        Format::Responses => {
+        ApiDialect::Responses => {
             let item = |(at, part): (usize, &Part)| match part {
                 Part::Think(_) => json!({"id": format!("rs_{at}"), "type": "reasoning", "summary": []}),
                 Part::Text(text) => json!({"id": format!("msg_{at}"), "type": "message", "role": "assistant",
@@ -470,7 +470,7 @@ pub(super) fn whole(format: Format, round: usize, parts: &[Part]) -> String {
             json!({"id": format!("resp_{round}"), "object": "response", "status": "completed", "output": output,
                 "usage": {"input_tokens": 100, "output_tokens": 9, "total_tokens": 109}})
         }
-        Format::Messages => {
+        ApiDialect::Messages => {
             let block = |part: &Part| match part {
                 Part::Think(text) => json!({"type": "thinking", "thinking": text, "signature": "sig"}),
                 Part::Text(text) => json!({"type": "text", "text": text}),

@@ -1,6 +1,6 @@
 //! In what a body that leaves differs from the one that came: told from outside, by the two texts alone.
 
-use larder_proxy::wire::{Format, REHYDRATE, rehydrate_tool_json};
+use larder_proxy::wire::{ApiDialect, REHYDRATE, rehydrate_tool_json};
 use larder_text::json::{self, Edit, Kind, Value};
 
 use super::cut;
@@ -26,7 +26,11 @@ impl Diff {
     ///
     /// # Errors
     /// What differs that must not.
-    pub(super) fn of(format: Format, before: Value<'_, '_>, after: Value<'_, '_>) -> Result<Self, String> {
+    pub(super) fn of(
+        format: ApiDialect,
+        before: Value<'_, '_>,
+        after: Value<'_, '_>,
+    ) -> Result<Self, String> {
         let tool = rehydrate_tool_json(format);
         let mut diff = Self { replaced: Vec::new(), offered: false, removed: false, edits: Vec::new(), tool };
         diff.values(before, after)?;

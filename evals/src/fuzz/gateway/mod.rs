@@ -6,12 +6,12 @@ pub(super) mod requests;
 pub(super) mod results;
 pub(super) mod streams;
 
-use larder_proxy::wire::Format;
+use larder_proxy::wire::ApiDialect;
 
 /// All formats, as the first byte of a case chooses them.
-const FORMATS: [Format; 3] = [Format::Chat, Format::Responses, Format::Messages];
+const FORMATS: [ApiDialect; 3] = [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages];
 
-fn format_of(byte: u8) -> Format {
+fn format_of(byte: u8) -> ApiDialect {
     FORMATS[usize::from(byte) % FORMATS.len()]
 }
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_proxy::window::{Leaving, Refusal, leaving};
-use larder_proxy::wire::{self, Format, Hidden, Request};
+use larder_proxy::window::{Preview, Refusal, preview};
+use larder_proxy::wire::{self, ApiDialect, HiddenSteps, Request};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document};
 use larder_text::message::Role;
@@ -33,7 +33,7 @@ const HIDDEN: &str = r#"{"keys": [], "before": [{"members": "", "calls": [{"call
     "beside": [{"call": "{\"call\":2}", "result": "{\"result\":2}"}]}"#;
 
 struct Case {
-    format: Format,
+    format: ApiDialect,
     policy: ContextBudgetPolicy,
     dry_run: bool,
     counter: Counter,
@@ -42,7 +42,7 @@ struct Case {
 
 impl Case {
     fn from_bytes(bytes: &[u8]) -> Self {
-        let pointer = Pointer::lines(measure::key().mint(ContentHash::of(b"elsewhere")), 3, 9);
+        let pointer = Pointer::lines(measure::key().mint(ContentHash::new(b"elsewhere")), 3, 9);
         let settings = settings(head(bytes, 1) % POLICIES);
         let window = [128_000, 128_000, 3_000, 900, 128_000, 128_000, 8_000, 400]
             [usize::from(head(bytes, 1) % POLICIES)];
@@ -60,8 +60,8 @@ impl Case {
         }
     }
 
-    fn leaving(&self, body: &str) -> Result<Leaving, Refusal> {
-        leaving(self.format, body, &self.policy, &self.counter, &measure::key())
+    fn preview(&self, body: &str) -> Result<Preview, Refusal> {
+        preview(self.format, body, &self.policy, &self.counter, &measure::key())
     }
 }
 
@@ -83,14 +83,14 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let case = Case::from_bytes(bytes);
     let mut faults = of_reading(&case);
     let started = Instant::now();
-    let left = case.leaving(&case.body);
+    let left = case.preview(&case.body);
     faults.extend(slow(started.elapsed(), case.body.len()));
     match &left {
         Err(Refusal::Unwritable(error)) => faults.push(format!("bug: {error}")),
         Err(_) => {}
         Ok(leaving) => faults.extend(of_leaving(&case, leaving)),
     }
-    let again = case.leaving(&case.body);
+    let again = case.preview(&case.body);
     if again.map(|leaving| leaving.body).ok() != left.map(|leaving| leaving.body).ok() {
         faults.push("determinism: the same request left otherwise".to_owned());
     }
@@ -108,7 +108,7 @@ fn of_reading(case: &Case) -> Vec<String> {
         _ => {}
     }
     let Ok(request) = wire::read(case.format, &case.body) else { return faults };
-    static STEPS: LazyLock<Hidden> = LazyLock::new(|| serde_json::from_str(HIDDEN).unwrap_or_default());
+    static STEPS: LazyLock<HiddenSteps> = LazyLock::new(|| serde_json::from_str(HIDDEN).unwrap_or_default());
     match json::apply(&case.body, request.restore(|_| Some(STEPS.clone()))) {
         Err(error) => faults.push(format!("restore: {error}")),
         Ok(restored) => {
@@ -135,7 +135,7 @@ fn is_beyond(error: &serde_json::Error) -> bool {
         .any(|limit| words.contains(limit))
 }
 
-fn of_leaving(case: &Case, leaving: &Leaving) -> Vec<String> {
+fn of_leaving(case: &Case, leaving: &Preview) -> Vec<String> {
     let (Ok(before), Ok(after)) = (Document::parse(&case.body), Document::parse(&leaving.body)) else {
         return vec![format!("json: {} is none", cut(&leaving.body))];
     };
@@ -144,8 +144,8 @@ fn of_leaving(case: &Case, leaving: &Leaving) -> Vec<String> {
     if is_json(&case.body) && !is_json(&leaving.body) {
         faults.push("json: what leaves is none".to_owned());
     }
-    if leaving.exchange.head.violations > 0 {
-        faults.push(format!("budget: {:?}", leaving.exchange.head.tokens));
+    if leaving.exchange.summary.violations > 0 {
+        faults.push(format!("budget: {:?}", leaving.exchange.summary.tokens));
     }
     faults.extend(of_pointers(case, leaving));
     faults.extend(of_counts(case, leaving));
@@ -167,7 +167,7 @@ fn of_leaving(case: &Case, leaving: &Leaving) -> Vec<String> {
     faults
 }
 
-fn of_diff(case: &Case, leaving: &Leaving, diff: Diff) -> Vec<String> {
+fn of_diff(case: &Case, leaving: &Preview, diff: Diff) -> Vec<String> {
     let mut faults = Vec::new();
     if diff.offered != leaving.offered && !leaving.body.contains("larder_rehydrate") {
         faults.push("offer: our tool is not where it was said to be".to_owned());
@@ -205,11 +205,11 @@ fn may_change(request: &Request<'_>, text: &str) -> bool {
 }
 
 fn leads_to(pointer: &Pointer, original: &str) -> bool {
-    pointer.id == measure::key().mint(ContentHash::of(original.as_bytes()))
+    pointer.id == measure::key().mint(ContentHash::new(original.as_bytes()))
 }
 
 /// Every pointer that was not there before leads to what is to be stored.
-fn of_pointers(case: &Case, leaving: &Leaving) -> Vec<String> {
+fn of_pointers(case: &Case, leaving: &Preview) -> Vec<String> {
     let mut faults = Vec::new();
     for (_, pointer) in measure::key().find_in(&leaving.body) {
         if case.body.contains(pointer.id.as_str()) {
@@ -227,13 +227,13 @@ fn of_pointers(case: &Case, leaving: &Leaving) -> Vec<String> {
 }
 
 /// What leaves has no more tokens than was said.
-fn of_counts(case: &Case, left: &Leaving) -> Option<String> {
+fn of_counts(case: &Case, left: &Preview) -> Option<String> {
     let model = ModelProfile { window: usize::MAX / 1_000, max_output: None, cache_price: None };
     let settings = Settings { enabled: false, emergency_floor: Some(0), ..Settings::default() };
     let policy = ContextBudgetPolicy::from_settings(&settings, &model);
-    let said = left.exchange.head.tokens.after;
-    let again = leaving(case.format, &left.body, &policy, &case.counter, &measure::key());
-    let has = again.ok()?.exchange.head.tokens.before;
+    let said = left.exchange.summary.tokens.after;
+    let again = preview(case.format, &left.body, &policy, &case.counter, &measure::key());
+    let has = again.ok()?.exchange.summary.tokens.before;
     (has > said).then(|| format!("count: said to leave with {said} tokens, and has {has}"))
 }
 

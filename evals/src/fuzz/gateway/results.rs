@@ -2,8 +2,8 @@
 //! and what was decided for it stays while the conversation goes on.
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, Settings};
-use larder_proxy::window::{Leaving, leaving};
-use larder_proxy::wire::{self, Format, REHYDRATE};
+use larder_proxy::window::{Preview, preview};
+use larder_proxy::wire::{self, ApiDialect, REHYDRATE};
 use larder_store::NewPointer;
 use larder_text::hash::ContentHash;
 use larder_text::json::Document;
@@ -28,7 +28,7 @@ const TWICE: u8 = 2;
 const FAILED: u8 = 4;
 
 struct Case {
-    format: Format,
+    format: ApiDialect,
     how: u8,
     text: String,
 }
@@ -40,7 +40,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let counter = Counter::o200k();
     let [first, later] = [0, 2].map(|turns| {
         let body = case.body(turns);
-        leaving(case.format, &body, &policy, &counter, &measure::key()).map(|leaving| (body, leaving))
+        preview(case.format, &body, &policy, &counter, &measure::key()).map(|leaving| (body, leaving))
     });
     let (first, later) = match (first, later) {
         (Ok(first), Ok(later)) => (first, later),
@@ -54,7 +54,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
         faults.extend(of_items(&case, &counter, body, leaving));
     }
     faults.extend(of_prefix(case.format, &first.1.body, &later.1.body));
-    if ContentHash::of(bytes).as_bytes()[0].is_multiple_of(STORED) {
+    if ContentHash::new(bytes).as_bytes()[0].is_multiple_of(STORED) {
         faults.extend(of_store(&first.1.originals));
     }
     faults
@@ -67,7 +67,7 @@ impl Case {
             return json!(self.text);
         }
         let (head, tail) = self.text.split_at(self.text.floor_char_boundary(self.text.len() / 3));
-        let kind = if self.format == Format::Responses { "input_text" } else { "text" };
+        let kind = if self.format == ApiDialect::Responses { "input_text" } else { "text" };
         json!([{"type": kind, "text": head}, {"type": kind, "text": tail}])
     }
 
@@ -78,14 +78,14 @@ impl Case {
         let content = self.content();
         let mut list = vec![json!({"role": "user", "content": "Which crates did the crane lift?"})];
         match self.format {
-            Format::Chat => {
+            ApiDialect::Chat => {
                 let call = |id: &String| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}});
                 list.push(json!({"role": "assistant", "content": null, "tool_calls": ids.iter().map(call).collect::<Vec<_>>()}));
                 list.extend(
                     ids.iter().map(|id| json!({"role": "tool", "tool_call_id": id, "content": content})),
                 );
             }
-            Format::Responses => {
+            ApiDialect::Responses => {
                 let call = |id: &String| json!({"type": "function_call", "call_id": id, "name": "read", "arguments": "{}"});
                 list.extend(ids.iter().map(call));
                 list.extend(
@@ -93,7 +93,7 @@ impl Case {
                         .map(|id| json!({"type": "function_call_output", "call_id": id, "output": content})),
                 );
             }
-            Format::Messages => {
+            ApiDialect::Messages => {
                 let call = |id: &String| json!({"type": "tool_use", "id": id, "name": "read", "input": {}});
                 list.push(json!({"role": "assistant", "content": ids.iter().map(call).collect::<Vec<_>>()}));
                 let failed = self.how & FAILED != 0;
@@ -105,13 +105,13 @@ impl Case {
             list.push(json!({"role": "assistant", "content": format!("Answer {turn}.")}));
             list.push(json!({"role": "user", "content": format!("Question {turn}?")}));
         }
-        let name = if self.format == Format::Responses { "input" } else { "messages" };
+        let name = if self.format == ApiDialect::Responses { "input" } else { "messages" };
         json!({"model": "m", name: list}).to_string()
     }
 }
 
 /// Every result stands whole, or with the way back to its exact bytes; everything else stands whole.
-fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Leaving) -> Vec<String> {
+fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Vec<String> {
     let (Ok(before), Ok(after)) = (wire::read(case.format, body), wire::read(case.format, &leaving.body))
     else {
         return vec!["json: what leaves cannot be read".to_owned()];
@@ -129,7 +129,7 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Leaving) -> Ve
             faults.push(format!("items: {:?} became {:?}", cut(came_as), cut(left_as)));
             continue;
         }
-        let id = measure::key().mint(ContentHash::of(came_as.as_bytes()));
+        let id = measure::key().mint(ContentHash::new(came_as.as_bytes()));
         if !measure::key().find_in(left_as).iter().any(|(_, pointer)| pointer.id == id) {
             faults.push(format!("way back: {:?} does not name {id}", cut(left_as)));
         }
@@ -147,8 +147,8 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Leaving) -> Ve
 }
 
 /// The window of the earlier request is the beginning of the later one's.
-fn of_prefix(format: Format, first: &str, later: &str) -> Option<String> {
-    let list = if format == Format::Responses { "input" } else { "messages" };
+fn of_prefix(format: ApiDialect, first: &str, later: &str) -> Option<String> {
+    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
     let doc = Document::parse(first).ok()?;
     let end = doc.root().get(list)?.span().end - 1;
     (!later.starts_with(first.get(..end)?)).then(|| "prefix: what was decided did not stay".to_owned())

@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use larder_proxy::wire::{self, Format, Place, Problem, ProblemKind, ReadError, Stream, Whole};
+use larder_proxy::wire::{
+    self, ApiDialect, ApiError, ApiErrorKind, ReadError, ReplyPlace, StreamedReply, WholeReply,
+};
 use larder_text::json::Document;
 
 use super::super::check::slow;
@@ -38,8 +40,8 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
 }
 
 /// A first request of the format.
-fn request(format: Format) -> String {
-    let list = if format == Format::Responses { "input" } else { "messages" };
+fn request(format: ApiDialect) -> String {
+    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
     format!(r#"{{"model":"m","{list}":[{{"role":"user","content":"go"}}],"kept":1.0}}"#)
 }
 
@@ -53,12 +55,12 @@ struct Driven {
 
 /// Pushes replies in pieces of the sizes that `size` gives, answers, and goes on.
 fn drive(
-    format: Format,
+    format: ApiDialect,
     hide: bool,
     rounds: &[&[u8]],
     mut size: impl FnMut() -> usize,
 ) -> Result<Driven, String> {
-    let mut stream = Stream::new(format, hide);
+    let mut stream = StreamedReply::new(format, hide);
     let (mut out, mut sent) = (Vec::new(), vec![request(format)]);
     for reply in rounds {
         let mut rest = *reply;
@@ -76,18 +78,18 @@ fn drive(
             None => break,
         }
     }
-    let hidden = stream.rounds().hidden(&Place::default()).len();
+    let hidden = stream.rounds().hidden(&ReplyPlace::default()).len();
     let _ = (stream.known(), stream.rounds().usage(), stream.rounds().last());
     // A stream that broke off while the model was to go on ends with an error.
     if sent.len() > rounds.len() {
-        stream.fail(&Problem::new(ProblemKind::Upstream, "gone"), &mut out);
+        stream.fail(&ApiError::new(ApiErrorKind::Upstream, "gone"), &mut out);
     } else {
         stream.close(&mut out);
     }
     Ok(Driven { out, sent, hidden })
 }
 
-fn of_stream(format: Format, hide: bool, rounds: &[&[u8]], seed: u64) -> Vec<String> {
+fn of_stream(format: ApiDialect, hide: bool, rounds: &[&[u8]], seed: u64) -> Vec<String> {
     let at_once = match drive(format, hide, rounds, || usize::MAX) {
         Ok(driven) => driven,
         Err(fault) => return vec![fault],
@@ -121,7 +123,7 @@ fn holds_none(reply: &[u8]) -> bool {
 }
 
 /// Each request to go on can be read, and begins as the one before.
-fn of_requests(format: Format, sent: &[String]) -> Vec<String> {
+fn of_requests(format: ApiDialect, sent: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in sent.windows(2) {
         let [before, after] = pair else { continue };
@@ -138,9 +140,9 @@ fn of_requests(format: Format, sent: &[String]) -> Vec<String> {
     faults
 }
 
-fn of_whole(format: Format, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
+fn of_whole(format: ApiDialect, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut reply = Whole::new(format, hide);
+    let mut reply = WholeReply::new(format, hide);
     let mut sent = vec![request(format)];
     let (mut taken, mut last) = (0, String::new());
     for bytes in rounds {
@@ -161,7 +163,7 @@ fn of_whole(format: Format, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
     if taken == 0 {
         return faults;
     }
-    let hidden = reply.rounds().hidden(&Place::default()).len();
+    let hidden = reply.rounds().hidden(&ReplyPlace::default()).len();
     match reply.close() {
         Err(error) => faults.push(format!("close: {error}")),
         Ok(body) if taken == 1 && hidden == 0 && (!hide || holds_none(last.as_bytes())) && body != last => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_vault::context::{CachedResearch, Gathered, Preference, PriorTurn, Relevance};
+use larder_vault::context::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance};
 use larder_vault::links::Reference;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ pub struct PriorTurnAnswer {
 
 /// What a model was shown and so may name.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct ShownItems {
     /// Documents by path, as the prompt spelled it, each with the link that §2 gives.
     pub documents: BTreeMap<String, Reference>,
     /// Turns by number.
@@ -113,7 +113,7 @@ pub type Dropped = Vec<String>;
 impl GatheringAnswer {
     /// §2, and what it leaves out: documents and turns that nobody showed the model are made up, and no link may lead to
     /// them.
-    pub fn gathered(&self, known: &Known) -> (Gathered, Dropped) {
+    pub fn gathered(&self, known: &ShownItems) -> (GatheredContext, Dropped) {
         let mut dropped = Dropped::new();
         let mut references: Vec<Reference> = Vec::new();
         for path in &self.references {
@@ -126,7 +126,7 @@ impl GatheringAnswer {
         let (shown, made_up): (Vec<_>, Vec<_>) =
             self.prior_turns.iter().partition(|row| known.turns.contains(&row.turn));
         dropped.extend(made_up.iter().map(|row| format!("turn {}", row.turn)));
-        let gathered = Gathered {
+        let gathered = GatheredContext {
             information: self.information(),
             preferences: self.preferences.iter().filter_map(|row| row.preference(known)).collect(),
             prior_turns: shown.into_iter().map(PriorTurnAnswer::prior_turn).collect(),
@@ -147,7 +147,7 @@ impl GatheringAnswer {
 }
 
 impl PreferenceAnswer {
-    fn preference(&self, known: &Known) -> Option<Preference> {
+    fn preference(&self, known: &ShownItems) -> Option<Preference> {
         Some(Preference {
             name: stated(Some(&self.name))?,
             value: stated(Some(&self.value))?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, Step, TaskPlan};
+use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 use larder_vault::{Intent, Score};
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,7 @@ impl PlanAnswer {
         })
     }
 
-    fn steps(&self, several: bool) -> Result<Vec<Step>, Unusable> {
+    fn steps(&self, several: bool) -> Result<Vec<PlanStep>, Unusable> {
         let mut steps = Vec::new();
         for task in self.tasks.iter().filter(|task| !task.text.trim().is_empty()) {
             let goal = task.goal.filter(|_| several);
@@ -169,7 +169,7 @@ impl PlanAnswer {
                     goal.unwrap_or_default()
                 )
             })?;
-            steps.push(Step { goal: goal.map(GoalId), text: task.text.trim().to_owned() });
+            steps.push(PlanStep { goal: goal.map(GoalId), text: task.text.trim().to_owned() });
         }
         Ok(steps)
     }

@@ -15,7 +15,7 @@ use futures::Stream;
 use larder_agent::turn::TurnEvent;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::turns::Watch;
+use larder_gateway::turns::TurnWatch;
 use maud::{Markup, html};
 
 use super::super::figures::{chip, name, number, span};
@@ -44,7 +44,7 @@ pub async fn events(
     Extension(caller): Extension<Caller>,
     Path(number): Path<u32>,
 ) -> Response {
-    match app.courses.of(caller.store.user(), number) {
+    match app.running_turns.get(caller.store.user(), number) {
         Some(course) => {
             Sse::new(told(course.watch(), number)).keep_alive(KeepAlive::default()).into_response()
         }
@@ -53,7 +53,7 @@ pub async fn events(
     }
 }
 
-fn told(watch: Watch, turn: u32) -> impl Stream<Item = Result<Event, Infallible>> {
+fn told(watch: TurnWatch, turn: u32) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold((watch, false), move |(mut watch, ended)| async move {
         if ended {
             return None;

@@ -64,8 +64,8 @@ impl TurnDocuments {
         let files = files_of_turn(&documents, number)?;
         let context = text(&documents, &at)?;
         let mut shown = Self {
-            is_elsewhere: draft.is_some() && documents.is_held(number),
-            is_running: app.courses.of(documents.user(), number).is_some(),
+            is_elsewhere: draft.is_some() && documents.is_leased(number),
+            is_running: app.running_turns.get(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),
             metrics: None,
@@ -125,7 +125,7 @@ pub fn results(text: &str, at: &VaultPath) -> Vec<ToolResult> {
 
 /// The claims of every version of §4.
 pub fn claims(context: &str, at: &VaultPath) -> Vec<Claim> {
-    let sections = Sections::of(context);
+    let sections = Sections::parse(context);
     let logs = sections.attempts(SectionId::ToolExecution);
     let logs = logs.filter_map(|section| context::read::<ToolLog>(context, section, at).value);
     logs.flat_map(|log| log.claims).collect()

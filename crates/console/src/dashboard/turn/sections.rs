@@ -17,7 +17,7 @@ const COMPACTION_END: &str = "### End of Compaction ";
 
 /// Everything that stands in a `context.md`.
 pub fn all(context: &str, sheet: &mut MarkdownPage<'_>) -> Markup {
-    let divided = Sections::of(context);
+    let divided = Sections::parse(context);
     let preamble = context.get(divided.preamble.clone()).unwrap_or_default();
     html! {
         (properties(&Note::parse(context)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_models::price::Usd;
-use larder_vault::context::{CallStatus, Claim, Origin};
+use larder_vault::context::{CallStatus, Claim, ClaimOrigin};
 use larder_vault::{RunMetrics, ToolResult, VaultPath};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -184,7 +184,7 @@ fn unknown() -> Markup {
 }
 
 /// The way from a claim to the bytes that say it.
-fn way(origin: &Origin, turn: u32) -> Markup {
+fn way(origin: &ClaimOrigin, turn: u32) -> Markup {
     html! {
         a href={ "/turns/" (turn) "/claims/" (segment(origin.block.as_str())) } { "Trace " (origin.block.as_str()) }
         @if let Some(document) = &origin.document {

@@ -122,14 +122,14 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
     fake.vault("a").begin(Mode::Chat, None, "<b>What</b> is it?").unwrap();
     let stopped = page(&fake, &router, "/turns/1").await;
     assert!(stopped.contains("This turn was stopped") && stopped.contains("&lt;b&gt;What"), "{stopped}");
-    let hold = fake.vault("a").hold(1).unwrap();
+    let hold = fake.vault("a").lease(1).unwrap();
     let elsewhere = page(&fake, &router, "/turns/1").await;
     assert!(elsewhere.contains("another process") && !elsewhere.contains("This turn was stopped"));
     drop(hold);
     let gone = ask(&fake, &router, "a", get("/live/turns/1")).await;
     assert_eq!(gone.status(), StatusCode::NO_CONTENT, "a browser is told not to come again");
 
-    let under = fake.courses.begin("a", 1).unwrap();
+    let under = fake.running_turns.begin("a", 1).unwrap();
     under.tell(&TurnEvent::Phase { number: 4, name: "coordinator".to_owned(), attempt: 2 });
     under.tell(&TurnEvent::Tool { call: "<script>alert(1)</script>".to_owned() });
     let running = page(&fake, &router, "/turns/1").await;

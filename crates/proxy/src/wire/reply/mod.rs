@@ -14,12 +14,12 @@ use larder_text::usage::Usage;
 pub(super) use self::note::Note;
 pub use self::usage::Known;
 pub(super) use self::usage::Tally;
-pub use self::whole::Whole;
+pub use self::whole::WholeReply;
 pub(super) use self::whole::stop_edit;
-use super::hidden::{Answered, Hidden, Step, keys};
-use super::place::{Place, said};
+use super::hidden::{Answered, HiddenSteps, Step, keys};
+use super::place::{ReplyPlace, said};
 use super::read::ReadError;
-use super::{Format, REHYDRATE, tool};
+use super::{ApiDialect, REHYDRATE, tool};
 
 /// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
 /// where the model called our tool.
@@ -37,7 +37,7 @@ pub struct OurCall {
 /// What the provider said so far, round by round.
 #[derive(Debug)]
 pub struct Rounds {
-    pub(super) format: Format,
+    pub(super) format: ApiDialect,
     pub(super) done: Vec<Round>,
     /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
     limit: Option<&'static str>,
@@ -84,13 +84,13 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
-    pub(super) fn of(format: Format, value: Value<'_, '_>, hide: bool) -> Self {
+    pub(super) fn of(format: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
         let kind = text(value, "type");
         let inner = value.given("function").unwrap_or(value);
         let (asks, id, arguments) = match format {
-            Format::Chat => (true, "id", "arguments"),
-            Format::Messages => (kind == "tool_use", "id", "input"),
-            Format::Responses => {
+            ApiDialect::Chat => (true, "id", "arguments"),
+            ApiDialect::Messages => (kind == "tool_use", "id", "input"),
+            ApiDialect::Responses => {
                 let call = kind.ends_with("_call") && value.given("call_id").is_some();
                 (call || kind == "mcp_approval_request", "call_id", "arguments")
             }
@@ -116,7 +116,7 @@ impl Round {
     }
 
     /// What is known of it by now.
-    pub(super) fn known(&self, format: Format) -> Known {
+    pub(super) fn known(&self, format: ApiDialect) -> Known {
         Known { usage: self.tally.usage(format), said: self.said, ended: self.ended }
     }
 
@@ -132,7 +132,7 @@ impl Round {
     }
 
     /// Our calls with their results, if all are answered.
-    fn answered(&self, format: Format) -> Vec<Answered> {
+    fn answered(&self, format: ApiDialect) -> Vec<Answered> {
         let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
         let answered = units.zip(&self.answers).map(|((call, raw), answer)| Answered {
             call: raw.clone(),
@@ -143,7 +143,7 @@ impl Round {
 }
 
 impl Rounds {
-    pub(super) const fn new(format: Format) -> Self {
+    pub(super) const fn new(format: ApiDialect) -> Self {
         Self { format, done: Vec::new(), limit: None }
     }
 
@@ -167,9 +167,9 @@ impl Rounds {
 
     /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is where
     /// the reply stands. To be stored before the end of the reply reaches the client, which may come back at once.
-    pub fn hidden(&self, place: &Place) -> Vec<Hidden> {
+    pub fn hidden(&self, place: &ReplyPlace) -> Vec<HiddenSteps> {
         let mut place = place.clone();
-        let mut found: Vec<Hidden> = Vec::new();
+        let mut found: Vec<HiddenSteps> = Vec::new();
         let mut before: Vec<Step> = Vec::new();
         for (at, round) in self.done.iter().enumerate() {
             let anchors = self.anchors(round, &mut place);
@@ -177,7 +177,7 @@ impl Rounds {
             let calls = round.answered(self.format);
             let asks = round.units.iter().any(|unit| unit.asks);
             let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
-            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<Answered>| Hidden {
+            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<Answered>| HiddenSteps {
                 keys: anchors.into_iter().flat_map(|(_, keys)| keys).collect(),
                 before: steps.clone(),
                 beside,
@@ -192,19 +192,19 @@ impl Rounds {
             }
         }
         // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
-        if self.format == Format::Chat && !self.done.iter().any(|round| round.lost) {
+        if self.format == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
             let keys = place.key(&self.text_before()).into_iter().collect();
             let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
-            found.push(Hidden { keys, before, beside: Vec::new(), round: self.done.len(), last });
+            found.push(HiddenSteps { keys, before, beside: Vec::new(), round: self.done.len(), last });
         }
-        let is_empty = |hidden: &Hidden| hidden.before.is_empty() && hidden.beside.is_empty();
+        let is_empty = |hidden: &HiddenSteps| hidden.before.is_empty() && hidden.beside.is_empty();
         found.retain(|hidden| !hidden.keys.is_empty() && !is_empty(hidden));
         found
     }
 
     /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
     /// whether it is that call. Thoughts and texts may be gone from what a client sends.
-    fn anchors(&self, round: &Round, place: &mut Place) -> Vec<(bool, Vec<String>)> {
+    fn anchors(&self, round: &Round, place: &mut ReplyPlace) -> Vec<(bool, Vec<String>)> {
         let shown = round.units.iter().filter(|unit| unit.ours.is_none());
         let mut all: Vec<(bool, Vec<String>)> = shown
             .filter_map(|unit| {
@@ -284,11 +284,11 @@ impl Rounds {
         let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
         let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
         let (list, more) = match self.format {
-            Format::Chat => ("messages", step.chat(&step.text)),
-            Format::Messages => {
+            ApiDialect::Chat => ("messages", step.chat(&step.text)),
+            ApiDialect::Messages => {
                 ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
             }
-            Format::Responses => ("input", format!("{said},{}", step.outputs())),
+            ApiDialect::Responses => ("input", format!("{said},{}", step.outputs())),
         };
         let doc = Document::parse(request)?;
         let root = doc.root();
@@ -297,7 +297,9 @@ impl Rounds {
             Some(text) if text.kind() == Kind::String => {
                 Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))
             }
-            _ if self.format == Format::Responses => json::add_members(root, &format!(r#""input":[{more}]"#)),
+            _ if self.format == ApiDialect::Responses => {
+                json::add_members(root, &format!(r#""input":[{more}]"#))
+            }
             other => return Err(ReadError::shape(list, other.unwrap_or(root), "an array")),
         };
         Ok(Some(json::apply(request, vec![edit])?))
@@ -308,9 +310,9 @@ impl Rounds {
         let Ok(doc) = Document::parse(&unit.raw) else { return false };
         let is = |kind: &str| doc.root().given("type").is_some_and(|value| value.is(kind));
         match self.format {
-            Format::Chat => true,
-            Format::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
-            Format::Responses => {
+            ApiDialect::Chat => true,
+            ApiDialect::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
+            ApiDialect::Responses => {
                 !(is("reasoning") && round.unstored && doc.root().given("encrypted_content").is_none())
             }
         }

@@ -4,7 +4,7 @@
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Edit, Value, encoded};
 
-use super::super::Format;
+use super::super::ApiDialect;
 use super::super::place::said;
 use super::{Round, Rounds, text};
 
@@ -35,7 +35,7 @@ impl Rounds {
 
 impl Round {
     /// Whether anything of it would do as an answer: thoughts alone are none, and nobody takes an empty text.
-    fn says_something(&self, format: Format) -> bool {
+    fn says_something(&self, format: ApiDialect) -> bool {
         let says = |raw: &str| {
             let Ok(doc) = Document::parse(raw) else { return true };
             let kind = text(doc.root(), "type");
@@ -45,8 +45,8 @@ impl Round {
         match format {
             // What is too long to be kept says something.
             _ if self.lost => true,
-            Format::Chat => !self.text.trim().is_empty(),
-            Format::Messages | Format::Responses => {
+            ApiDialect::Chat => !self.text.trim().is_empty(),
+            ApiDialect::Messages | ApiDialect::Responses => {
                 self.units.iter().any(|unit| unit.ours.is_none() && says(&unit.raw))
             }
         }
@@ -79,7 +79,7 @@ impl Note {
 
     /// The id of that item, as a string literal.
     pub fn id(response: &str) -> String {
-        let mut id = ContentHash::of(format!("note\0{response}").as_bytes()).to_hex();
+        let mut id = ContentHash::new(format!("note\0{response}").as_bytes()).to_hex();
         id.truncate(DIGITS);
         encoded(&format!("msg_{id}"))
     }

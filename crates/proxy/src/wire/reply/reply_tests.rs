@@ -8,14 +8,14 @@ use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, text_of, whol
 use super::*;
 
 /// A first request of each format.
-pub(in super::super) fn request(format: Format) -> String {
-    let list = if format == Format::Responses { "input" } else { "messages" };
+pub(in super::super) fn request(format: ApiDialect) -> String {
+    let list = if format == ApiDialect::Responses { "input" } else { "messages" };
     json!({"model": "m", list: [{"role": "user", "content": "go"}], "kept": 1.0}).to_string()
 }
 
 /// What the client is to see of `rounds`: everything but our calls.
-pub(in super::super) fn visible(format: Format, rounds: &[Vec<Part>]) -> Vec<Part> {
-    if format != Format::Chat {
+pub(in super::super) fn visible(format: ApiDialect, rounds: &[Vec<Part>]) -> Vec<Part> {
+    if format != ApiDialect::Chat {
         return rounds.iter().flatten().filter(|part| !part.is_ours()).cloned().collect();
     }
     let mut text = String::new();
@@ -26,8 +26,8 @@ pub(in super::super) fn visible(format: Format, rounds: &[Vec<Part>]) -> Vec<Par
 }
 
 /// Answers a reply to its end; gives the requests sent.
-fn drive(format: Format, rounds: &[Vec<Part>]) -> (Whole, Vec<String>) {
-    let mut reply = Whole::new(format, true);
+fn drive(format: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>) {
+    let mut reply = WholeReply::new(format, true);
     let mut sent = vec![request(format)];
     for (at, parts) in rounds.iter().enumerate() {
         reply.take(&whole(format, at, parts)).unwrap();
@@ -52,10 +52,10 @@ proptest! {
             let plain = |at: usize| seen_whole(format, &whole(format, at, &rounds[at]));
             prop_assert_eq!(&seen.stop, &plain(rounds.len() - 1).stop);
             // Every number is the sum over the rounds.
-            let input = if format == Format::Chat { "prompt_tokens" } else { "input_tokens" };
+            let input = if format == ApiDialect::Chat { "prompt_tokens" } else { "input_tokens" };
             let sum: u64 = (0..rounds.len()).map(|at| plain(at).usage[input].as_u64().unwrap()).sum();
             prop_assert_eq!(&seen.usage[input], sum);
-            let apart = if format == Format::Messages { 12 * rounds.len() as u64 } else { 0 };
+            let apart = if format == ApiDialect::Messages { 12 * rounds.len() as u64 } else { 0 };
             prop_assert_eq!(usage.input, sum + apart);
             prop_assert_eq!(usage.cached_input, 7 * rounds.len() as u64);
             if rounds.len() == 1 && !rounds[0].iter().any(Part::is_ours) {
@@ -91,14 +91,16 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
     for format in FORMATS {
         let parts = [Part::Text("hi".into()), Part::call("c", "read", json!({}))];
         let body = whole(format, 0, &parts).replace(':', " : ");
-        let mut reply = Whole::new(format, true);
+        let mut reply = WholeReply::new(format, true);
         reply.take(&body).unwrap();
-        assert!(reply.rounds().calls().is_empty() && reply.rounds().hidden(&Place::default()).is_empty());
+        assert!(
+            reply.rounds().calls().is_empty() && reply.rounds().hidden(&ReplyPlace::default()).is_empty()
+        );
         assert_eq!(reply.next(&request(format)).unwrap(), None);
         assert_eq!(reply.close().unwrap(), body);
         // Where we offered nothing, a tool of our name is the client's own affair.
         let body = whole(format, 0, &[Part::ours("x")]);
-        let mut reply = Whole::new(format, false);
+        let mut reply = WholeReply::new(format, false);
         reply.take(&body).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.close().unwrap(), body);
@@ -108,7 +110,7 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
 #[test]
 fn a_reply_that_ends_although_the_model_waits_says_that_it_ended() {
     for format in FORMATS {
-        let mut reply = Whole::new(format, true);
+        let mut reply = WholeReply::new(format, true);
         reply.take(&whole(format, 0, &[Part::Text("so".into()), Part::ours("a")])).unwrap();
         let seen = seen_whole(format, &reply.close().unwrap());
         assert_eq!(seen.parts, [Part::Text("so".into())]);
@@ -121,13 +123,13 @@ fn a_reply_that_would_say_nothing_says_why() {
     for format in FORMATS {
         for said in [vec![], vec![Part::Think("hm".into())], vec![Part::Text(" ".into())]] {
             let thoughts = said.len();
-            let mut reply = Whole::new(format, true);
+            let mut reply = WholeReply::new(format, true);
             reply.take(&whole(format, 0, &[said, vec![Part::ours("a"), Part::ours("b")]].concat())).unwrap();
             reply.rounds().give_up("enough");
             let seen = seen_whole(format, &reply.close().unwrap());
             let Some(Part::Text(text)) = seen.parts.last() else { panic!("a text: {:?}", seen.parts) };
             assert!(text.ends_with("read back no further: enough]"), "{text}");
-            assert_eq!(seen.parts.len(), if format == Format::Chat { 1 } else { thoughts + 1 });
+            assert_eq!(seen.parts.len(), if format == ApiDialect::Chat { 1 } else { thoughts + 1 });
             assert_eq!(seen.stop, ["stop", "completed", "end_turn"][format as usize]);
         }
     }
@@ -135,7 +137,7 @@ fn a_reply_that_would_say_nothing_says_why() {
     let call = r#"{"id":"a","type":"function","function":{"name":"larder_rehydrate","arguments":"{}"}}"#;
     let body =
         format!(r#"{{"choices":[{{"message":{{"tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#);
-    let mut reply = Whole::new(Format::Chat, true);
+    let mut reply = WholeReply::new(ApiDialect::Chat, true);
     reply.take(&body).unwrap();
     let body: Json = serde_json::from_str(&reply.close().unwrap()).unwrap();
     let message = &body["choices"][0]["message"];
@@ -153,7 +155,7 @@ fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
         let body = whole(format, 0, &[Part::ours("a")]);
         let (from, to) = cut[format as usize];
         assert!(body.contains(from), "{body}");
-        let mut reply = Whole::new(format, true);
+        let mut reply = WholeReply::new(format, true);
         reply.take(&body.replace(from, to)).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.next(&request(format)).unwrap(), None);
@@ -168,7 +170,7 @@ fn a_text_for_input_becomes_a_list_and_sealed_thoughts_alone_are_sent_back_unsto
         {"type": "reasoning", "id": "r1", "summary": []},
         {"type": "reasoning", "id": "r2", "summary": [], "encrypted_content": "x"},
         {"type": "function_call", "id": "f", "call_id": "c", "name": REHYDRATE, "arguments": "{}"}]});
-    let mut reply = Whole::new(Format::Responses, true);
+    let mut reply = WholeReply::new(ApiDialect::Responses, true);
     reply.take(&body.to_string()).unwrap();
     reply.rounds().answer(vec!["text".into()]);
     let next =
@@ -179,19 +181,19 @@ fn a_text_for_input_becomes_a_list_and_sealed_thoughts_alone_are_sent_back_unsto
     assert_eq!(sent["input"][3], json!({"type": "function_call_output", "call_id": "c", "output": "text"}));
     let sent = next(r#"{"previous_response_id":"r"}"#);
     assert_eq!(sent["input"].as_array().unwrap().len(), 3);
-    assert!(Whole::next(&reply, "no json").is_err());
+    assert!(WholeReply::next(&reply, "no json").is_err());
 }
 
 #[test]
 fn thoughts_that_a_provider_wants_back_are_sent_back() {
-    let mut body: Json = serde_json::from_str(&whole(Format::Chat, 0, &[Part::ours("a")])).unwrap();
+    let mut body: Json = serde_json::from_str(&whole(ApiDialect::Chat, 0, &[Part::ours("a")])).unwrap();
     body["choices"][0]["message"]["reasoning_content"] = json!("hm");
     body["choices"][0]["message"]["tool_calls"][0]["extra_content"] =
         json!({"google": {"thought_signature": "s"}});
-    let mut reply = Whole::new(Format::Chat, true);
+    let mut reply = WholeReply::new(ApiDialect::Chat, true);
     reply.take(&body.to_string()).unwrap();
     reply.rounds().answer(vec!["text".into()]);
-    let next: Json = serde_json::from_str(&reply.next(&request(Format::Chat)).unwrap().unwrap()).unwrap();
+    let next: Json = serde_json::from_str(&reply.next(&request(ApiDialect::Chat)).unwrap().unwrap()).unwrap();
     assert_eq!(next["messages"][1]["reasoning_content"], "hm");
     assert_eq!(next["messages"][1]["content"], Json::Null);
     assert_eq!(next["messages"][1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"], "s");
@@ -228,9 +230,10 @@ fn only_text_counts_as_said() {
             {"type": "output_text", "text": "four", "logprobs": [{"token": "four"}]},
             {"type": "refusal", "refusal": "more"}]},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]});
-    for (format, body) in [(Format::Chat, chat), (Format::Responses, responses), (Format::Messages, messages)]
+    for (format, body) in
+        [(ApiDialect::Chat, chat), (ApiDialect::Responses, responses), (ApiDialect::Messages, messages)]
     {
-        let mut reply = Whole::new(format, false);
+        let mut reply = WholeReply::new(format, false);
         reply.take(&body.to_string()).unwrap();
         assert_eq!(
             reply.rounds().last().said,

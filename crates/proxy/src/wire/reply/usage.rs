@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use larder_text::json::{Edit, Kind, Value};
 use larder_text::usage::Usage;
 
-use super::super::Format;
+use super::super::ApiDialect;
 
 /// Numbers one report may have; more are left as they are.
 const MAX_NUMBERS: usize = 64;
@@ -73,13 +73,13 @@ impl Tally {
     }
 
     /// In our own terms; none if nothing was reported.
-    pub fn usage(&self, format: Format) -> Option<Usage> {
+    pub fn usage(&self, format: ApiDialect) -> Option<Usage> {
         let first = |paths: &[&str]| paths.iter().find_map(|path| self.get(path)).unwrap_or_default();
         if self.0.is_empty() {
             return None;
         }
         Some(match format {
-            Format::Chat => Usage {
+            ApiDialect::Chat => Usage {
                 input: first(&["prompt_tokens"]),
                 // OpenAI and vLLM, then Kimi, then DeepSeek.
                 cached_input: first(&[
@@ -91,14 +91,14 @@ impl Tally {
                 output: first(&["completion_tokens"]),
                 reasoning: first(&["completion_tokens_details.reasoning_tokens"]),
             },
-            Format::Responses => Usage {
+            ApiDialect::Responses => Usage {
                 input: first(&["input_tokens"]),
                 cached_input: first(&["input_tokens_details.cached_tokens"]),
                 cache_write: first(&["input_tokens_details.cache_write_tokens"]),
                 output: first(&["output_tokens"]),
                 reasoning: first(&["output_tokens_details.reasoning_tokens"]),
             },
-            Format::Messages => {
+            ApiDialect::Messages => {
                 let (cached_input, cache_write) =
                     (first(&["cache_read_input_tokens"]), first(&["cache_creation_input_tokens"]));
                 Usage {

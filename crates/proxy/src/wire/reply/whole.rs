@@ -2,21 +2,21 @@
 
 use larder_text::json::{self, Document, Edit, Kind, Name, Value, encoded};
 
-use super::super::Format;
+use super::super::ApiDialect;
 use super::super::read::ReadError;
 use super::{Note, Round, Rounds, Unit, inner, is_thought, length, push_text};
 
 /// The replies of one request, each a whole body.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeReply {
     rounds: Rounds,
     hide: bool,
     body: String,
 }
 
-impl Whole {
+impl WholeReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
-    pub const fn new(format: Format, hide: bool) -> Self {
+    pub const fn new(format: ApiDialect, hide: bool) -> Self {
         Self { rounds: Rounds::new(format), hide, body: String::new() }
     }
 
@@ -59,18 +59,18 @@ impl Whole {
         let root = doc.root();
         let usage = root.given("usage");
         let edits = match self.rounds.format {
-            Format::Responses => root.given("output").map(|list| {
+            ApiDialect::Responses => root.given("output").map(|list| {
                 let mut edits = self.rounds.list_edits(list, usage, true);
                 edits.extend(note.map(|note| note.behind(list, &note.item(&super::text(root, "id")))));
                 edits
             }),
-            Format::Messages => root.given("content").map(|list| {
+            ApiDialect::Messages => root.given("content").map(|list| {
                 let mut edits = self.rounds.list_edits(list, usage, true);
                 edits.extend(note.map(|note| note.behind(list, &note.block())));
                 edits.extend(stop_edit(root.get("stop_reason"), gave_up, "end_turn"));
                 edits
             }),
-            Format::Chat => choice(root).map(|choice| {
+            ApiDialect::Chat => choice(root).map(|choice| {
                 let mut edits = self.chat_edits(&last, choice, note.as_ref());
                 edits.extend(usage.into_iter().flat_map(|usage| self.rounds.spent().edits(usage)));
                 edits.extend(stop_edit(choice.get("finish_reason"), gave_up, "stop"));
@@ -91,7 +91,7 @@ impl Whole {
             |value: Option<Value<'_, '_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
         round.said = said(format, root);
         let list = match format {
-            Format::Chat => {
+            ApiDialect::Chat => {
                 let Some(choice) = choice(root) else { return round };
                 round.stop = choice.given("finish_reason").map(|stop| text(Some(stop)));
                 let message = choice.given("message");
@@ -104,11 +104,11 @@ impl Whole {
                 }
                 message.and_then(|message| message.given("tool_calls"))
             }
-            Format::Messages => {
+            ApiDialect::Messages => {
                 round.stop = root.given("stop_reason").map(|stop| text(Some(stop)));
                 root.given("content")
             }
-            Format::Responses => {
+            ApiDialect::Responses => {
                 round.stop = root.given("status").map(|stop| text(Some(stop)));
                 round.complete &= round.stop.as_deref().is_none_or(|status| status == "completed");
                 round.unstored = root.given("store").is_some_and(|store| store.raw() == "false");
@@ -154,11 +154,11 @@ impl Whole {
 }
 
 /// Bytes of text that a reply says, as its stream would be counted: no marks, no log probabilities, no pictures.
-fn said(format: Format, root: Value<'_, '_>) -> usize {
+fn said(format: ApiDialect, root: Value<'_, '_>) -> usize {
     let (list, inner) = match format {
-        Format::Chat => ("choices", Some("message")),
-        Format::Messages => ("content", None),
-        Format::Responses => ("output", None),
+        ApiDialect::Chat => ("choices", Some("message")),
+        ApiDialect::Messages => ("content", None),
+        ApiDialect::Responses => ("output", None),
     };
     let units = root.given(list).into_iter().flat_map(Value::items);
     let units = units.filter_map(|unit| inner.map_or(Some(unit), |inner| unit.given(inner)));
@@ -166,23 +166,23 @@ fn said(format: Format, root: Value<'_, '_>) -> usize {
 }
 
 /// Bytes of text in a member of a message, an item or a block.
-fn said_in(format: Format, name: Name<'_>, value: Value<'_, '_>) -> usize {
+fn said_in(format: ApiDialect, name: Name<'_>, value: Value<'_, '_>) -> usize {
     let name = name.text();
     let parts = |value: Value<'_, '_>, names: &[&str]| -> usize {
         value.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
     };
     match (format, &*name) {
-        (Format::Chat, "role") => 0,
-        (Format::Chat, "tool_calls") => {
+        (ApiDialect::Chat, "role") => 0,
+        (ApiDialect::Chat, "tool_calls") => {
             let functions = value.items().filter_map(|call| call.given("function"));
             functions.map(|function| length(function.given("arguments"))).sum()
         }
-        (Format::Chat, "content") if value.kind() == Kind::Array => parts(value, &["text"]),
+        (ApiDialect::Chat, "content") if value.kind() == Kind::Array => parts(value, &["text"]),
         // Thoughts and refusals have members of their own, under many names.
-        (Format::Chat, _) | (Format::Messages, "text" | "thinking") => length(Some(value)),
-        (Format::Messages, "input") => value.raw().len(),
-        (Format::Responses, "content" | "summary") => parts(value, &["text", "refusal"]),
-        (Format::Responses, "arguments" | "input" | "code") => length(Some(value)),
+        (ApiDialect::Chat, _) | (ApiDialect::Messages, "text" | "thinking") => length(Some(value)),
+        (ApiDialect::Messages, "input") => value.raw().len(),
+        (ApiDialect::Responses, "content" | "summary") => parts(value, &["text", "refusal"]),
+        (ApiDialect::Responses, "arguments" | "input" | "code") => length(Some(value)),
         _ => 0,
     }
 }

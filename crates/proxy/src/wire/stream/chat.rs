@@ -9,7 +9,7 @@ use larder_text::json::{self, Document, Edit, Kind, Value};
 use serde_json::{Map, Value as Json};
 
 use super::super::reply::{GAP, Note, Round, Unit, inner, is_thought, length};
-use super::super::{Format, REHYDRATE};
+use super::super::{ApiDialect, REHYDRATE};
 use super::{Action, Context};
 
 /// Calls one reply may ask for; further ones are passed on as they are.
@@ -292,7 +292,7 @@ impl State {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
             if let Ok(doc) = Document::parse(&raw) {
-                round.units.push(Unit::of(Format::Chat, doc.root(), call.ours == Some(true)));
+                round.units.push(Unit::of(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
             }
         }
         for (name, value) in std::mem::take(&mut self.thoughts) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use larder_text::json::{self, Document, Edit, Value};
 use serde_json::{Map, Value as Json};
 
-use super::super::Format;
+use super::super::ApiDialect;
 use super::super::reply::{Note, Unit, length};
 use super::{Action, Context};
 
@@ -87,7 +87,7 @@ impl State {
         let Some((index, block)) = index(event).zip(event.given("content_block")) else {
             return Action::Pass(Vec::new());
         };
-        let unit = Unit::of(Format::Messages, block, cx.hide);
+        let unit = Unit::of(ApiDialect::Messages, block, cx.hide);
         cx.round.see(&unit);
         let ours = unit.ours.is_some();
         // As long as nothing is hidden, the provider's places stand, whatever they are.
@@ -148,7 +148,7 @@ impl State {
         }
         let raw = Json::Object(block).to_string();
         let Ok(doc) = Document::parse(&raw) else { return };
-        let mut unit = Unit::of(Format::Messages, doc.root(), cx.hide);
+        let mut unit = Unit::of(ApiDialect::Messages, doc.root(), cx.hide);
         if let Some(ours) = unit.ours.as_mut().filter(|_| !input.is_empty()) {
             ours.arguments = input;
         }

@@ -14,11 +14,11 @@ use larder_text::json::{Document, Edit};
 use self::sse::{MAX_EVENT, Piece, Splitter};
 use super::read::ReadError;
 use super::reply::{Note, Round, Rounds};
-use super::{Format, Known, Problem};
+use super::{ApiDialect, ApiError, Known};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
-pub struct Stream {
+pub struct StreamedReply {
     splitter: Splitter,
     rounds: Rounds,
     round: Round,
@@ -73,13 +73,13 @@ impl Context<'_> {
     }
 }
 
-impl Stream {
+impl StreamedReply {
     /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
-    pub fn new(format: Format, hide: bool) -> Self {
+    pub fn new(format: ApiDialect, hide: bool) -> Self {
         let state = match format {
-            Format::Chat => State::Chat(chat::State::default()),
-            Format::Responses => State::Responses(responses::State::default()),
-            Format::Messages => State::Messages(messages::State::default()),
+            ApiDialect::Chat => State::Chat(chat::State::default()),
+            ApiDialect::Responses => State::Responses(responses::State::default()),
+            ApiDialect::Messages => State::Messages(messages::State::default()),
         };
         Self {
             splitter: Splitter::new(),
@@ -178,7 +178,7 @@ impl Stream {
     }
 
     /// Ends the reply with an error in place of [`close`](Self::close).
-    pub fn fail(&mut self, problem: &Problem, out: &mut Vec<u8>) {
+    pub fn fail(&mut self, problem: &ApiError, out: &mut Vec<u8>) {
         self.forget_end();
         let sequence = match &self.state {
             State::Responses(state) => state.next_sequence(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use larder_text::json::{self, Edit, Kind, Value};
 
-use super::super::Format;
+use super::super::ApiDialect;
 use super::super::reply::{Note, Unit, length, text};
 use super::{Action, Context};
 
@@ -88,7 +88,7 @@ impl State {
                 return self.end(event, &kind, cx);
             }
             ("response.output_item.added", Some(item), Some(index)) => {
-                let unit = Unit::of(Format::Responses, item, cx.hide);
+                let unit = Unit::of(ApiDialect::Responses, item, cx.hide);
                 cx.round.see(&unit);
                 let ours = unit.ours.is_some();
                 // As long as nothing is hidden, the provider's places stand, whatever they are.
@@ -99,7 +99,7 @@ impl State {
                 }
             }
             ("response.output_item.done", Some(item), _) if cx.keep => {
-                cx.round.units.push(Unit::of(Format::Responses, item, true));
+                cx.round.units.push(Unit::of(ApiDialect::Responses, item, true));
             }
             _ => {}
         }

@@ -5,12 +5,12 @@ use serde_json::{Value as Json, json};
 
 use super::super::reply::tests::{request, visible};
 use super::super::testing::{FORMATS, Part, any_rounds, seen_streamed, seen_whole, streamed, whole};
-use super::super::{Place, ProblemKind, REHYDRATE, Whole};
+use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
-fn drive(format: Format, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, Stream) {
-    let mut stream = Stream::new(format, true);
+fn drive(format: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
+    let mut stream = StreamedReply::new(format, true);
     let mut sent = vec![request(format)];
     let mut out = Vec::new();
     let mut sizes = sizes.iter().copied().chain([usize::MAX]).cycle();
@@ -31,7 +31,7 @@ fn drive(format: Format, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<S
     (out, sent, stream)
 }
 
-fn streams(format: Format, rounds: &[Vec<Part>]) -> Vec<String> {
+fn streams(format: ApiDialect, rounds: &[Vec<Part>]) -> Vec<String> {
     rounds.iter().enumerate().map(|(at, parts)| streamed(format, at, parts)).collect()
 }
 
@@ -46,7 +46,7 @@ proptest! {
             let seen = seen_streamed(format, &out);
             prop_assert_eq!(&seen.parts, &visible(format, &rounds));
 
-            let mut reply = Whole::new(format, true);
+            let mut reply = WholeReply::new(format, true);
             for (at, parts) in rounds.iter().enumerate() {
                 reply.take(&whole(format, at, parts)).unwrap();
                 let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
@@ -61,7 +61,7 @@ proptest! {
             }
             prop_assert_eq!(stream.rounds().usage(), reply.rounds().usage());
             prop_assert_eq!(stream.rounds().last().usage, reply.rounds().last().usage);
-            let keys = |rounds: &Rounds| rounds.hidden(&Place::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
+            let keys = |rounds: &Rounds| rounds.hidden(&ReplyPlace::default()).into_iter().map(|hidden| hidden.keys).collect::<Vec<_>>();
             prop_assert_eq!(keys(stream.rounds()), keys(reply.rounds()));
             let expected = seen_whole(format, &reply.close().unwrap());
             prop_assert_eq!(&seen.stop, &expected.stop);
@@ -116,7 +116,7 @@ proptest! {
     ) {
         for format in FORMATS {
             for bytes in [bytes.clone(), pieces.concat().into_bytes()] {
-                let mut stream = Stream::new(format, true);
+                let mut stream = StreamedReply::new(format, true);
                 let mut out = Vec::new();
                 let mut rest = bytes.as_slice();
                 let mut sizes = sizes.iter().cycle();
@@ -138,7 +138,7 @@ fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
     for format in FORMATS {
         let parts = [Part::Text("before".into()), Part::call("c", "read", json!({})), Part::ours("o")];
         let text = streamed(format, 0, &parts);
-        let mut stream = Stream::new(format, true);
+        let mut stream = StreamedReply::new(format, true);
         let mut out = Vec::new();
         let mut shown_at = None;
         for (at, event) in text.split_inclusive("\n\n").enumerate() {
@@ -161,7 +161,7 @@ fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
         assert_eq!(stream.rounds().calls().len(), 1);
         stream.rounds().answer(vec!["text".into()]);
         assert_eq!(stream.next(&request(format)).unwrap(), None);
-        assert_eq!(stream.rounds().hidden(&Place::default()).len(), 1);
+        assert_eq!(stream.rounds().hidden(&ReplyPlace::default()).len(), 1);
         stream.close(&mut out);
         seen_streamed(format, &out);
     }
@@ -188,15 +188,15 @@ fn a_name_in_pieces_is_held_back_until_it_is_known() {
     };
     let theirs = named(&["larder_", "re", "write"]);
     assert_eq!(
-        String::from_utf8(drive(Format::Chat, std::slice::from_ref(&theirs), &[7]).0).unwrap(),
+        String::from_utf8(drive(ApiDialect::Chat, std::slice::from_ref(&theirs), &[7]).0).unwrap(),
         theirs
     );
     let prefix = named(&["larder_"]);
     assert_eq!(
-        String::from_utf8(drive(Format::Chat, std::slice::from_ref(&prefix), &[7]).0).unwrap(),
+        String::from_utf8(drive(ApiDialect::Chat, std::slice::from_ref(&prefix), &[7]).0).unwrap(),
         prefix
     );
-    let mut stream = Stream::new(Format::Chat, true);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, true);
     let mut out = Vec::new();
     stream.push(named(&["larder_", "rehydrate"]).as_bytes(), &mut out);
     stream.end(&mut out);
@@ -220,15 +220,15 @@ fn calls_in_one_chunk_are_told_apart() {
         "data: {}\n\ndata: [DONE]\n\n",
         json!({"id": "x", "created": 1, "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]})
     );
-    let (out, _, mut stream) = drive(Format::Chat, &[text], &[]);
-    let seen = seen_streamed(Format::Chat, &out);
+    let (out, _, mut stream) = drive(ApiDialect::Chat, &[text], &[]);
+    let seen = seen_streamed(ApiDialect::Chat, &out);
     assert_eq!(seen.parts, [Part::call("b", "read", json!({}))]);
-    assert_eq!(stream.rounds().hidden(&Place::default())[0].keys.len(), 1);
+    assert_eq!(stream.rounds().hidden(&ReplyPlace::default())[0].keys.len(), 1);
     // Servers that give every call the index 0.
     let delta = json!({"tool_calls": [entry(0, "a", REHYDRATE), entry(0, "b", "read")]});
     let text =
         format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}));
-    let (out, ..) = drive(Format::Chat, &[text], &[]);
+    let (out, ..) = drive(ApiDialect::Chat, &[text], &[]);
     let out = String::from_utf8(out).unwrap();
     assert!(out.contains("\"b\"") && !out.contains("\"a\""));
 }
@@ -248,7 +248,7 @@ fn a_stream_that_breaks_off_asks_nothing_of_us() {
 #[test]
 fn a_reply_that_must_end_while_the_model_waits_ends_well() {
     for format in FORMATS {
-        let mut stream = Stream::new(format, true);
+        let mut stream = StreamedReply::new(format, true);
         let mut out = Vec::new();
         stream.push(streamed(format, 0, &[Part::Text("so".into()), Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
@@ -263,7 +263,7 @@ fn a_reply_that_must_end_while_the_model_waits_ends_well() {
 fn a_reply_that_would_say_nothing_says_why_before_its_end() {
     let rounds = [[Part::Think("hm".into()), Part::ours("a")], [Part::Think("so".into()), Part::ours("b")]];
     for format in FORMATS {
-        let mut stream = Stream::new(format, true);
+        let mut stream = StreamedReply::new(format, true);
         let mut out = Vec::new();
         for (round, parts) in rounds.iter().enumerate() {
             stream.push(streamed(format, round, parts).as_bytes(), &mut out);
@@ -290,7 +290,7 @@ fn what_is_known_of_a_round_grows_with_it() {
         let events: Vec<&str> = text.split_inclusive("\n\n").collect();
         let (begun, end) = events.split_at(events.len() - [3, 1, 2][format as usize]);
         for hide in [true, false] {
-            let mut stream = Stream::new(format, hide);
+            let mut stream = StreamedReply::new(format, hide);
             let mut out = Vec::new();
             assert_eq!(stream.known(), Known::default());
             stream.push(begun.concat().as_bytes(), &mut out);
@@ -311,7 +311,7 @@ fn a_reply_of_several_choices_ends_with_the_last_of_them() {
         let choice = json!({"index": index, "delta": {"content": text}, "finish_reason": finish});
         format!("data: {}\n\n", json!({"choices": [choice]}))
     };
-    let mut stream = Stream::new(Format::Chat, false);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, false);
     let (mut out, mut all) = (Vec::new(), String::new());
     let events = [
         (event(0, "one", Json::Null), 3, false),
@@ -335,7 +335,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         format!("data: {}\n\n", json!({"choices": [choice]}))
     };
     let mut out = Vec::new();
-    let mut stream = Stream::new(Format::Chat, false).of_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, false).of_choices(2);
     for (index, finish, told) in
         [(0, Json::Null, false), (0, json!("stop"), false), (1, Json::Null, false), (1, json!("stop"), true)]
     {
@@ -343,7 +343,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         assert_eq!(stream.is_told(), told, "{index}");
     }
     // A provider that sends fewer says at least that it is done.
-    let mut stream = Stream::new(Format::Chat, false).of_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, false).of_choices(2);
     stream.push(event(0, json!("stop")).as_bytes(), &mut out);
     assert!(!stream.is_told());
     stream.push(b"data: [DONE]\n\n", &mut out);
@@ -358,7 +358,7 @@ fn an_error_of_the_providers_own_is_noticed() {
         r#"{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}"#,
     ];
     for format in FORMATS {
-        let mut stream = Stream::new(format, true);
+        let mut stream = StreamedReply::new(format, true);
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", errors[format as usize]);
         stream.push(event.as_bytes(), &mut out);
@@ -371,17 +371,17 @@ fn an_error_of_the_providers_own_is_noticed() {
 #[test]
 fn a_failure_in_a_later_round_is_an_event_of_the_format() {
     for format in FORMATS {
-        let mut stream = Stream::new(format, true);
+        let mut stream = StreamedReply::new(format, true);
         let mut out = Vec::new();
         stream.push(streamed(format, 0, &[Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
-        stream.fail(&Problem::new(ProblemKind::Upstream, "it broke"), &mut out);
+        stream.fail(&ApiError::new(ApiErrorKind::Upstream, "it broke"), &mut out);
         stream.close(&mut out);
         let text = String::from_utf8(out).unwrap();
         let last = text.trim_end().rsplit("data: ").next().unwrap();
         let last: Json = serde_json::from_str(last).unwrap();
         assert!(last["message"] == "it broke" || last["error"]["message"] == "it broke");
-        if format == Format::Responses {
+        if format == ApiDialect::Responses {
             assert_eq!(last["sequence_number"], 2);
         }
     }
@@ -389,7 +389,7 @@ fn a_failure_in_a_later_round_is_an_event_of_the_format() {
 
 #[test]
 fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
-    let mut stream = Stream::new(Format::Chat, true);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, true);
     let mut out = Vec::new();
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..40 {
@@ -398,7 +398,7 @@ fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
     }
     assert!(out.len() >= (40 << 20) - MAX_EVENT);
     stream.push(b"\n\n", &mut out);
-    stream.push(streamed(Format::Chat, 0, &[Part::ours("o")]).as_bytes(), &mut out);
+    stream.push(streamed(ApiDialect::Chat, 0, &[Part::ours("o")]).as_bytes(), &mut out);
     stream.end(&mut out);
     assert_eq!(stream.rounds().calls().len(), 1, "what comes after is read again");
 }
@@ -406,14 +406,14 @@ fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
 #[test]
 fn a_reply_too_long_to_be_kept_is_passed_on_and_ends_at_our_call() {
     let long = Part::Text("x".repeat(1 << 20));
-    let mut stream = Stream::new(Format::Messages, true);
+    let mut stream = StreamedReply::new(ApiDialect::Messages, true);
     let mut out = Vec::new();
     let parts: Vec<_> = std::iter::repeat_n(long, 17).chain([Part::ours("o")]).collect();
-    stream.push(streamed(Format::Messages, 0, &parts).as_bytes(), &mut out);
+    stream.push(streamed(ApiDialect::Messages, 0, &parts).as_bytes(), &mut out);
     stream.end(&mut out);
     assert!(stream.rounds().calls().is_empty());
     stream.close(&mut out);
-    let seen = seen_streamed(Format::Messages, &out);
+    let seen = seen_streamed(ApiDialect::Messages, &out);
     assert_eq!((seen.parts.len(), &*seen.stop), (17, "end_turn"));
 }
 
@@ -448,7 +448,7 @@ fn seals_citations_and_unknown_pieces_are_put_together() {
     text += &event(
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}}),
     );
-    let (_, sent, mut stream) = drive(Format::Messages, &[text], &[]);
+    let (_, sent, mut stream) = drive(ApiDialect::Messages, &[text], &[]);
     assert_eq!(stream.rounds().calls()[0].arguments, "{\"id\":no json");
     let sent: Json = serde_json::from_str(&sent[1]).unwrap();
     assert_eq!(

@@ -20,7 +20,7 @@ pub(super) use read::{
 pub(super) use rows::{Indexed, Rows, is_indexed, links_in, rows_of};
 pub(super) use search::search;
 pub(super) use spot::{Spot, name_of};
-pub(super) use vectors::{keep_vectors_of, near, put_vectors, sweep, without_vector};
+pub(super) use vectors::{insert_vectors, near, retain_vectors_of, sweep, texts_without_vector};
 
 #[cfg(test)]
 pub(super) mod dump;

@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, Params, Transaction, params};
 
 use super::gist::hash;
 use super::put::Of;
-use crate::documents::types::{Gist, TextVector};
+use crate::documents::types::{EmbeddingText, TextVector};
 use crate::error::StoreError;
 
 /// Vectors whose signs stand together.
@@ -27,11 +27,11 @@ const WORD: usize = 8;
 const LARGEST: f32 = 127.0;
 
 /// What is said in turns of these numbers and has no vector of this model, newest first and each text once.
-pub(in crate::documents) fn without_vector(
+pub(in crate::documents) fn texts_without_vector(
     tx: &Transaction<'_>,
     model: &str,
     turns: &RangeInclusive<u32>,
-) -> Result<Vec<Gist>, StoreError> {
+) -> Result<Vec<EmbeddingText>, StoreError> {
     let mut query = tx.prepare_cached(
         "SELECT of, text FROM gists WHERE turn BETWEEN ?2 AND ?3 AND NOT EXISTS
          (SELECT 1 FROM spaces JOIN vectors ON space = id
@@ -40,16 +40,16 @@ pub(in crate::documents) fn without_vector(
     )?;
     let rows = query.query_map(params![model, turns.start(), turns.end()], |row| {
         let of = if row.get::<_, i64>(0)? == Of::Turns as i64 { Of::Turns } else { Of::Research };
-        Ok(Gist { of, text: row.get(1)? })
+        Ok(EmbeddingText { of, text: row.get(1)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Puts vectors in, in place of those that their texts had; none of a text that no document says any more.
-pub(in crate::documents) fn put_vectors(
+pub(in crate::documents) fn insert_vectors(
     tx: &Transaction<'_>,
     model: &str,
-    vectors: &[(Gist, Vec<f32>)],
+    vectors: &[(EmbeddingText, Vec<f32>)],
 ) -> Result<(), StoreError> {
     for (gist, vector) in vectors.iter().filter(|(_, vector)| !vector.is_empty()) {
         let hash = hash(&gist.text);
@@ -145,7 +145,7 @@ pub(in crate::documents) fn sweep(tx: &Transaction<'_>) -> Result<(), StoreError
 }
 
 /// Takes the vectors of all other models out.
-pub(in crate::documents) fn keep_vectors_of(tx: &Transaction<'_>, model: &str) -> Result<(), StoreError> {
+pub(in crate::documents) fn retain_vectors_of(tx: &Transaction<'_>, model: &str) -> Result<(), StoreError> {
     remove(tx, "space NOT IN (SELECT id FROM spaces WHERE model = ?1)", [model])
 }
 

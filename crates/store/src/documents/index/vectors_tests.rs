@@ -36,14 +36,14 @@ fn fill(connection: &mut Connection, vectors: &[Vec<f32>]) {
     let tx = connection.transaction().unwrap();
     let mut all = Vec::new();
     for (turn, vector) in (1_u32..).zip(vectors) {
-        let gist = Gist { of: Of::Turns, text: format!("text {turn}") };
+        let gist = EmbeddingText { of: Of::Turns, text: format!("text {turn}") };
         let sql = "INSERT INTO gists (document, of, turn, hash, text) VALUES (?1, 0, ?2, ?3, ?4)";
         tx.execute(sql, params![format!("users/u/{turn}.json"), turn, hash(&gist.text), gist.text]).unwrap();
         all.push((gist, vector.clone()));
     }
     // In another order than that of the turns.
     all.reverse();
-    put_vectors(&tx, "m", &all).unwrap();
+    insert_vectors(&tx, "m", &all).unwrap();
     tx.commit().unwrap();
 }
 
@@ -129,7 +129,12 @@ fn a_text_that_nothing_says_any_more_gets_no_vector() {
     let mut connection = empty();
     fill(&mut connection, &[vector(1, 64)]);
     let tx = connection.transaction().unwrap();
-    put_vectors(&tx, "m", &[(Gist { of: Of::Turns, text: "taken back".to_owned() }, vector(2, 64))]).unwrap();
+    insert_vectors(
+        &tx,
+        "m",
+        &[(EmbeddingText { of: Of::Turns, text: "taken back".to_owned() }, vector(2, 64))],
+    )
+    .unwrap();
     let kept: i64 = tx.query_row("SELECT count(*) FROM vectors", [], |row| row.get(0)).unwrap();
     assert_eq!(kept, 1);
 }

@@ -29,7 +29,7 @@ async fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<St
     let mut files = Vec::new();
     for path in documents.tree().list("").await.unwrap() {
         let bytes = documents.tree().read(&path).await.unwrap().unwrap();
-        files.push((path.to_string(), ContentHash::of(&bytes)));
+        files.push((path.to_string(), ContentHash::new(&bytes)));
     }
     (files, dump(documents.index()))
 }

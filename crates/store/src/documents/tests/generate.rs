@@ -113,7 +113,7 @@ fn page(files: &mut BTreeMap<String, Vec<u8>>, place: &TurnPlace, at: Timestamp)
         text: words(u64::from(place.number()) + 5, 80),
         visible_elements: Vec::new(),
     };
-    let meta = Meta::of_turn(place.number(), "page_content", "u", at);
+    let meta = Meta::for_turn(place.number(), "page_content", "u", at);
     let folder = format!("webpage_cache/{}", page.slug());
     files.insert(format!("{folder}/manifest.json"), write_json(&manifest).into_bytes());
     let content = Document::new(meta, content).write(&page.content());
@@ -125,7 +125,7 @@ pub(super) fn fill(draft: &mut TurnDraft, user: &str) {
     let number = draft.number;
     let place = draft.place.clone();
     let at = draft.created_at;
-    let mut context = Meta::of_turn(number, "context", user, at).write().as_str().to_owned();
+    let mut context = Meta::for_turn(number, "context", user, at).write().as_str().to_owned();
     context.push_str(&format!("# Turn\n\n{}\n", words(u64::from(number), 60)));
     if number > 1 {
         let earlier = UserPlace::new(user).turn(number / 2 + number % 2);
@@ -135,7 +135,7 @@ pub(super) fn fill(draft: &mut TurnDraft, user: &str) {
         }
     }
     let response = Document::new(
-        Meta::of_turn(number, "response", user, at),
+        Meta::for_turn(number, "response", user, at),
         Response(format!("unique{number} {}", words(u64::from(number) + 1, 40))),
     );
     let files = &mut draft.files;
@@ -148,7 +148,7 @@ pub(super) fn fill(draft: &mut TurnDraft, user: &str) {
     let metadata = metadata(draft, user);
     if number.is_multiple_of(4) {
         let value = research(draft, user);
-        let meta = Meta::of_turn(number, "research", user, at);
+        let meta = Meta::for_turn(number, "research", user, at);
         let text = Document::new(meta, value.clone()).write(&place.research());
         draft.files.insert("research.md".to_owned(), text.into_bytes());
         draft.files.insert("research.json".to_owned(), write_json(&value).into_bytes());

@@ -96,7 +96,7 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
         let text = user.read_text(&document).await.unwrap().unwrap();
         let mut read = Document::<Research>::read(&text, &document).value.unwrap();
         read.meta.as_mut().unwrap().scope = Scope::New;
-        let seen = Some(ContentHash::of(text.as_bytes()));
+        let seen = Some(ContentHash::new(text.as_bytes()));
         user.write(&document, read.write(&document).as_bytes(), seen).await.unwrap();
         let scope = || user.research(None, 9).unwrap()[0].scope;
         for (minutes, expected) in
@@ -165,7 +165,7 @@ fn two_processes_that_write_one_document_lose_nothing() {
                     loop {
                         let before = block_on(user.read(path)).unwrap();
                         let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
-                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::of))) {
+                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::new))) {
                             Err(StoreError::Changed { .. }) => {}
                             written => break written.unwrap(),
                         }
@@ -186,7 +186,7 @@ fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_ba
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
-        let hold = user.hold(draft.number).unwrap();
+        let hold = user.lease(draft.number).unwrap();
         let refused = home.open().forget("u").await;
         assert!(matches!(refused, Err(StoreError::BadTurn { number: 1, .. })), "{refused:?}");
         user.checkpoint(&draft).unwrap();
@@ -226,9 +226,9 @@ fn a_document_that_changed_is_not_written_over() {
         user.write(&facts, b"one", None).await.unwrap();
         let refused = user.write(&facts, b"two", None).await;
         assert!(matches!(refused, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"two", Some(ContentHash::of(b"one"))).await.unwrap();
+        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).await.unwrap();
         std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
-        assert!(user.write(&facts, b"three", Some(ContentHash::of(b"two"))).await.is_err());
+        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).await.is_err());
         assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "by hand");
         let index = user.read_text(&user.place().memory_index()).await.unwrap().unwrap();
         assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");
@@ -267,12 +267,12 @@ fn one_process_works_on_a_turn() {
     let home = Home::new();
     let documents = home.open();
     let (ada, eve) = (documents.user("ada").unwrap(), documents.user("eve").unwrap());
-    assert!(!ada.is_held(1));
-    let hold = ada.hold(1).unwrap().expect("nobody has it");
-    assert!(ada.is_held(1) && ada.hold(1).unwrap().is_none());
-    assert!(home.open().user("ada").unwrap().hold(1).unwrap().is_none(), "another process sees it");
-    assert!(eve.hold(1).unwrap().is_some() && ada.hold(2).unwrap().is_some(), "others are free");
+    assert!(!ada.is_leased(1));
+    let hold = ada.lease(1).unwrap().expect("nobody has it");
+    assert!(ada.is_leased(1) && ada.lease(1).unwrap().is_none());
+    assert!(home.open().user("ada").unwrap().lease(1).unwrap().is_none(), "another process sees it");
+    assert!(eve.lease(1).unwrap().is_some() && ada.lease(2).unwrap().is_some(), "others are free");
     drop(hold);
-    assert!(!ada.is_held(1) && ada.hold(1).unwrap().is_some());
+    assert!(!ada.is_leased(1) && ada.lease(1).unwrap().is_some());
     assert_eq!(std::fs::read_dir(home.dir.path().join("home/turns")).unwrap().count(), 0, "nothing stays");
 }

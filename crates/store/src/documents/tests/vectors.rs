@@ -10,15 +10,15 @@ use crate::documents::index::dump::dump;
 
 /// A vector that follows from the text.
 fn vector(text: &str) -> Vec<f32> {
-    let hash = |at: u8| ContentHash::of(&[text.as_bytes(), &[at]].concat()).to_hex();
+    let hash = |at: u8| ContentHash::new(&[text.as_bytes(), &[at]].concat()).to_hex();
     let numbers = |hash: String| -> Vec<f32> { hash.bytes().map(|byte| f32::from(byte) - 70.0).collect() };
     (0..3).flat_map(|at| numbers(hash(at))).collect()
 }
 
 fn fill(user: &UserDocuments, model: &str) -> usize {
-    let missing = user.without_vector(model, 1..=u32::MAX).unwrap();
+    let missing = user.texts_without_vector(model, 1..=u32::MAX).unwrap();
     let made: Vec<_> = missing.iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
-    user.put_vectors(model, &made).unwrap();
+    user.insert_vectors(model, &made).unwrap();
     made.len()
 }
 
@@ -47,7 +47,7 @@ async fn summarize(user: &UserDocuments, number: u32, summary: &str) {
     let before = user.read_text(&at).await.unwrap().unwrap();
     let mut metadata = read_json::<TurnMetadata>(&before).value.unwrap();
     metadata.summary = Some(summary.to_owned());
-    let seen = Some(ContentHash::of(before.as_bytes()));
+    let seen = Some(ContentHash::new(before.as_bytes()));
     user.write(&at, write_json(&metadata).as_bytes(), seen).await.unwrap();
 }
 
@@ -67,8 +67,8 @@ fn a_turn_is_near_what_it_says_now() {
         let before = said(&user, 6);
         summarize(&user, 6, "Something else.").await;
         assert_eq!(near(&user, "m", &before), [] as [u32; 0]);
-        assert_eq!(user.without_vector("m", 6..=6).unwrap()[0].text, said(&user, 6));
-        assert_eq!(user.without_vector("m", 7..=12).unwrap(), []);
+        assert_eq!(user.texts_without_vector("m", 6..=6).unwrap()[0].text, said(&user, 6));
+        assert_eq!(user.texts_without_vector("m", 7..=12).unwrap(), []);
         assert_eq!(fill(&user, "m"), 1);
         assert_eq!(near(&user, "m", &said(&user, 6)), [6]);
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&said(&user, 6)) };
@@ -82,7 +82,7 @@ fn research_is_near_its_facts() {
     block_on(async {
         let user = home.open().user("u").unwrap();
         commit(&home, &user, 8).await;
-        let missing = user.without_vector("m", 8..=8).unwrap();
+        let missing = user.texts_without_vector("m", 8..=8).unwrap();
         let facts = missing.iter().find(|gist| gist.text != said(&user, 8)).unwrap().text.clone();
         fill(&user, "m");
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&facts) };
@@ -136,7 +136,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         let made = fill(&user, "m");
         fill(&user, "other");
         assert_eq!(vectors(&user), 2 * made);
-        user.keep_vectors_of("m").unwrap();
+        user.retain_vectors_of("m").unwrap();
         assert_eq!((vectors(&user), near(&user, "other", &before).len()), (made, 0));
         summarize(&user, 6, "Something else.").await;
         assert_eq!((fill(&user, "m"), vectors(&user)), (1, made + 1));
@@ -151,7 +151,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         documents.forget("u").await.unwrap();
         assert!(!home.dir.path().join("home/indexes/documents/u.db").exists());
         let user = documents.user("u").unwrap();
-        assert_eq!((vectors(&user), user.without_vector("m", 1..=u32::MAX).unwrap().len()), (0, 0));
+        assert_eq!((vectors(&user), user.texts_without_vector("m", 1..=u32::MAX).unwrap().len()), (0, 0));
     });
 }
 

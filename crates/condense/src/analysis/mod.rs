@@ -1,0 +1,11 @@
+//! Reading texts: their sections, chunks and salient spans, and how well passages answer a query.
+//!
+//! Knows no condenser and no target.
+
+pub(crate) mod abbreviation;
+pub mod chunk;
+pub(crate) mod query_prefilter;
+pub mod rank;
+pub(crate) mod relevance;
+pub mod salience;
+pub mod sections;

@@ -1,0 +1,231 @@
+//! The words of a query in a text too large to look at every word of it.
+//!
+//! Knows how words begin; what counts as the same word is `score`'s.
+
+use std::ops::Range;
+
+use crate::analysis::relevance::query_terms;
+use larder_text::words::{ascii_term, for_each_term, is_wide};
+
+/// The words of a query, found in a text without looking at every word of it.
+pub(crate) struct QueryWords {
+    terms: Vec<u64>,
+    /// Each term's place, from 1, at its highest bits or after.
+    places: Vec<u8>,
+    /// How the words of each term begin.
+    beginnings: Vec<(usize, Beginning)>,
+}
+
+/// Signs that may appear inside of words.
+const JOINS: [char; 2] = ['’', '\u{ad}'];
+/// Room for terms, far more than there are.
+const PLACES: usize = 256;
+/// Bits of the table of beginnings; two that share one are looked at more closely.
+const BEGINNINGS: u32 = 1 << 14;
+/// Bytes that are looked at together: a bit of a word each.
+const BLOCK: usize = u64::BITS as usize;
+
+impl QueryWords {
+    pub(crate) fn of(query: &str) -> Self {
+        let terms = query_terms(query);
+        let mut places = vec![0; PLACES];
+        for (term, place) in terms.iter().zip(1_u8..) {
+            let free = (first_place(*term)..PLACES).chain(0..PLACES).find(|&at| places[at] == 0);
+            free.into_iter().for_each(|at| places[at] = place);
+        }
+        let mut words = Self { terms, places, beginnings: Vec::new() };
+        let ends = |c: char| is_wide(c) || !(c.is_alphanumeric() || JOINS.contains(&c));
+        for word in query.split(ends) {
+            let letters = word.chars().filter(|c| !JOINS.contains(c));
+            let lower: String = letters.flat_map(char::to_lowercase).collect();
+            for_each_term(word, |hash| {
+                if let Some(term) = words.term(hash) {
+                    let letters = lower.bytes().take_while(|&byte| is_of_word(byte)).count();
+                    words.beginnings.push((term, beginning(lower.as_bytes(), letters)));
+                }
+            });
+        }
+        words
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// A bit for each way in which words begin that may be one of those which are `wanted`.
+    fn table(&self, wanted: impl Fn(usize) -> bool) -> Vec<u64> {
+        let mut table = vec![0; BEGINNINGS as usize / BLOCK];
+        let beginnings = self.beginnings.iter().filter(|(term, _)| wanted(*term));
+        beginnings.for_each(|&(_, (at, bit))| table[at] |= bit);
+        table
+    }
+
+    /// Which term has this hash.
+    fn term(&self, hash: u64) -> Option<usize> {
+        let mut at = first_place(hash);
+        loop {
+            let term = usize::from(self.places[at]).checked_sub(1)?;
+            if self.terms[term] == hash {
+                return Some(term);
+            }
+            at = (at + 1) % PLACES;
+        }
+    }
+
+    /// Calls `found` with where a run of letters and digits begins in which a word of the query appears, and which it
+    /// is; `found` says whether to look for that word no further.
+    ///
+    /// Endings are cut off words of more than three letters only, and leave three: words that count as the same begin
+    /// with the same three letters, or are shorter and the same.
+    pub(crate) fn find(&self, text: &str, mut found: impl FnMut(usize, usize) -> bool) {
+        if self.terms.is_empty() {
+            return;
+        }
+        let mut beginnings = self.table(|_| true);
+        let mut given_up = vec![false; self.terms.len()];
+        let bytes = text.as_bytes();
+        let run_from = |at: usize| bytes[at..].iter().take_while(|&&byte| is_of_word(byte)).count();
+        let mut look = |run: Range<usize>, beginnings: &mut Vec<u64>| {
+            let mut note = |hash| {
+                if let Some(term) = self.term(hash).filter(|&term| !given_up[term])
+                    && found(run.start, term)
+                {
+                    given_up[term] = true;
+                    *beginnings = self.table(|term| !given_up[term]);
+                }
+            };
+            match &bytes[run.clone()] {
+                letters if letters.is_ascii() => note(ascii_term(letters)),
+                _ => for_each_term(&text[run.clone()], note),
+            }
+            run.end
+        };
+        let (mut done, mut inside) = (0, false);
+        for (index, block) in bytes.chunks(BLOCK).enumerate() {
+            let from = index * BLOCK;
+            let words = bits_of_words(block);
+            let mut starts = words & !(words << 1 | u64::from(inside));
+            // Beyond ASCII a run may hold several words, so all of it is looked at, from where it began.
+            let all = !block.is_ascii();
+            if all && inside && done <= from {
+                let before = bytes[done..from].iter().rev().take_while(|&&byte| is_of_word(byte)).count();
+                done = look(from - before..from + run_from(from), &mut beginnings);
+            }
+            while starts != 0 {
+                let first = starts.trailing_zeros();
+                let at = from + first as usize;
+                starts &= starts - 1;
+                let run = (words >> first).trailing_ones();
+                let beyond = || if first + run == u64::BITS { run_from(from + BLOCK) } else { 0 };
+                let letters = if run < 3 { run as usize + beyond() } else { 3 };
+                let (place, bit) = beginning(&bytes[at..], letters);
+                if at >= done && (all || beginnings[place] & bit != 0) {
+                    done = look(at..at + run as usize + beyond(), &mut beginnings);
+                }
+            }
+            inside = words >> (BLOCK - 1) == 1;
+        }
+    }
+}
+
+fn first_place(hash: u64) -> usize {
+    (hash >> (u64::BITS - PLACES.ilog2())) as usize
+}
+
+/// Letters and digits, and everything beyond ASCII.
+const fn is_of_word(byte: u8) -> bool {
+    // Without branches, so that many bytes are judged at once.
+    ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10) | (byte >= 0x80)
+}
+
+/// A bit for every byte of `block` that is of a word, the first byte's lowest.
+fn bits_of_words(block: &[u8]) -> u64 {
+    let mut flags = [0_u8; BLOCK];
+    for (flag, &byte) in flags.iter_mut().zip(block) {
+        *flag = u8::from(is_of_word(byte));
+    }
+    // Each product gathers the lowest bits of eight bytes in its highest byte.
+    let gathered = flags
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|&eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> (u64::BITS - 8));
+    gathered.enumerate().fold(0, |bits, (at, eight)| bits | eight << (8 * at))
+}
+
+/// A place in the table of beginnings, and a bit there: three letters, or fewer.
+type Beginning = (usize, u64);
+
+/// How a run of so many bytes begins, whatever its case.
+fn beginning(run: &[u8], len: usize) -> Beginning {
+    let four = run.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 4];
+        padded[..run.len()].copy_from_slice(run);
+        padded
+    });
+    // Lower case; digits stay what they are.
+    let key = (u32::from_le_bytes(four) | 0x2020_2020) & [0, 0xff, 0xffff, 0xff_ffff][len.min(3)];
+    let bit = key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BEGINNINGS.ilog2());
+    (bit as usize / BLOCK, 1 << (bit as usize % BLOCK))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(text: &str, query: &str) -> Vec<usize> {
+        let words = QueryWords::of(query);
+        let mut counts = vec![0; words.len()];
+        words.find(text, |place, term| {
+            assert!(text[place..].starts_with(|c: char| !c.is_ascii() || c.is_ascii_alphanumeric()));
+            counts[term] += 1;
+            false
+        });
+        counts
+    }
+
+    fn looked_for(text: &str, query: &str) -> Vec<usize> {
+        let terms = query_terms(query);
+        let mut counts = vec![0; terms.len()];
+        for_each_term(text, |hash| {
+            if let Ok(term) = terms.binary_search(&hash) {
+                counts[term] += 1;
+            }
+        });
+        counts
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_is_missed(
+            text in "([a-cA-C]{1,3}(ing|ed|es|s|e|'s)?[ ,\":’—é界k\u{212a}\u{ad}-]{0,2}){0,60}",
+            query in "([a-cA-C]{1,3}(ing|ed|es|s|e)?[ ,’—é界k\u{212a}\u{ad}-]{1,2}){0,12}",
+            shift in 0..70_usize,
+        ) {
+            let text = format!("{}{text}", "-".repeat(shift));
+            prop_assert_eq!(found(&text, &query), looked_for(&text, &query));
+        }
+    }
+
+    #[test]
+    fn signs_inside_of_words_are_no_part_of_how_they_begin() {
+        for query in ["b\u{ad}", "\u{ad}b’", "b"] {
+            assert_eq!(found("a b c", query), [1], "{query:?}");
+        }
+        assert_eq!(found("co-op coop", "co\u{ad}op"), [1]);
+    }
+
+    #[test]
+    fn a_word_that_is_given_up_is_not_told_of_again() {
+        let words = QueryWords::of("crane gate");
+        let mut told = 0;
+        words.find(&"the crane at gate 4, ".repeat(50), |_, _| {
+            told += 1;
+            told >= 3
+        });
+        // The third finding gives up its word, and the next finding of the other gives up that one.
+        assert_eq!(told, 4);
+    }
+}

@@ -1,0 +1,216 @@
+//! Ranking: which passages of a text or of many answer a query best, by the words they share (BM25).
+//!
+//! Knows words and passages by number; does not know where passages come from or how many are shown.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::analysis::relevance::query_terms;
+use larder_text::bm25::{bm25, rarity};
+use larder_text::words::for_each_term;
+
+/// An index of passages, numbered from 0 in the order they were added.
+///
+/// Words are lower-cased, without common English endings; of scripts without spaces, pairs of characters count as
+/// words. A query's stop words do not count.
+#[derive(Debug, Clone, Default)]
+pub struct RankIndex {
+    postings: HashMap<u64, Vec<Posting>>,
+    /// Words up to the end of each passage, from the first.
+    words: Vec<u64>,
+    /// Where each document starts, by passage.
+    starts: Vec<usize>,
+    /// The only words that are remembered, if not all are.
+    only: Option<HashSet<u64>>,
+}
+
+/// How often a word appears in a passage.
+#[derive(Debug, Clone, Copy)]
+struct Posting {
+    passage: u32,
+    times: u32,
+}
+
+/// A passage that shares words with the query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankedPassage {
+    /// The number of the passage, counted in the order of [`RankIndex::add`].
+    pub passage: usize,
+    /// Its BM25 score; comparable within one search.
+    pub score: f64,
+}
+
+impl RankIndex {
+    /// An index that can be searched for `query` alone, with the same result as any other. It remembers no other
+    /// words, so it takes some bytes per passage and not some per word.
+    pub fn for_query(query: &str) -> Self {
+        Self { only: Some(query_terms(query).into_iter().collect()), ..Self::default() }
+    }
+
+    /// Begins a new document: passages after this are no neighbours of passages before it.
+    pub fn start_document(&mut self) {
+        self.starts.push(self.len());
+    }
+
+    /// Adds the next passage.
+    pub fn add(&mut self, passage: &str) {
+        let number = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let mut words = self.words.last().copied().unwrap_or(0);
+        for_each_term(passage, |term| {
+            words += 1;
+            if self.only.as_ref().is_some_and(|only| !only.contains(&term)) {
+                return;
+            }
+            let postings = self.postings.entry(term).or_default();
+            match postings.last_mut() {
+                Some(last) if last.passage == number => last.times += 1,
+                _ => postings.push(Posting { passage: number, times: 1 }),
+            }
+        });
+        self.words.push(words);
+    }
+
+    /// What a word is worth by how few passages hold it, in any of its forms. A word of an index for one query that
+    /// the query does not hold counts as one of no passage.
+    pub fn weight(&self, word: &str) -> f64 {
+        let mut with = 0;
+        for_each_term(word, |term| with = with.max(self.postings.get(&term).map_or(0, Vec::len)));
+        rarity(self.len(), with)
+    }
+
+    /// How many passages there are.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Passages that share words with `query`, best first, equals in order.
+    ///
+    /// Each passage is scored as if it held its `neighbours` on either side within its document too, since what
+    /// answers a question is often next to what repeats its words; 0 scores the passages alone.
+    pub fn search(&self, query: &str, neighbours: usize) -> Vec<RankedPassage> {
+        let windows = self.windows(neighbours);
+        let total: u64 = windows.iter().map(|window| window.words).sum();
+        let average = total as f64 / windows.len().max(1) as f64;
+        let mut scores = vec![0.0_f64; windows.len()];
+        let mut times = vec![0_u32; windows.len()];
+        for term in query_terms(query) {
+            let touched = self.spread(term, &windows, &mut times);
+            let weight = rarity(windows.len(), touched.len());
+            for at in touched {
+                let tf = f64::from(std::mem::take(&mut times[at]));
+                scores[at] += bm25(weight, tf, windows[at].words as f64 / average);
+            }
+        }
+        let mut hits: Vec<RankedPassage> = scores
+            .into_iter()
+            .enumerate()
+            .filter(|&(_, score)| score > 0.0)
+            .map(|(passage, score)| RankedPassage { passage, score })
+            .collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+        hits
+    }
+
+    /// Adds up how often a term appears in each window; gives the windows that hold it.
+    fn spread(&self, term: u64, windows: &[Window], times: &mut [u32]) -> Vec<usize> {
+        let mut touched = Vec::new();
+        for posting in self.postings.get(&term).map_or(&[][..], Vec::as_slice) {
+            // Being in a window is mutual: the passages in this one's window are those whose windows hold it.
+            let Some(window) = windows.get(posting.passage as usize) else { continue };
+            let reached = times.get_mut(window.first..window.end).unwrap_or_default();
+            for (at, times) in (window.first..).zip(reached) {
+                if *times == 0 {
+                    touched.push(at);
+                }
+                *times = times.saturating_add(posting.times);
+            }
+        }
+        touched
+    }
+
+    /// The window of every passage.
+    fn windows(&self, neighbours: usize) -> Vec<Window> {
+        let mut windows = Vec::with_capacity(self.len());
+        let mut starts = self.starts.iter().copied().filter(|&start| start > 0).peekable();
+        let mut document = 0..starts.next().unwrap_or(self.len());
+        for at in 0..self.len() {
+            while at >= document.end {
+                document = document.end..starts.next().unwrap_or(self.len());
+            }
+            let first = at.saturating_sub(neighbours).max(document.start);
+            let end = at.saturating_add(neighbours).saturating_add(1).min(document.end);
+            let before = first.checked_sub(1).map_or(0, |last| self.words[last]);
+            windows.push(Window { first, end, words: self.words[end - 1] - before });
+        }
+        windows
+    }
+}
+
+/// A passage with its neighbours.
+struct Window {
+    first: usize,
+    end: usize,
+    words: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(passages: &[&str]) -> RankIndex {
+        let mut index = RankIndex::default();
+        passages.iter().for_each(|passage| index.add(passage));
+        index
+    }
+
+    fn passages(hits: &[RankedPassage]) -> Vec<usize> {
+        hits.iter().map(|hit| hit.passage).collect()
+    }
+
+    #[test]
+    fn the_passage_that_shares_rare_words_comes_first() {
+        let index =
+            index(&["The cat sat on the mat.", "Invoices are due in March.", "The dog and the cat met.", ""]);
+        assert_eq!(passages(&index.search("When is the invoice due?", 0)), [1]);
+        assert_eq!(passages(&index.search("the cats", 0)).len(), 2);
+        assert!(index.search("", 0).is_empty() && index.search("zebra", 2).is_empty());
+        assert!(RankIndex::default().search("cat", 1).is_empty());
+    }
+
+    #[test]
+    fn an_index_for_one_query_answers_it_as_any_other_does() {
+        let texts = ["The cat sat on the mat.", "Invoices are due.", "The dog and the cat met.", "cat cat"];
+        let mut small = RankIndex::for_query("Where is the cat?");
+        texts.iter().for_each(|text| small.add(text));
+        assert_eq!(small.search("Where is the cat?", 1), index(&texts).search("Where is the cat?", 1));
+        assert_eq!(small.postings.len(), 1);
+    }
+
+    #[test]
+    fn scripts_without_spaces_match_by_pairs() {
+        let index = index(&["吾輩は猫である。", "名前はまだ無い。", "どこで生れたか。"]);
+        assert_eq!(passages(&index.search("猫の名前は何か", 0))[0], 1);
+    }
+
+    #[test]
+    fn neighbours_help_only_within_their_document() {
+        let mut index = index(&["Where did you park?", "Behind the station."]);
+        index.start_document();
+        index.add("Unrelated.");
+        assert_eq!(passages(&index.search("park", 0)), [0]);
+        assert_eq!(passages(&index.search("park", 1)), [0, 1]);
+        assert_eq!(passages(&index.search("unrelated", 5)), [2]);
+    }
+
+    #[test]
+    fn equals_stand_in_order_and_scores_are_plain_bm25() {
+        let index = index(&["apple pear", "plum fig", "apple pear"]);
+        let hits = index.search("apple", 0);
+        assert_eq!(passages(&hits), [0, 2]);
+        assert!((hits[0].score - (1.0_f64 + 1.5 / 2.5).ln()).abs() < 1e-9, "{}", hits[0].score);
+    }
+}

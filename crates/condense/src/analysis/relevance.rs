@@ -1,0 +1,162 @@
+//! What a unit is worth: how well it answers the query, and how much it says that nothing shown yet says.
+//!
+//! Knows words and units; does not know tokens, targets or structure. Words are counted in hash buckets, so there
+//! is no dictionary and no language: weights come from the text itself. All arithmetic is exact IEEE operations, so
+//! scores are the same on every machine.
+
+use std::ops::Range;
+
+use larder_text::bm25::{bm25, rarity};
+use larder_text::words::{STOP_WORDS, for_each_term};
+
+/// Buckets of the word table. Two words that share one are taken for the same when novelty is judged.
+const BUCKETS: usize = 1 << 16;
+/// What a match in the unit one or two places away counts for.
+const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
+/// A query of more distinct words is cut off there.
+const MAX_QUERY_TERMS: usize = 48;
+/// log2, the same on every machine: exact at powers of two, straight lines between.
+fn log2(x: f32) -> f32 {
+    let whole = (x.max(1.0) as u64).max(1);
+    let exponent = whole.ilog2();
+    exponent as f32 + x.max(1.0) / (1_u64 << exponent) as f32 - 1.0
+}
+
+/// Scores of the units of one text.
+pub(crate) struct Scores {
+    /// How well each unit answers the query, 0 to 1.
+    pub(crate) relevance: Vec<f32>,
+    terms: Vec<u16>,
+    offsets: Vec<usize>,
+    lengths: Vec<f32>,
+    weights: Vec<f32>,
+    /// Makes the mean score per byte 1.
+    scale: f32,
+}
+
+impl Scores {
+    pub(crate) fn new(text: &str, units: &[Range<usize>], query: Option<&str>) -> Self {
+        let query = query_terms(query.unwrap_or_default());
+        let mut hits: Vec<(usize, usize)> = Vec::new();
+        let (mut terms, mut offsets) = (Vec::with_capacity(text.len() / 8), vec![0]);
+        let mut frequency = vec![0_u32; BUCKETS];
+        let mut units_with = vec![0_u32; BUCKETS];
+        let mut last_unit = vec![usize::MAX; BUCKETS];
+        for (unit, range) in units.iter().enumerate() {
+            for_each_term(&text[range.clone()], |hash| {
+                let bucket = (hash >> 40) as usize % BUCKETS;
+                frequency[bucket] += 1;
+                if last_unit[bucket] != unit {
+                    last_unit[bucket] = unit;
+                    units_with[bucket] += 1;
+                    terms.push(bucket as u16);
+                }
+                if let Ok(term) = query.binary_search(&hash) {
+                    hits.push((unit, term));
+                }
+            });
+            offsets.push(terms.len());
+        }
+        let count = units.len() as f32;
+        let weights: Vec<f32> = (frequency.iter().zip(&units_with))
+            .map(|(&tf, &df)| log2(1.0 + tf as f32) * log2(count / df.max(1) as f32))
+            .collect();
+        let total: f32 = terms.iter().map(|&term| weights[usize::from(term)]).sum();
+        let scale = if total > 0.0 { text.len() as f32 / total } else { 1.0 };
+        let relevance = relevance(units, &hits, query.len());
+        let lengths = units.iter().map(|range| range.len().max(1) as f32).collect();
+        Self { relevance, terms, offsets, lengths, weights, scale }
+    }
+
+    /// What each byte of the unit adds to what is shown; 1 on average at first.
+    pub(crate) fn gain(&self, unit: usize, shown: &Shown) -> f32 {
+        let sum: f32 =
+            self.terms(unit).iter().map(|&term| self.weights[usize::from(term)] * shown.factor(term)).sum();
+        sum * self.scale / self.lengths[unit]
+    }
+
+    fn terms(&self, unit: usize) -> &[u16] {
+        &self.terms[self.offsets[unit]..self.offsets[unit + 1]]
+    }
+}
+
+/// How often each word appears in what is shown.
+pub(crate) struct Shown(Vec<u8>);
+
+impl Shown {
+    pub(crate) fn nothing() -> Self {
+        Self(vec![0; BUCKETS])
+    }
+
+    pub(crate) fn add(&mut self, unit: usize, scores: &Scores) {
+        for &term in scores.terms(unit) {
+            let times = &mut self.0[usize::from(term)];
+            *times = times.saturating_add(1);
+        }
+    }
+
+    /// What a word still adds: half of it with every time it was shown.
+    fn factor(&self, term: u16) -> f32 {
+        // 1/2, 1/4, 1/8 …: exact, where `powi` may differ between machines.
+        1.0 / f32::from(1_u16 << self.0[usize::from(term)].min(12))
+    }
+}
+
+pub(crate) fn query_terms(query: &str) -> Vec<u64> {
+    let mut stop = Vec::with_capacity(STOP_WORDS.len());
+    STOP_WORDS.iter().for_each(|word| for_each_term(word, |hash| stop.push(hash)));
+    let mut all = Vec::new();
+    for_each_term(query, |hash| {
+        if all.len() < MAX_QUERY_TERMS && !all.contains(&hash) {
+            all.push(hash);
+        }
+    });
+    let mut subject: Vec<u64> = all.iter().copied().filter(|hash| !stop.contains(hash)).collect();
+    if subject.is_empty() {
+        subject = all;
+    }
+    subject.sort_unstable();
+    subject
+}
+
+/// BM25 of every unit, its neighbours' matches counted in part, times the share of the query's words that match, by
+/// their weight; scaled so that the best is 1.
+fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> Vec<f32> {
+    let mut relevance = vec![0.0_f64; units.len()];
+    if hits.is_empty() {
+        return vec![0.0; units.len()];
+    }
+    let mut frequency = vec![0.0_f64; units.len()];
+    let (mut matched, mut possible) = (vec![0.0_f64; units.len()], 0.0);
+    let bytes: usize = units.iter().map(Range::len).sum();
+    let average = bytes as f64 / units.len() as f64;
+    let mut by_term: Vec<Vec<usize>> = vec![Vec::new(); terms];
+    for &(unit, term) in hits {
+        by_term[term].push(unit);
+    }
+    for hits in by_term.iter().filter(|hits| !hits.is_empty()) {
+        let mut touched: Vec<usize> = Vec::new();
+        for &unit in hits {
+            for at in unit.saturating_sub(2)..=(unit + 2).min(units.len() - 1) {
+                frequency[at] += NEIGHBOUR[at.abs_diff(unit)];
+                touched.push(at);
+            }
+        }
+        let mut containing = hits.clone();
+        containing.dedup();
+        let weight = rarity(units.len(), containing.len());
+        possible += weight;
+        for at in touched {
+            let times = std::mem::take(&mut frequency[at]);
+            if times > 0.0 {
+                matched[at] += weight;
+            }
+            relevance[at] += bm25(weight, times, units[at].len() as f64 / average);
+        }
+    }
+    for (score, matched) in relevance.iter_mut().zip(matched) {
+        *score *= matched / possible;
+    }
+    let best = relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    relevance.into_iter().map(|score| (score / best) as f32).collect()
+}

@@ -1,0 +1,78 @@
+//! Lines that report an error. Knows the words of failure; nothing else.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{ErrorSense, SalientSpan, SpanKind};
+
+/// An error line is recognised, and kept, up to this many bytes.
+const LONGEST_ERROR: usize = 240;
+
+#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
+static STRICT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?-u)\b(?:ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
+        r"|(?-u)[A-Za-z](?:Error|Exception)\b",
+        r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?: \w+)?:",
+        r"|Traceback \(most recent|panicked at|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
+    ))
+    .expect("a constant pattern")
+});
+
+#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
+static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i-u:error|exception|\bfatal|\bfail(?:ed|ure|ing)|\bpanic|traceback|\bcritical\b|\babort(?:ed|ing)|segfault",
+        r"|\bdenied\b|\brefused\b|timed out|\btimeout\b|unreachable|\bcannot\b|unable to|not found|\bcorrupt)",
+        r"|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
+    ))
+    .expect("a constant pattern")
+});
+
+#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
+static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"^\s*(?:\{\s*"errors?"\s*:\s*(?:"[^"]|[{1-9t]|\[\s*[^\]\s])"#,
+        r"|[\[(<*]*(?:(?:[\w.]*[a-z](?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)(?:[\s:\])>*]|$)",
+        // Words of prose too, so a colon must follow before the line ends.
+        r"|(?:[Ee]rror|[Ff]atal|[Pp]anic)(?: [^\n:]{0,80})?:|[Ff]ailed to |Traceback \(most))",
+    ))
+    .expect("a constant pattern")
+});
+
+/// Whether the first word of `text`, or its first name where it is JSON, says that it reports a failure. Some wire
+/// formats have no other way to say so.
+pub fn reports_failure(text: &str) -> bool {
+    BEGINS.is_match(text)
+}
+
+/// The lines of `text` that report an error, without the blanks around them.
+pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
+    let pattern: &Regex = if sense == ErrorSense::Strict { &STRICT } else { &LOOSE };
+    let mut spans = Vec::new();
+    let mut from = 0;
+    while let Some(found) = pattern.find_at(text, from) {
+        let start = text[from..found.start()].rfind('\n').map_or(from, |at| from + at + 1);
+        let end = text[found.start()..].find('\n').map_or(text.len(), |at| found.start() + at);
+        spans
+            .push(SalientSpan { range: error_range(text, start..end, found.start()), kind: SpanKind::Error });
+        from = end;
+        if from >= text.len() {
+            break;
+        }
+    }
+    spans
+}
+
+/// The line without the blanks around it; of an overlong line, the part from shortly before the word of failure.
+fn error_range(text: &str, line: Range<usize>, word: usize) -> Range<usize> {
+    let start = line.end - text[line.clone()].trim_start().len();
+    let end = start + text[start..line.end].trim_end().len();
+    if end - start <= LONGEST_ERROR {
+        return start..end;
+    }
+    let first = text.ceil_char_boundary(word.saturating_sub(LONGEST_ERROR / 4).max(start));
+    first..text.floor_char_boundary((first + LONGEST_ERROR).min(end))
+}

@@ -1,0 +1,120 @@
+//! Condensing a text: choose the condenser of its type, verify what it proposes, fall back to condensing by lines.
+
+use crate::condensed::{CondenseError, Condensed};
+use crate::engine::condenser::Condenser;
+use crate::engine::draft::Draft;
+use crate::engine::job::Job;
+use crate::engine::{explain as reasons, verify};
+use crate::explanation::{Explanation, UnitReason};
+use crate::request::{CondenseRequest, KnownText, ReaderView};
+use crate::types::{PLAIN, condenser_for};
+use larder_text::pointer::Pointer;
+
+/// Condenses a text to its target; a text that meets the target already is returned unchanged.
+///
+/// The result has at most `target` tokens, contains every pin and every pointer of ours that the text contains, and gives
+/// a pointer to whatever it leaves out. It depends on nothing but the request.
+///
+/// # Errors
+/// [`CondenseError::PinAbsent`] for a pin that the text does not contain; [`CondenseError::PinsExceedTarget`] if pins,
+/// pointers and gap markers need more than the target.
+pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
+    condense_in_view(request, ReaderView::default())
+}
+
+/// [`condense`] for a reader who knows something already. If parts of the text have been seen before, the rest is
+/// condensed by lines, whatever its type.
+///
+/// # Errors
+/// As [`condense`].
+pub fn condense_in_view(
+    request: &CondenseRequest<'_>,
+    view: ReaderView<'_>,
+) -> Result<Condensed, CondenseError> {
+    run(request, view, false).map(|(condensed, _)| condensed)
+}
+
+/// [`condense`], with the reasons why each unit is shown or not, and with what `more` tokens beyond the target would add,
+/// which a second condensation at the larger target shows.
+///
+/// # Errors
+/// As [`condense`].
+pub fn explain(request: &CondenseRequest<'_>, more: usize) -> Result<Explanation, CondenseError> {
+    let (condensed, units) = run(request, ReaderView::default(), true)?;
+    let larger = CondenseRequest { target: request.target.saturating_add(more), ..*request };
+    let further = reasons::newly_shown(&condensed.gaps, &condense(&larger)?.gaps);
+    Ok(Explanation { condensed, units, more, further })
+}
+
+/// The condensed text, and the reasons if `explained`.
+fn run(
+    request: &CondenseRequest<'_>,
+    view: ReaderView<'_>,
+    explained: bool,
+) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
+    if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
+        return Err(CondenseError::PinAbsent { pin: pin.clone() });
+    }
+    let known = view.known.unwrap_or_else(|| KnownText::from_request(request));
+    let job = Job::new(request, known).in_view(view);
+    if known.tokens <= request.target && view.seen.is_empty() {
+        let units = if explained { reasons::of_whole(&job) } else { Vec::new() };
+        return Ok((unchanged(&job), units));
+    }
+    match shortened(&job, explained) {
+        Err(CondenseError::PinsExceedTarget { .. }) if !job.markers.is_empty() => {
+            shortened(&job.without_markers(), explained)
+        }
+        other => other,
+    }
+}
+
+/// The draft of the type's condenser if it passes the check, otherwise that of condensing by lines.
+fn shortened(job: &Job<'_>, explained: bool) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
+    let attempt = |condenser: &'static dyn Condenser| {
+        let (draft, units) =
+            if explained { with_reasons(job, condenser)? } else { (condenser.condense(job)?, Vec::new()) };
+        Ok(verify::verified(job, condenser, draft).map(|condensed| (condensed, units)))
+    };
+    let condenser = if job.view.seen.is_empty() {
+        condenser_for(job.request.content_type, job.request.text)
+    } else {
+        PLAIN
+    };
+    if let Ok(verified) = attempt(condenser)? {
+        return Ok(verified);
+    }
+    attempt(PLAIN)?.map_err(|_| CondenseError::PinsExceedTarget {
+        needed: job.original_tokens,
+        target: job.request.target,
+    })
+}
+
+fn with_reasons(job: &Job<'_>, condenser: &dyn Condenser) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+    let (draft, units) = condenser.condense_explained(job)?;
+    let units = units.unwrap_or_else(|| reasons::of_draft(job, &draft));
+    Ok((draft, units))
+}
+
+/// The smallest target at which one item of every kind is still shown: a line of each template of a log, the name of each
+/// file of a diff. `None` for types without such kinds. Ignores the request's target.
+pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
+    let known = KnownText::from_request(request);
+    let needed = condenser_for(request.content_type, request.text).essential(&Job::new(request, known))?;
+    Some(needed.min(known.tokens))
+}
+
+/// The result for an original that meets the target.
+pub(crate) fn unchanged(job: &Job<'_>) -> Condensed {
+    let text = job.request.text;
+    Condensed {
+        text: text.to_owned(),
+        tokens: job.original_tokens,
+        original_tokens: job.original_tokens,
+        content_type: job.request.content_type,
+        pointer: Pointer::whole(job.id.clone()),
+        gaps: Vec::new(),
+        probes: job.probes(std::slice::from_ref(&(0..text.len())), text),
+        author: None,
+    }
+}

@@ -1,0 +1,50 @@
+//! What a content type implements: [`Condenser`] where it rewrites its input (a table for an array, a template for log
+//! lines), [`Divide`] where it shows a subset of the original's bytes.
+//!
+//! Knows jobs, drafts and units; does not know any content type, or how units are chosen.
+
+use crate::condensed::CondenseError;
+use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::job::Job;
+use crate::engine::units::Piece;
+use crate::explanation::UnitReason;
+
+/// Condenses texts of one content type.
+pub(crate) trait Condenser: Sync {
+    /// A draft of at most the target's tokens.
+    ///
+    /// # Errors
+    /// What must be shown does not fit.
+    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError>;
+
+    /// The smallest target at which one item of every kind in the text is still shown; `None` for types without kinds.
+    fn essential(&self, _job: &Job<'_>) -> Option<usize> {
+        None
+    }
+
+    /// The same draft, with the reason for each unit where this condenser chooses among units.
+    fn condense_explained(&self, job: &Job<'_>) -> Result<(Draft, Option<Vec<UnitReason>>), CondenseError> {
+        Ok((self.condense(job)?, None))
+    }
+
+    /// Whether `text` has the structure that readers of this type rely on. An original that has it must keep it.
+    fn parses(&self, _text: &str) -> bool {
+        true
+    }
+}
+
+/// Divides a text into units, among which [`Extractive`](crate::engine::extractive::Extractive) chooses.
+pub(crate) trait Divide: Sync {
+    /// Units that tile the text.
+    fn units(&self, job: &Job<'_>) -> Vec<Piece>;
+
+    /// How units are chosen and gaps written.
+    fn options(&self, _text: &str) -> ExtractionOptions {
+        ExtractionOptions::default()
+    }
+
+    /// See [`Condenser::parses`].
+    fn parses(&self, _text: &str) -> bool {
+        true
+    }
+}

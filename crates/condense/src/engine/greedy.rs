@@ -1,0 +1,34 @@
+//! Greedy selection: how many steps fit in their order, and how many more to try.
+//!
+//! Knows numbers only; the condenser knows what a step shows and costs.
+
+use std::ops::RangeInclusive;
+
+/// How often a page is filled up with further steps after those that fit in their order; each counts the whole page.
+const MAX_FILLS: usize = 24;
+/// Tokens of target beyond which a count is dear enough that fewer are made.
+const CHEAP_TARGET: usize = 8_192;
+/// How far the first guess lies from the beginning; each next one is twice as far.
+const FIRST_GUESS: usize = 8;
+
+/// The largest number of `range` that `fits`, which holds up to some number and not from there on; the start is assumed
+/// to fit. Guesses small numbers first, since checking large ones costs more.
+pub(crate) fn max_fitting(range: RangeInclusive<usize>, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high, mut guess) = (*range.start(), range.end().saturating_add(1), FIRST_GUESS);
+    while high.saturating_sub(low) > 1 {
+        let middle = low + guess.min((high - low) / 2);
+        if fits(middle) {
+            low = middle;
+            guess = guess.saturating_mul(2);
+        } else {
+            high = middle;
+            guess = usize::MAX;
+        }
+    }
+    low
+}
+
+/// How many further steps to try for a text of `target` tokens.
+pub(crate) fn attempts(target: usize) -> usize {
+    (MAX_FILLS * CHEAP_TARGET / target.max(CHEAP_TARGET)).max(1)
+}

@@ -1,0 +1,261 @@
+//! A request with everything that is computed once: lines, salient spans, what must be shown, and the pointer's id.
+//!
+//! Knows the text; does not know how it is condensed.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::analysis::salience::{self, ErrorSense, SalientSpan, SpanKind};
+use crate::condensed::Probes;
+use crate::content_type::ContentType;
+use crate::engine::lines::Lines;
+use crate::engine::markers;
+use crate::engine::source_map::SourceMap;
+use crate::request::{CondenseRequest, KnownText, ReaderView};
+use larder_text::hash::ContentHash;
+use larder_text::pointer::{Pointer, PointerId};
+
+/// Where there is no white space, a word is taken to end after so many bytes.
+const LONGEST_WORD: usize = 48;
+/// How many bytes of a rewritten text are counted to learn what a byte costs.
+const DENSITY_SAMPLE: usize = 16 << 10;
+
+/// A request with everything that is worked out once.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) request: &'a CondenseRequest<'a>,
+    pub(crate) original_tokens: usize,
+    pub(crate) id: PointerId,
+    /// Line numbers of the original.
+    pub(crate) lines: Lines,
+    /// Positions in the original of the words of the request's text, where that is a rewritten form of the original.
+    pub(crate) source_map: Option<&'a SourceMap>,
+    /// What the reader sees and knows besides the condensed text.
+    pub(crate) view: ReaderView<'a>,
+    tokens_per_byte: f32,
+    /// Ranges of pins, of our own pointers and of the markers of an earlier condensation, joined; all must be shown.
+    pub(crate) required: Vec<Range<usize>>,
+    /// Those of `required` that are markers: these are given up where they do not fit.
+    pub(crate) markers: Vec<Range<usize>>,
+    /// Looked for when first asked for: condensers that rewrite large texts need none.
+    spans: OnceCell<Spans>,
+}
+
+/// The spans of a text that matter.
+#[derive(Debug, Clone)]
+struct Spans {
+    /// All spans, sorted by start.
+    all: Vec<SalientSpan>,
+    /// Indices into `all`: the first place of every distinct salient value.
+    salient: Vec<usize>,
+    /// Stretches that are not cut: spans and required ranges, joined.
+    whole: Vec<Range<usize>>,
+}
+
+impl<'a> Job<'a> {
+    /// The job of condensing the text of a request, which contains every pin.
+    pub(crate) fn new(request: &'a CondenseRequest<'a>, known: KnownText) -> Self {
+        let text = request.text;
+        let pointers = request.key.find_in(text);
+        let hard = required(request, &pointers);
+        let markers = markers::of_prior(request, &hard, &pointers);
+        let required = join(hard.into_iter().chain(markers.iter().cloned()).collect());
+        Self {
+            request,
+            original_tokens: known.tokens,
+            id: request.key.mint(known.hash),
+            lines: Lines::of(text),
+            source_map: None,
+            view: ReaderView::default(),
+            tokens_per_byte: tokens_per_byte(known.tokens, text),
+            required,
+            markers,
+            spans: OnceCell::new(),
+        }
+    }
+
+    /// The same job for a reader with this view: values that were seen before are not salient here.
+    pub(crate) fn in_view(self, view: ReaderView<'a>) -> Self {
+        Self { view, spans: OnceCell::new(), ..self }
+    }
+
+    /// The same job without the markers of an earlier condensation, which need not be shown.
+    pub(crate) fn without_markers(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            lines: self.lines.clone(),
+            required: join(required(self.request, &self.request.key.find_in(self.request.text))),
+            markers: Vec::new(),
+            spans: OnceCell::new(),
+            ..*self
+        }
+    }
+
+    /// The job of condensing `request.text`, which retells the original of `job`.
+    pub(crate) fn for_rewritten(
+        job: &Job<'_>,
+        request: &'a CondenseRequest<'a>,
+        source_map: &'a SourceMap,
+    ) -> Self {
+        let sample = &request.text[..request.text.floor_char_boundary(DENSITY_SAMPLE)];
+        let tokens = request.counter.count(sample);
+        let hash = ContentHash::new(request.text.as_bytes());
+        let own = Self::new(request, KnownText { hash, tokens: job.original_tokens });
+        let own = if job.markers.is_empty() { own.without_markers() } else { own };
+        Self {
+            id: job.id.clone(),
+            lines: job.lines.clone(),
+            source_map: Some(source_map),
+            view: ReaderView { seen: &[], ..job.view },
+            tokens_per_byte: tokens_per_byte(tokens, sample),
+            ..own
+        }
+    }
+
+    fn spans(&self) -> &Spans {
+        self.spans.get_or_init(|| {
+            let text = self.request.text;
+            let all = salience::scan(text, error_sense(self.request.content_type));
+            let mut salient = first_of_each(text, &all);
+            salient.retain(|&index| !contains(self.view.seen, &all[index].range));
+            let ranges = all.iter().map(|span| span.range.clone()).chain(self.required.iter().cloned());
+            Spans { whole: join(ranges.collect()), salient, all }
+        })
+    }
+
+    /// The first place of every distinct salient value, by start.
+    pub(crate) fn salient(&self) -> Vec<&SalientSpan> {
+        let spans = self.spans();
+        spans.salient.iter().map(|&index| &spans.all[index]).collect()
+    }
+
+    /// How many tokens a byte of this text costs on average.
+    pub(crate) fn tokens_per_byte(&self) -> f32 {
+        self.tokens_per_byte
+    }
+
+    /// The longest beginning of `range` of at most `room` tokens that ends between words and cuts no span; gives
+    /// its end, or none if not even one word fits.
+    pub(crate) fn cut_at(&self, range: &Range<usize>, room: usize) -> Option<usize> {
+        let ends = self.word_ends(range);
+        let count = |end: usize| self.request.counter.count(&self.request.text[range.start..end]);
+        let fitting = ends.partition_point(|&end| count(end) <= room);
+        fitting.checked_sub(1).map(|last| ends[last])
+    }
+
+    /// As [`cut_at`](Self::cut_at), but it may end within a word, though within no span and no character.
+    pub(crate) fn cut_within(&self, range: &Range<usize>, room: usize) -> Option<usize> {
+        let text = self.request.text;
+        let sound = |&at: &usize| text.is_char_boundary(at) && !self.cuts_whole(at);
+        let ends: Vec<usize> = (range.start + 1..=range.end).filter(sound).collect();
+        let count = |end: usize| self.request.counter.count(&text[range.start..end]);
+        let fitting = ends.partition_point(|&end| count(end) <= room);
+        fitting.checked_sub(1).map(|last| ends[last])
+    }
+
+    fn word_ends(&self, range: &Range<usize>) -> Vec<usize> {
+        let mut ends = Vec::new();
+        let (mut last, mut previous) = (range.start, ' ');
+        for (at, c) in self.request.text[range.clone()].char_indices() {
+            let at = range.start + at;
+            let between =
+                c.is_whitespace() || !c.is_ascii() || !previous.is_ascii() || at - last >= LONGEST_WORD;
+            if at > range.start && between && !previous.is_whitespace() && !self.cuts_whole(at) {
+                ends.push(at);
+                last = at;
+            }
+            previous = c;
+        }
+        if !self.cuts_whole(range.end) {
+            ends.push(range.end);
+        }
+        ends
+    }
+
+    fn cuts_whole(&self, at: usize) -> bool {
+        let whole = &self.spans().whole;
+        let next = whole.partition_point(|range| range.end <= at);
+        whole.get(next).is_some_and(|range| range.start < at)
+    }
+
+    /// What became of every distinct salient value and number: it is in what is shown or was seen before, or is a word of
+    /// `text`.
+    pub(crate) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
+        if self.view.skip_probes {
+            return Probes::default();
+        }
+        let between = |c: char| c.is_whitespace() || "|,;:={}()[]\"".contains(c);
+        let words: HashSet<&str> = text.split(char::is_whitespace).chain(text.split(between)).collect();
+        let mut kept: HashMap<(SpanKind, &str), bool> = HashMap::with_capacity(self.spans().all.len());
+        for span in &self.spans().all {
+            let value = &self.request.text[span.range.clone()];
+            let range = &span.range;
+            let stands = contains(shown, range) || contains(self.view.seen, range) || words.contains(value);
+            *kept.entry((span.kind, value)).or_default() |= stands;
+        }
+        let total = kept.len();
+        let kept = kept.into_values().filter(|&kept| kept).count();
+        Probes { kept, recoverable: total - kept, lost: 0 }
+    }
+}
+
+fn tokens_per_byte(tokens: usize, text: &str) -> f32 {
+    (tokens as f32 / text.len().max(1) as f32).max(0.01)
+}
+
+/// Everyone may write of errors; tools report them.
+fn error_sense(content_type: ContentType) -> ErrorSense {
+    match content_type {
+        ContentType::ToolResult | ContentType::Generic => ErrorSense::Loose,
+        _ => ErrorSense::Strict,
+    }
+}
+
+/// Where pins appear (the first place of each) and where our own pointers appear (the first place of each).
+fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)]) -> Vec<Range<usize>> {
+    let places = request.pins.iter().filter_map(|pin| Some((request.text.find(pin.as_str())?, pin.len())));
+    let mut ranges: Vec<Range<usize>> =
+        places.filter(|&(_, len)| len > 0).map(|(at, len)| at..at + len).collect();
+    let mut seen = HashMap::new();
+    for (range, pointer) in pointers {
+        seen.entry(pointer).or_insert_with(|| ranges.push(range.clone()));
+    }
+    ranges
+}
+
+/// Indices of the salient spans whose value did not appear earlier. Error lines that differ in digits only are alike.
+fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let is_new = |span: &SalientSpan, seen: &mut HashSet<(SpanKind, String)>| {
+        let value = &text[span.range.clone()];
+        let key = match span.kind {
+            SpanKind::Error => value.chars().filter(|c| !c.is_ascii_digit()).collect(),
+            _ => value.to_owned(),
+        };
+        seen.insert((span.kind, key))
+    };
+    (0..spans.len())
+        .filter(|&index| spans[index].kind.is_salient() && is_new(&spans[index], &mut seen))
+        .collect()
+}
+
+/// Sorted, with overlapping and touching ranges made one.
+fn join(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// Whether one of the sorted `ranges` holds all of `inner`.
+pub(crate) fn contains(ranges: &[Range<usize>], inner: &Range<usize>) -> bool {
+    let at = ranges.partition_point(|range| range.end < inner.end);
+    ranges.get(at).is_some_and(|range| range.start <= inner.start)
+}

@@ -1,0 +1,39 @@
+//! Line numbers of byte positions. Knows nothing of what lines hold.
+
+use std::ops::Range;
+
+/// Byte offsets of line starts; lines end at `\n` and are counted from 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines {
+    starts: Vec<usize>,
+    len: usize,
+}
+
+impl Lines {
+    pub(crate) fn of(text: &str) -> Self {
+        let starts = std::iter::once(0)
+            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+            .filter(|&start| start < text.len())
+            .collect();
+        Self { starts, len: text.len() }
+    }
+
+    /// Bytes of the original.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The number of the line that holds byte `at`.
+    pub(crate) fn number(&self, at: usize) -> usize {
+        self.starts.partition_point(|&start| start <= at)
+    }
+
+    /// The numbers of the first and the last line that hold bytes of `range`.
+    pub(crate) fn touched(&self, range: &Range<usize>) -> (usize, usize) {
+        (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
+    }
+
+    pub(crate) fn is_boundary(&self, at: usize) -> bool {
+        at == self.len || self.starts.binary_search(&at).is_ok()
+    }
+}

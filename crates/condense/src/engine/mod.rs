@@ -1,0 +1,21 @@
+//! The engine that all condensers share. A [`job`] holds what is known of a text; a type's [`condenser`] proposes a
+//! [`draft`]; [`verify`] checks it. [`extractive`] condenses by choosing among the [`units`] of a text: [`select`] takes
+//! the best, [`fill`] uses the rest of the target, [`render`] writes the text, [`explain`] gives the reasons.
+//!
+//! Knows no content type.
+
+pub(crate) mod condenser;
+pub(crate) mod draft;
+pub(crate) mod explain;
+pub(crate) mod extractive;
+mod fill;
+pub(crate) mod greedy;
+pub(crate) mod job;
+mod lines;
+pub(crate) mod markers;
+pub(crate) mod render;
+pub(crate) mod seen_text;
+mod select;
+pub(crate) mod source_map;
+pub(crate) mod units;
+pub(crate) mod verify;

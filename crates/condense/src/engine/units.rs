@@ -1,0 +1,245 @@
+//! Units: the byte ranges a text is divided into, from which a condensed text is chosen.
+//!
+//! Knows how to keep a division exact and how to divide a unit further around spans; does not know scores.
+
+use std::ops::Range;
+
+use crate::analysis::salience::SalientSpan;
+
+/// No unit is longer, in bytes; fixed cost per unit stays small and any target can be met closely.
+pub(crate) const LONGEST_UNIT: usize = 1_200;
+/// Units shorter than this are not divided at clauses.
+const SHORTEST_CLAUSE: usize = 40;
+/// How far a span is widened to whole words, in bytes on each side.
+const WORD_MARGIN: usize = 24;
+
+/// How far a phrase reaches on each side of its span, in bytes.
+const PHRASE_MARGIN: usize = 40;
+
+/// In which order units are taken. A tier is exhausted before the next one is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    /// Must appear, or the request is refused.
+    Required,
+    /// Goes before everything that is not required.
+    First,
+    /// Holds a salient span.
+    Salient,
+    /// Competes on its score.
+    Plain,
+    /// Comes when nothing else is left.
+    Last,
+    /// Is not shown unless something required appears in it.
+    Never,
+}
+
+/// A stretch of the original that is chosen or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) range: Range<usize>,
+    /// Which unit it is a part of, as scores count them.
+    pub(crate) unit: usize,
+    pub(crate) tier: Tier,
+    /// Multiplies the score: what position and structure say.
+    pub(crate) prior: f32,
+    /// Pieces without which this one must not be shown: the heading above, the fence around.
+    pub(crate) needs: [Option<usize>; 2],
+    /// Whether it may be shown in part.
+    pub(crate) divisible: bool,
+}
+
+impl Piece {
+    pub(crate) fn plain(range: Range<usize>, prior: f32) -> Self {
+        Self { range, unit: 0, tier: Tier::Plain, prior, needs: [None, None], divisible: true }
+    }
+}
+
+/// How finely units are divided around spans that must be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grain {
+    Unit,
+    Clause,
+    Phrase,
+    Exact,
+}
+
+impl Grain {
+    pub(crate) const LADDER: [Self; 4] = [Self::Unit, Self::Clause, Self::Phrase, Self::Exact];
+}
+
+/// `units` with tiers set by what they hold and, for the finer grains, divided around it. What is in `seen` need not
+/// be shown.
+pub(crate) fn refine(
+    text: &str,
+    units: &[Piece],
+    required: &[Range<usize>],
+    salient: &[&SalientSpan],
+    seen: &[Range<usize>],
+    grain: Grain,
+) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(units.len());
+    let mut first_piece = Vec::with_capacity(units.len());
+    let (mut required, mut salient) = (Cursor::new(required), Cursor::new(salient));
+    let mut seen = Cursor::new(seen);
+    for (index, unit) in units.iter().enumerate() {
+        first_piece.push(pieces.len());
+        let hard = required.overlapping(&unit.range, |range| (*range).clone());
+        let soft = salient.overlapping(&unit.range, |span| span.range.clone());
+        let seen_here = seen.overlapping(&unit.range, |range| (*range).clone());
+        let mut cuts = if hard.is_empty() && soft.is_empty() || !unit.divisible || unit.tier == Tier::Required
+        {
+            vec![unit.range.start, unit.range.end]
+        } else {
+            cuts(text, &unit.range, &hard, &soft, grain)
+        };
+        if unit.divisible && !seen_here.is_empty() {
+            let edges = seen_here.iter().flat_map(|range| [range.start, range.end]);
+            cuts.extend(edges.map(|edge| edge.clamp(unit.range.start, unit.range.end)));
+            cuts.sort_unstable();
+            cuts.dedup();
+        }
+        for pair in cuts.windows(2) {
+            let range = pair[0]..pair[1];
+            let holds = |spans: &[Range<usize>]| spans.iter().any(|span| overlaps(span, &range));
+            let tier = match unit.tier {
+                tier if holds(&hard) => tier.min(Tier::Required),
+                Tier::Never => Tier::Never,
+                _ if seen_here.iter().any(|seen| seen.start <= range.start && range.end <= seen.end) => {
+                    Tier::Never
+                }
+                tier if holds(&soft) => tier.min(Tier::Salient),
+                tier => tier,
+            };
+            pieces.push(Piece { range, unit: index, tier, ..unit.clone() });
+        }
+    }
+    for piece in &mut pieces {
+        piece.needs = piece.needs.map(|need| need.and_then(|unit| first_piece.get(unit).copied()));
+    }
+    pieces
+}
+
+fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+fn cuts(
+    text: &str,
+    unit: &Range<usize>,
+    hard: &[Range<usize>],
+    soft: &[Range<usize>],
+    grain: Grain,
+) -> Vec<usize> {
+    let mut cuts = vec![unit.start, unit.end];
+    match grain {
+        Grain::Unit => {}
+        Grain::Clause => {
+            let inside = |at: usize| hard.iter().chain(soft).any(|span| span.start < at && at < span.end);
+            cuts.extend(clause_ends(text, unit).filter(|&at| !inside(at)));
+        }
+        Grain::Phrase => {
+            let edges = hard.iter().chain(soft).map(|span| phrase(text, unit, span));
+            cuts.extend(edges.flat_map(|span| [span.start, span.end]));
+        }
+        Grain::Exact => {
+            let edges = hard.iter().cloned().chain(soft.iter().map(|span| widen(text, unit, span)));
+            cuts.extend(edges.flat_map(|span| [span.start.max(unit.start), span.end.min(unit.end)]));
+        }
+    }
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// Ends of clauses inside `unit`: after a comma, semicolon, colon, dash or line break, and not too close together.
+fn clause_ends<'t>(text: &'t str, unit: &Range<usize>) -> impl Iterator<Item = usize> + use<'t> {
+    let start = unit.start;
+    let mut last = start;
+    text[unit.clone()].char_indices().filter_map(move |(at, c)| {
+        let end = start + at + c.len_utf8();
+        let followed_by_space = || text[end..].starts_with(|next: char| next.is_whitespace());
+        let ends = match c {
+            '、' | '，' | '；' | '：' | '—' | '\n' => true,
+            ',' | ';' | ':' | ')' | '|' => followed_by_space(),
+            _ => false,
+        };
+        (ends && end - last >= SHORTEST_CLAUSE).then(|| {
+            last = end;
+            end
+        })
+    })
+}
+
+/// `span` widened to whole words.
+fn widen(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> {
+    let (from, to) = (span.start.max(unit.start), span.end.min(unit.end));
+    let low = text.ceil_char_boundary(from.saturating_sub(WORD_MARGIN).max(unit.start));
+    let high = text.floor_char_boundary((to + WORD_MARGIN).min(unit.end));
+    let space = |c: char| c.is_whitespace();
+    let start = text[low..from].rfind(space).map_or(from, |at| text.ceil_char_boundary(low + at + 1));
+    let end = text[to..high].find(space).map_or(to, |at| to + at);
+    start..end
+}
+
+/// `span` with the words around it.
+fn phrase(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> {
+    let (from, to) = (span.start.max(unit.start), span.end.min(unit.end));
+    let low = text.ceil_char_boundary(from.saturating_sub(PHRASE_MARGIN).max(unit.start));
+    let high = text.floor_char_boundary((to + PHRASE_MARGIN).min(unit.end));
+    let space = |c: char| c.is_whitespace() || !c.is_ascii();
+    let start = match text[low..from].find(space) {
+        _ if low == unit.start => low,
+        Some(at) => text.ceil_char_boundary(low + at + 1),
+        None => from,
+    };
+    let end = if high == unit.end { high } else { text[to..high].rfind(space).map_or(to, |at| to + at) };
+    start..end
+}
+
+/// Walks sorted spans alongside sorted units.
+struct Cursor<'a, T> {
+    items: &'a [T],
+    at: usize,
+}
+
+impl<'a, T> Cursor<'a, T> {
+    fn new(items: &'a [T]) -> Self {
+        Self { items, at: 0 }
+    }
+
+    /// Spans that overlap `unit`; units come in order. Spans are sorted by start and short, so a span that ends
+    /// before the unit and appears after a longer one is looked at again, a bounded number of times.
+    fn overlapping(&mut self, unit: &Range<usize>, range: impl Fn(&T) -> Range<usize>) -> Vec<Range<usize>> {
+        while self.items.get(self.at).is_some_and(|item| range(item).end <= unit.start) {
+            self.at += 1;
+        }
+        self.items[self.at..]
+            .iter()
+            .map(range)
+            .take_while(|span| span.start < unit.end)
+            .filter(|span| overlaps(span, unit))
+            .collect()
+    }
+}
+
+/// Pieces of at most `longest` bytes, about equal, that tile `range`; cut after white space or a sign of punctuation
+/// if possible.
+pub(crate) fn split_long(text: &str, range: Range<usize>, longest: usize) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = range.start;
+    while range.end - start > longest {
+        let rest = range.end - start;
+        // Half-way between an equal share and the most, so that a cut a little earlier needs no further piece.
+        let share = (rest.div_ceil(rest.div_ceil(longest)) + longest) / 2;
+        let limit = text.floor_char_boundary(start + share);
+        let floor = text.ceil_char_boundary(start + share / 2);
+        let window = &text[floor..limit];
+        let space = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '}' | ']' | '。' | '、' | '，');
+        let found = window.char_indices().rev().find(|&(_, c)| space(c));
+        let end = found.map_or(limit, |(at, c)| floor + at + c.len_utf8());
+        parts.push(start..end);
+        start = end;
+    }
+    parts.push(start..range.end);
+    parts
+}

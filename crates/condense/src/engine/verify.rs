@@ -1,0 +1,64 @@
+//! The check that every draft must pass: size, pins, tiling, structure. Nothing is returned unchecked.
+//!
+//! Knows drafts and jobs; does not know how a draft was made.
+
+use std::ops::Range;
+
+use crate::condensed::Condensed;
+use crate::engine::condenser::Condenser;
+use crate::engine::draft::Draft;
+use crate::engine::job::{Job, contains};
+use larder_text::pointer::Pointer;
+
+/// Which guarantee a draft breaks. Only a mistake of ours breaks one, and then a simpler condenser takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Violation {
+    TooLong,
+    PinLost,
+    Untiled,
+    Unparsable,
+}
+
+/// Measures and checks a draft; nothing leaves unchecked.
+pub(crate) fn verified(
+    job: &Job<'_>,
+    condenser: &dyn Condenser,
+    draft: Draft,
+) -> Result<Condensed, Violation> {
+    let request = job.request;
+    let tokens = request.counter.count(&draft.text);
+    if tokens > request.target || tokens > job.original_tokens {
+        return Err(Violation::TooLong);
+    }
+    let stands = |range: &Range<usize>| {
+        contains(&draft.shown, range) || draft.text.contains(&request.text[range.clone()])
+    };
+    let pinned = request.pins.iter().all(|pin| draft.text.contains(pin.as_str()));
+    if !pinned || !job.required.iter().all(stands) {
+        return Err(Violation::PinLost);
+    }
+    if !tiles(&draft, request.text.len()) {
+        return Err(Violation::Untiled);
+    }
+    if condenser.parses(request.text) && !condenser.parses(&draft.text) {
+        return Err(Violation::Unparsable);
+    }
+    Ok(Condensed {
+        tokens,
+        original_tokens: job.original_tokens,
+        content_type: request.content_type,
+        pointer: Pointer::whole(job.id.clone()),
+        probes: job.probes(&draft.shown, &draft.text),
+        gaps: draft.gaps,
+        text: draft.text,
+        author: None,
+    })
+}
+
+fn tiles(draft: &Draft, len: usize) -> bool {
+    let gaps = draft.gaps.iter().map(|gap| &gap.bytes);
+    let mut all: Vec<&Range<usize>> = draft.shown.iter().chain(&draft.rewritten).chain(gaps).collect();
+    all.sort_by_key(|range| range.start);
+    let mut at = 0;
+    all.into_iter().all(|range| range.start == std::mem::replace(&mut at, range.end)) && at == len
+}

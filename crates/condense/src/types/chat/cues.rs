@@ -1,0 +1,53 @@
+//! Words by which a sentence of a conversation says that it matters: decisions, failures, what works, what is done,
+//! what remains (R2-4.14 to R2-4.18); and words by which it says that it does not.
+//!
+//! English; in other languages the order of turns, who speaks, code and salient spans decide alone.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What a sentence counts for that holds one of the words, and what talk counts for.
+const MATTERS: f32 = 2.0;
+const TALK: f32 = 0.3;
+const CODE: f32 = 1.6;
+/// Talk is short, in bytes.
+const LONGEST_TALK: usize = 240;
+
+const DECISIONS: &str = r"decid|decision|agree|let'?s (?:use|go|keep|do|not)|we(?:'ll| will| should| must| need)|instead of|rather than|because|chose|choose|go(?:ing)? with|prefer|requirement|must(?: not)?\b|should not|constraint|clarif";
+const FAILURES: &str = r"error|fail|exception|traceback|panic|crash|bug\b|broken|can(?:no|')t|does ?n(?:o|')t work|not work|wrong|root cause|caused? by|exit (?:code|status)|denied|timed? ?out|undefined|warning";
+const STATES: &str = r"\bfixed|resolved|works now|now works|working|passes|passing|passed|implemented|complete|done\b|finished|merged|deployed|in progress|current(?:ly)?\b|status";
+const REMAINING: &str = r"todo|fixme|remain|still (?:need|have|to|miss)|not (?:yet|started)|next step|\bnext,|left to do|follow[- ]up|pending|blocked|later\b";
+
+static MATTER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)\b(?:{DECISIONS}|{FAILURES}|{STATES}|{REMAINING})")).ok());
+static IDLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)^[\s"*>-]*(?:sure|certainly|of course|absolutely|great|happy to|i'd be happy|i'm happy|glad|thanks|thank you|you'?re welcome|no problem|hello|hi\b|hey\b|good (?:morning|question|catch)|let me know|feel free|i hope|hope this|as an ai|i (?:understand|apologi[sz]e)|sorry|ok(?:ay)?[.,! ]|sounds good|perfect|excellent)"#,
+    )
+    .ok()
+});
+/// Code, commands and their output in running text.
+static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"`[^`\n]+`|^\s*(?:\$ |>>> |\+\+\+ |--- |@@ )|[;{}]\s*(?:\\n)?$|\w\(\)|::\w").ok()
+});
+
+/// What a sentence counts for by its words; 1 says nothing either way.
+pub(super) fn worth(sentence: &str) -> f32 {
+    let says = |words: &LazyLock<Option<Regex>>| words.as_ref().is_some_and(|words| words.is_match(sentence));
+    let code = if says(&CODES) { CODE } else { 1.0 };
+    if says(&MATTER) {
+        return MATTERS * code;
+    }
+    if sentence.len() <= LONGEST_TALK && says(&IDLE) { TALK } else { code }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert!([&MATTER, &IDLE, &CODES].into_iter().all(|pattern| pattern.is_some()));
+    }
+}

@@ -1,0 +1,266 @@
+//! Finds the messages of a conversation: JSON objects with a role, lines that begin with a speaker, headings that
+//! name one.
+//!
+//! Knows how conversations are written, not what matters in them. One pass; nothing nests.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Common speakers; a line that begins with any other `Name:` may be anything.
+const SPEAKERS: &str = "user|human|customer|client|me|you|question|q|assistant|ai|bot|agent|model|answer|a|chatgpt|claude|gpt|gemini|copilot|support|system|developer|tool|function|observation|tool result";
+/// So many alternating messages make a conversation of lines; so many objects one of JSON.
+const MIN_LINES: usize = 4;
+const MIN_OBJECTS: usize = 2;
+/// Per cent of a text that messages make up if it is a conversation.
+const SHARE: usize = 80;
+/// A label is not longer, in bytes.
+const LONGEST_LABEL: usize = 80;
+/// How far from the beginning of an object its role may appear to be one piece with it, and the content from the role.
+const NEAR: usize = 48;
+/// Deeper objects hold no messages.
+const DEEPEST: usize = 3;
+/// A name that is no known speaker must come up so often.
+const MIN_TURNS: usize = 2;
+
+/// The speaker of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+    /// Someone with a name.
+    Other,
+}
+
+impl Role {
+    fn of(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "user" | "human" | "customer" | "client" | "me" | "question" | "q" => Self::User,
+            "assistant" | "ai" | "bot" | "agent" | "model" | "answer" | "a" | "you" | "chatgpt"
+            | "claude" | "gpt" | "gemini" | "copilot" | "support" => Self::Assistant,
+            "system" | "developer" => Self::System,
+            "tool" | "function" | "observation" | "tool result" => Self::Tool,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How the messages are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    Json,
+    Lines,
+}
+
+/// One message. Messages follow each other without anything between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) role: Role,
+    pub(super) range: Range<usize>,
+    /// What says who speaks.
+    pub(super) label: Range<usize>,
+}
+
+/// The messages of a text in order; before the first and after the last other text may appear.
+#[derive(Debug)]
+pub(super) struct Transcript {
+    pub(super) messages: Vec<Message>,
+    pub(super) writing: Writing,
+}
+
+impl Transcript {
+    pub(super) fn of(text: &str) -> Self {
+        let objects = if text.trim_start().starts_with(['[', '{']) { json(text) } else { Vec::new() };
+        if objects.len() >= MIN_OBJECTS {
+            return Self { messages: objects, writing: Writing::Json };
+        }
+        Self { messages: lines(text, &ANYONE), writing: Writing::Lines }
+    }
+
+    /// The first message of the user, or of any other speaker but the system.
+    pub(super) fn first_request(&self) -> Option<usize> {
+        let first = |role: Role| self.messages.iter().position(|message| message.role == role);
+        first(Role::User).or_else(|| first(Role::Other))
+    }
+}
+
+/// Whether messages with known speakers make up most of the text.
+pub(super) fn is_transcript(text: &str) -> bool {
+    if text.trim_start().starts_with(['[', '{']) {
+        // Every message names its role: most texts are recognised without looking at a value.
+        if memchr::memmem::find_iter(text.as_bytes(), "\"role\"").take(MIN_OBJECTS).count() < MIN_OBJECTS {
+            return false;
+        }
+        let messages = json(text);
+        let bytes: usize = messages.iter().map(|message| message.range.len()).sum();
+        let known = messages.iter().all(|message| message.role != Role::Other);
+        return known && messages.len() >= MIN_OBJECTS && bytes * 100 >= text.len() * SHARE;
+    }
+    let messages = lines(text, &KNOWN);
+    let alternating = messages.windows(2).filter(|pair| pair[0].role != pair[1].role).count() + 1;
+    let covered = messages.first().map_or(0, |first| text.len() - first.range.start);
+    let both = [Role::User, Role::Assistant].iter().all(|role| messages.iter().any(|m| m.role == *role));
+    both && alternating >= MIN_LINES
+        && alternating * 2 > messages.len()
+        && covered * 100 >= text.len() * SHARE
+}
+
+/// `Name:`, with a time before it, as a heading, or in bold.
+fn label_pattern(name: &str) -> Option<Regex> {
+    let time = r"(?:\[[^\]\n]{1,40}\] ?|\(?\d{1,2}:\d{2}(?::\d{2})?\)?[ ,-]+)?";
+    let note = r"(?: ?\([^)\n]{0,40}\))?";
+    Regex::new(&format!(
+        r"(?m)^(?:{time}\*{{0,2}}(?P<line>{name}){note}(?:\*\*:|:\*\*|:)(?:[ \t]|$)|#{{1,6}} \*{{0,2}}(?P<head>{name}){note}:?\*{{0,2}}[ \t\r]*$|\*\*(?P<bold>{name}){note}\*\*[ \t\r]*$)"
+    ))
+    .ok()
+}
+
+static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| label_pattern(&format!("(?i:{SPEAKERS})")));
+static ANYONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let word = r"[^\s:*#\[\]()]+";
+    label_pattern(&format!("(?i:{SPEAKERS})|{word}(?: {word}){{0,2}}"))
+});
+
+/// Messages that begin with a label, fenced blocks left out.
+fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<Message> {
+    let Some(pattern) = pattern.as_ref() else { return Vec::new() };
+    let mut found: Vec<(&str, Range<usize>)> = Vec::new();
+    let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
+    let (mut fenced, mut at) = (false, 0);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let head = &line[..line.floor_char_boundary(LONGEST_LABEL)];
+        let labelled = head.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '*' | '#' | '[' | '('));
+        if fenced || !labelled || !head.contains(':') && !head.starts_with(['#', '*']) {
+            continue;
+        }
+        let Some(captures) = pattern.captures(head) else { continue };
+        let name = ["line", "head", "bold"].iter().find_map(|group| captures.name(group));
+        let (Some(name), Some(all)) = (name, captures.get(0)) else { continue };
+        if Role::of(name.as_str()) == Role::Other && !name.as_str().starts_with(char::is_uppercase) {
+            continue;
+        }
+        *times.entry(name.as_str()).or_default() += 1;
+        found.push((name.as_str(), start..start + all.end()));
+    }
+    found.retain(|(name, _)| Role::of(name) != Role::Other || times[name] >= MIN_TURNS);
+    let ends: Vec<usize> =
+        found.iter().skip(1).map(|(_, label)| label.start).chain(std::iter::once(text.len())).collect();
+    let message = |((name, label), end): ((&str, Range<usize>), usize)| Message {
+        role: Role::of(name),
+        range: label.start..end,
+        // A line break after the label belongs to it.
+        label: label.start..label.end + usize::from(text[label.end..end].starts_with('\n')),
+    };
+    found.into_iter().zip(ends).map(message).collect()
+}
+
+/// An object that is open.
+#[derive(Debug, Clone, Default)]
+struct Object {
+    start: usize,
+    /// `"role": "user"`, with the name.
+    role: Option<(Range<usize>, Range<usize>)>,
+    content: Option<usize>,
+}
+
+/// The outermost objects with a role and something said, found without parsing the rest.
+fn json(text: &str) -> Vec<Message> {
+    let bytes = text.as_bytes();
+    let mut objects: Vec<Object> = Vec::new();
+    let mut depth = 0_usize;
+    let mut found: Vec<Message> = Vec::new();
+    let mut at = 0;
+    while let Some(skipped) = memchr::memchr3(b'{', b'}', b'"', &bytes[at..]) {
+        at += skipped;
+        match bytes[at] {
+            b'{' => {
+                depth += 1;
+                if depth <= DEEPEST {
+                    objects.push(Object { start: at, ..Object::default() });
+                }
+                at += 1;
+            }
+            b'}' => {
+                if depth <= DEEPEST
+                    && let Some(object) = objects.pop()
+                {
+                    close(text, &object, at + 1, &mut found);
+                }
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            _ => {
+                let end = string_end(bytes, at);
+                if let Some(object) = objects.last_mut().filter(|_| depth <= DEEPEST) {
+                    at = key(text, at..end, object);
+                } else {
+                    at = end;
+                }
+            }
+        }
+    }
+    let starts: Vec<usize> = found.iter().skip(1).map(|message| message.range.start).collect();
+    for (message, next) in found.iter_mut().zip(starts) {
+        message.range.end = next;
+    }
+    found
+}
+
+/// The byte after the string that begins at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(skipped) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+        at += skipped;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at = (at + 2).min(bytes.len());
+    }
+    bytes.len()
+}
+
+/// Notes the string if it is a key that matters; gives the byte to go on from.
+fn key(text: &str, string: Range<usize>, object: &mut Object) -> usize {
+    let name = text.get(string.start + 1..string.end.saturating_sub(1)).unwrap_or_default();
+    if !matches!(name, "role" | "content" | "tool_calls" | "parts") {
+        return string.end;
+    }
+    let bytes = text.as_bytes();
+    let spaces = |from: usize| {
+        from + bytes[from..].iter().take(NEAR).take_while(|byte| byte.is_ascii_whitespace()).count()
+    };
+    let colon = spaces(string.end);
+    if bytes.get(colon) != Some(&b':') {
+        return string.end;
+    }
+    let value = spaces(colon + 1);
+    if name != "role" {
+        object.content = object.content.or(Some(value));
+        return value;
+    }
+    if bytes.get(value) == Some(&b'"') {
+        let end = string_end(bytes, value);
+        object.role = Some((string.start..end, value + 1..end.saturating_sub(1).max(value + 1)));
+        return end;
+    }
+    value
+}
+
+/// Takes the object for a message if it is one; messages inside are then no messages.
+fn close(text: &str, object: &Object, end: usize, found: &mut Vec<Message>) {
+    let (Some((role, name)), Some(content)) = (&object.role, object.content) else { return };
+    let (Some(name), true) = (text.get(name.clone()), role.len() <= LONGEST_LABEL) else { return };
+    while found.pop_if(|inner| inner.range.start >= object.start).is_some() {}
+    let start = if role.start - object.start <= NEAR { object.start } else { role.start };
+    let said = content + usize::from(text.as_bytes().get(content) == Some(&b'"'));
+    let label_end = if content > role.end && content - role.end <= NEAR { said } else { role.end };
+    found.push(Message { role: Role::of(name), range: object.start..end, label: start..label_end });
+}

@@ -1,0 +1,171 @@
+//! Conversations: the first request and the newest turns stay; of the rest decisions, errors, code, what is done and
+//! what remains go before talk (R2-4.14 to R2-4.18, R2-6.2, C51).
+//!
+//! Knows turns and what speaks for a sentence; how turns are written is known to `messages`, words that matter to
+//! `cues`.
+
+mod cues;
+mod messages;
+
+use std::ops::Range;
+
+use self::messages::{Message, Role, Transcript, Writing};
+use crate::engine::condenser::{Condenser, Divide};
+use crate::engine::draft::ExtractionOptions;
+use crate::engine::extractive::Extractive;
+use crate::engine::job::Job;
+use crate::engine::units::{LONGEST_UNIT, Piece, Tier, split_long};
+use crate::types::markdown;
+use crate::types::plain::Plain;
+use crate::types::prose::sentences;
+
+/// The condenser of conversations.
+pub(crate) const CONDENSER: &dyn Condenser = &Extractive(Chat);
+
+/// Shares of the target, per cent, that the first request and the newest turns may take before all else.
+const FIRST_REQUEST_SHARE: usize = 20;
+const NEWEST_SHARE: usize = 35;
+/// What a turn is worth by who speaks.
+const USER: f32 = 2.0;
+const ASSISTANT: f32 = 1.0;
+const TOOL: f32 = 0.7;
+/// What the oldest and the newest turn are worth by age; those between, in a straight line.
+const OLDEST: f32 = 0.6;
+const NEWEST: f32 = 2.0;
+/// What the first request is worth where it does not fit whole.
+const REQUEST: f32 = 4.0;
+
+/// Whether `text` reads like it, whatever its name: messages with known roles make up most of it.
+pub(crate) fn looks_like(text: &str) -> bool {
+    messages::is_transcript(text)
+}
+
+struct Chat;
+
+impl Divide for Chat {
+    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+        let text = job.request.text;
+        let transcript = Transcript::of(text);
+        if transcript.messages.is_empty() {
+            return Plain.units(job);
+        }
+        let (request, newest) = protected(job, &transcript);
+        let mut pieces = Vec::new();
+        let first = transcript.messages.first().map_or(0, |message| message.range.start);
+        divide(text, 0..first, transcript.writing, &mut pieces);
+        let mut at = first;
+        for (index, message) in transcript.messages.iter().enumerate() {
+            let from = pieces.len();
+            message_pieces(text, message, transcript.writing, &mut pieces);
+            let is_request = transcript.first_request() == Some(index);
+            let first = index >= newest || is_request && request;
+            let turn = worth(index, &transcript) * if is_request { REQUEST } else { 1.0 };
+            for piece in &mut pieces[from..] {
+                piece.tier = if first { Tier::First } else { piece.tier };
+                piece.prior *= turn * cues::worth(&text[piece.range.clone()]);
+            }
+            at = message.range.end;
+        }
+        divide(text, at..text.len(), transcript.writing, &mut pieces);
+        pieces
+    }
+
+    fn options(&self, text: &str) -> ExtractionOptions {
+        let ranges = Transcript::of(text).messages.into_iter().map(|message| message.range).collect();
+        ExtractionOptions { salient_first: false, indented_markers: false, names: Some(("message", ranges)) }
+    }
+}
+
+/// Whether the first request fits into its share, and from which message on the newest do.
+fn protected(job: &Job<'_>, transcript: &Transcript) -> (bool, usize) {
+    let (text, counter, target) = (job.request.text, job.request.counter, job.request.target);
+    let fits = |range: &Range<usize>, room| counter.count_up_to(&text[range.clone()], room);
+    let request = transcript.first_request().and_then(|index| transcript.messages.get(index));
+    let request =
+        request.is_some_and(|message| fits(&message.range, target * FIRST_REQUEST_SHARE / 100).is_some());
+    let mut room = target * NEWEST_SHARE / 100;
+    let mut newest = transcript.messages.len();
+    for message in transcript.messages.iter().rev() {
+        let Some(tokens) = fits(&message.range, room) else { break };
+        room -= tokens;
+        newest -= 1;
+    }
+    (request, newest)
+}
+
+fn worth(index: usize, transcript: &Transcript) -> f32 {
+    let by = match transcript.messages[index].role {
+        Role::User | Role::Other => USER,
+        Role::System | Role::Assistant => ASSISTANT,
+        Role::Tool => TOOL,
+    };
+    let last = transcript.messages.len().saturating_sub(1).max(1);
+    by * (OLDEST + (NEWEST - OLDEST) * index as f32 / last as f32)
+}
+
+/// The label of a message, and what it says, which is not shown without.
+fn message_pieces(text: &str, message: &Message, writing: Writing, pieces: &mut Vec<Piece>) {
+    let from = pieces.len();
+    divide(text, message.range.start..message.label.start, writing, pieces);
+    let label = pieces.len();
+    pieces.push(Piece { divisible: false, ..Piece::plain(message.label.clone(), 1.0) });
+    divide(text, message.label.end..message.range.end, writing, pieces);
+    for (index, piece) in pieces.iter_mut().enumerate().skip(from) {
+        if index != label && piece.needs[0].is_none() {
+            piece.needs[0] = Some(label);
+        }
+    }
+}
+
+/// Pieces that tile `range`: blocks of Markdown, or the lines and sentences of a JSON string.
+fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<Piece>) {
+    if range.is_empty() {
+        return;
+    }
+    match writing {
+        Writing::Lines => markdown::divide(text, range, pieces),
+        Writing::Json => {
+            let lines = escaped_lines(text, range);
+            let short = |line: Range<usize>| {
+                if line.len() > LONGEST_SENTENCES { sentences(text, line) } else { vec![line] }
+            };
+            let parts = lines.into_iter().flat_map(short);
+            pieces.extend(
+                parts
+                    .flat_map(|part| split_long(text, part, LONGEST_UNIT))
+                    .map(|part| Piece::plain(part, 1.0)),
+            );
+        }
+    }
+}
+
+/// Longer lines are divided at sentences, in bytes.
+const LONGEST_SENTENCES: usize = 200;
+/// Shorter lines are joined with the next, in bytes.
+const SHORTEST_LINE: usize = 24;
+
+/// Lines of a JSON string, at `\n` written as two characters, and of the JSON around it; they tile `range`.
+fn escaped_lines(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let (mut lines, mut start, mut at) = (Vec::new(), range.start, range.start);
+    while at < range.end {
+        let skip = match bytes[at] {
+            b'\\' => 2,
+            _ => 1,
+        };
+        let ends = bytes[at] == b'\n' || bytes[at] == b'\\' && bytes.get(at + 1) == Some(&b'n');
+        at = (at + skip).min(range.end);
+        if ends && at - start >= SHORTEST_LINE && text.is_char_boundary(at) {
+            lines.push(start..at);
+            start = at;
+        }
+    }
+    if start < range.end {
+        lines.push(start..range.end);
+    }
+    lines
+}
+
+#[cfg(test)]
+#[path = "../chat_tests.rs"]
+mod tests;

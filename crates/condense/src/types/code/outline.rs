@@ -1,0 +1,234 @@
+//! The lines of a source text, each with what it is to a reader, and the units that they make.
+//!
+//! Knows roles and worth; does not know any language or how roles were found.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::engine::units::{Piece, Tier, split_long};
+
+/// Longer units are divided at line ends, longer lines at signs of punctuation, in bytes.
+const LONGEST_UNIT: usize = 480;
+const LONGEST_LINE: usize = 320;
+/// A comment of so many lines and bytes is shown with what it explains; of a longer one the first line is shown alone.
+const GLUED_ROWS: usize = 2;
+const GLUED_BYTES: usize = 200;
+/// What units are worth compared with a plain statement.
+const PUBLIC: f32 = 2.5;
+const PRIVATE: f32 = 1.2;
+const DOC: f32 = 2.0;
+const FIELD: f32 = 1.5;
+const IMPORT: f32 = 1.2;
+const COMMENT: f32 = 0.5;
+const ATTRIBUTE: f32 = 0.4;
+const CLOSE: f32 = 0.7;
+const LICENSE: f32 = 0.1;
+/// What a unit is worth more that fails, handles a failure, or says what is left to do.
+const FAILURE: f32 = 1.7;
+const TASK: f32 = 4.0;
+
+/// Ways to fail and to handle failures in common languages.
+static FAILS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r"\b(?:raise|throws?|catch|except|rescue|panic|abort|assert|bail|ensure)\b|Err\(|[Ee]rror|[Ee]xception|!= nil";
+    Regex::new(words).ok()
+});
+static TASKS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b(?:TODO|FIXME|XXX|HACK|BUG|SAFETY|WARNING|DEPRECATED)\b").ok());
+static LICENSES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:copyright|licen[cs]e|SPDX)\b").ok());
+
+/// What a line is to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Import,
+    Public,
+    Private,
+    /// The first line of what explains a definition.
+    Doc,
+    Comment,
+    Attribute,
+    Field,
+    Statement,
+    Close,
+}
+
+impl Role {
+    pub(super) const fn is_signature(self) -> bool {
+        matches!(self, Self::Public | Self::Private)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    role: Role,
+    /// Is the first of its unit.
+    begins: bool,
+    /// The row of the signature or statement that this one appears in.
+    under: Option<usize>,
+    blank: bool,
+}
+
+pub(super) struct Outline<'t> {
+    text: &'t str,
+    /// Where rows begin, and the end of the text.
+    starts: Vec<usize>,
+    rows: Vec<Row>,
+}
+
+impl<'t> Outline<'t> {
+    /// Every row a statement of one unit.
+    pub(super) fn of(text: &'t str) -> Self {
+        let mut starts = vec![0];
+        let mut rows = Vec::new();
+        for line in text.split_inclusive('\n') {
+            starts.push(starts[rows.len()] + line.len());
+            let blank = line.bytes().all(|b| b.is_ascii_whitespace());
+            rows.push(Row { role: Role::Statement, begins: rows.is_empty(), under: None, blank });
+        }
+        Self { text, starts, rows }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn line(&self, row: usize) -> &'t str {
+        &self.text[self.starts[row]..self.starts[row + 1]]
+    }
+
+    pub(super) fn role(&self, row: usize) -> Role {
+        self.rows[row].role
+    }
+
+    pub(super) fn is_blank(&self, row: usize) -> bool {
+        self.rows[row].blank
+    }
+
+    /// Makes the rows one unit; rows after it begin another. Rows beyond the end are no rows.
+    pub(super) fn unit(&mut self, rows: Range<usize>, role: Role, under: Option<usize>) {
+        let end = rows.end.min(self.rows.len());
+        for row in rows.start..end {
+            self.rows[row] = Row { role, begins: row == rows.start, under, ..self.rows[row] };
+        }
+        self.begin(end);
+    }
+
+    /// The row begins a unit, whatever it is.
+    pub(super) fn begin(&mut self, row: usize) {
+        if let Some(row) = self.rows.get_mut(row) {
+            row.begins = true;
+        }
+    }
+
+    /// The row is shown only with the header.
+    pub(super) fn put_under(&mut self, row: usize, header: usize) {
+        if let Some(row) = self.rows.get_mut(row) {
+            row.under = Some(header);
+        }
+    }
+
+    /// Units with their worth and what each needs.
+    pub(super) fn pieces(mut self) -> Vec<Piece> {
+        self.attach_comments();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut first_of_row = vec![0; self.rows.len()];
+        let mut under = Vec::new();
+        let mut row = 0;
+        while row < self.rows.len() {
+            let next = |&next: &usize| self.rows[next].begins && !self.rows[next].blank;
+            let end = (row + 1..self.rows.len()).find(next).unwrap_or(self.rows.len());
+            first_of_row[row..end].fill(pieces.len());
+            let (tier, prior) = self.worth(row, end);
+            for (index, range) in self.parts(row, end).into_iter().enumerate() {
+                // Only the beginning of a signature is one.
+                let tier = if index == 0 { tier } else { Tier::Plain };
+                pieces.push(Piece { tier, ..Piece::plain(range, prior) });
+                under.push(self.rows[row].under.filter(|header| !(row..end).contains(header)));
+            }
+            row = end;
+        }
+        for (piece, under) in pieces.iter_mut().zip(under) {
+            piece.needs = [under.map(|row| first_of_row[row]), None];
+        }
+        pieces
+    }
+
+    /// Byte ranges that tile the rows, none too long.
+    fn parts(&self, row: usize, end: usize) -> Vec<Range<usize>> {
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for row in row..end {
+            let line = self.starts[row]..self.starts[row + 1];
+            match parts.last_mut() {
+                Some(last) if line.end - last.start <= LONGEST_UNIT || self.rows[row].blank => {
+                    last.end = line.end
+                }
+                _ => parts.extend(split_long(self.text, line, LONGEST_LINE)),
+            }
+        }
+        parts
+    }
+
+    fn worth(&self, row: usize, end: usize) -> (Tier, f32) {
+        let text = &self.text[self.starts[row]..self.starts[end]];
+        let says = |words: &LazyLock<Option<Regex>>| words.as_ref().is_some_and(|words| words.is_match(text));
+        let base = match self.rows[row].role {
+            Role::Public => return (Tier::Salient, PUBLIC),
+            Role::Private => return (Tier::Salient, PRIVATE),
+            Role::Import => return (Tier::Plain, IMPORT),
+            Role::Close => return (Tier::Plain, CLOSE),
+            Role::Attribute => return (Tier::Plain, ATTRIBUTE),
+            Role::Comment | Role::Doc if says(&LICENSES) => return (Tier::Plain, LICENSE),
+            Role::Doc => DOC,
+            Role::Comment => COMMENT,
+            Role::Field => FIELD,
+            Role::Statement if says(&FAILS) => FAILURE,
+            Role::Statement => 1.0,
+        };
+        (Tier::Plain, if says(&TASKS) { base * TASK } else { base })
+    }
+
+    /// Comments and attributes right above a signature belong to it: short ones are shown with it, of a long one the
+    /// first line is worth more than the rest. A comment at the top explains the file.
+    fn attach_comments(&mut self) {
+        let above = |role: Role| matches!(role, Role::Comment | Role::Attribute);
+        let mut top = 0;
+        for row in 0..self.rows.len() {
+            let Row { role, begins, .. } = self.rows[row];
+            if above(role) && !self.rows[row].blank {
+                continue;
+            }
+            if role.is_signature() && begins && top < row {
+                self.attach(top, row);
+            }
+            top = row + 1;
+        }
+        let first = self.rows.iter().position(|row| !row.blank);
+        if let Some(first) = first.filter(|&first| self.rows[first].role == Role::Comment) {
+            self.unit(first..first + 1, Role::Doc, self.rows[first].under);
+        }
+    }
+
+    fn attach(&mut self, top: usize, signature: usize) {
+        let bytes = self.starts[signature] - self.starts[top];
+        let Row { role, under, .. } = self.rows[signature];
+        if signature - top <= GLUED_ROWS && bytes <= GLUED_BYTES {
+            self.unit(top..signature, role, under);
+            self.rows[signature].begins = false;
+            return;
+        }
+        for row in &mut self.rows[top..signature] {
+            row.under = Some(signature);
+        }
+        if self.rows[top].role == Role::Comment {
+            self.unit(top..top + 1, Role::Doc, Some(signature));
+        }
+        self.begin(top);
+    }
+}
+
+#[cfg(test)]
+pub(super) fn patterns_compile() -> bool {
+    [&FAILS, &TASKS, &LICENSES].into_iter().all(|pattern| pattern.is_some())
+}

@@ -1,0 +1,117 @@
+//! `context.md`: §0 appears as it is, the headings stay, the newest section goes first, the middle is condensed
+//! (R0-22.1, R0-23.3 to R0-23.7, C27).
+//!
+//! Knows sections; what appears inside one is Markdown.
+
+use crate::analysis::sections::{Section, SectionId, Sections};
+use crate::engine::condenser::Divide;
+use crate::engine::job::Job;
+use crate::engine::units::{Piece, Tier};
+use crate::types::markdown;
+
+/// Tokens for header, headings and marks that must remain when the newest section is protected.
+const ROOM_FOR_FRAME: usize = 160;
+/// What a version counts for that a later attempt has replaced.
+const SUPERSEDED: f32 = 0.4;
+
+/// Which section is protected in addition to §0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContextDoc {
+    /// The current turn: the section written last.
+    Current,
+    /// An earlier turn: its answer (R0-22.5).
+    Prior,
+}
+
+impl Divide for ContextDoc {
+    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+        let text = job.request.text;
+        let sections = Sections::parse(text);
+        let mut pieces = Vec::new();
+        markdown::divide(text, 0..sections.preamble.end, &mut pieces);
+        if self == &Self::Prior && sections.sections.is_empty() {
+            put_labelled_first(text, &mut pieces);
+        }
+        let protected = self.protected(&sections).filter(|section| fits(job, &sections, section));
+        for section in &sections.sections {
+            let from = pieces.len();
+            divide_section(text, section, &mut pieces);
+            let replaced = sections.newest(section.id) != Some(section);
+            for (index, piece) in pieces[from..].iter_mut().enumerate() {
+                piece.tier = match section.id {
+                    id if !id.may_condense() => Tier::Required,
+                    _ if index == 0 || protected == Some(section) => Tier::First,
+                    _ => Tier::Plain,
+                };
+                piece.prior *= if replaced { SUPERSEDED } else { 1.0 };
+            }
+        }
+        pieces
+    }
+
+    fn parses(&self, text: &str) -> bool {
+        Divide::parses(&markdown::Markdown, text)
+    }
+}
+
+impl ContextDoc {
+    fn protected(self, sections: &Sections) -> Option<&Section> {
+        match self {
+            Self::Current => sections.sections.last(),
+            Self::Prior => sections.newest(SectionId::Synthesis),
+        }
+    }
+}
+
+/// What appears before what was asked and what was answered, in lower case (R0-22.5).
+const LABELS: [&str; 10] =
+    ["user", "query", "question", "intent", "request", "assistant", "response", "answer", "reply", "result"];
+
+/// Lets what is labelled as asked or answered go first, in a turn without sections.
+fn put_labelled_first(text: &str, pieces: &mut [Piece]) {
+    for index in 0..pieces.len() {
+        let line = text[pieces[index].range.clone()].lines().next().unwrap_or_default();
+        let words =
+            line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '-' | '>' | '_'));
+        let label_end = words.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(words.len());
+        let (label, rest) = words.split_at(label_end);
+        let rest = rest.trim_start_matches(['*', '_', ' ']);
+        if !LABELS.contains(&label.to_ascii_lowercase().as_str())
+            || !(rest.is_empty() || rest.starts_with(':'))
+        {
+            continue;
+        }
+        pieces[index].tier = Tier::First;
+        let alone = rest.trim_start_matches([':', '*', '_', ' ']).is_empty();
+        if let Some(next) = pieces.get_mut(index + 1).filter(|_| alone) {
+            next.tier = Tier::First;
+        }
+    }
+}
+
+/// Pieces of one section; the first is its heading and all others need it.
+fn divide_section(text: &str, section: &Section, pieces: &mut Vec<Piece>) {
+    let heading = pieces.len();
+    let line = section.range.start..section.body.start;
+    pieces.push(Piece { divisible: false, ..Piece::plain(line, 1.0) });
+    markdown::divide(text, section.body.clone(), pieces);
+    for piece in &mut pieces[heading + 1..] {
+        if piece.needs[0].is_none() {
+            piece.needs[0] = Some(heading);
+        }
+    }
+}
+
+/// Whether `section` fits next to §0 with something left for the rest.
+fn fits(job: &Job<'_>, sections: &Sections, section: &Section) -> bool {
+    let (text, counter) = (job.request.text, job.request.counter);
+    let fixed = sections.sections.iter().filter(|fixed| !fixed.id.may_condense() || *fixed == section);
+    let mut left = job.request.target.saturating_sub(ROOM_FOR_FRAME);
+    for part in fixed {
+        match counter.count_up_to(&text[part.range.clone()], left) {
+            Some(tokens) => left -= tokens,
+            None => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,170 @@
+//! What a text is: explicit type, known file name or storage path, then the seed rules in their order.
+//!
+//! Knows names and content; does not know where a text came from beyond whether it may be trusted to say what it is.
+
+use crate::content_type::ContentType;
+use crate::types::structure::structure_of;
+
+/// How much of a text the prose heuristics read, in bytes.
+const SAMPLE_BYTES: usize = 8_192;
+
+/// Decides what `content` is (R0-22.7 to R0-22.12 as C41 settles them).
+///
+/// `name` is a file name, a storage path with `/`, or a tool's name with `tool:` before it. The current turn's
+/// `context.md` is named without a turn folder; one inside a `turn_…` folder belongs to another turn. `trusted` is
+/// false for text from the web or from tools: what appears inside such a text never decides a document type.
+pub fn detect(explicit: Option<ContentType>, name: &str, trusted: bool, content: &str) -> ContentType {
+    explicit
+        .or_else(|| by_path(name))
+        .or_else(|| by_seed_rules(name, if trusted { content } else { "" }))
+        .or_else(|| {
+            by_extension(name).map(|known| if is_chat(known, content) { ContentType::Chat } else { known })
+        })
+        .or_else(|| structure_of(content))
+        .unwrap_or_else(|| if reads_like_prose(content) { ContentType::Prose } else { ContentType::Generic })
+}
+
+/// The engine's own files, which the substring rules would misread (C41).
+fn by_path(name: &str) -> Option<ContentType> {
+    let path = name.replace('\\', "/");
+    let (folders, file) = path.rsplit_once('/').unwrap_or(("", &path));
+    match file {
+        "context.md" if folders.split('/').any(|folder| folder.starts_with("turn_")) => {
+            Some(ContentType::PriorTurn)
+        }
+        "context.md" => Some(ContentType::ContextDoc),
+        "research.md" => Some(ContentType::ResearchDoc),
+        "toolresults.md" => Some(ContentType::ToolResult),
+        "page_content.md" | "extracted_data.json" => Some(ContentType::PageDoc),
+        _ => None,
+    }
+}
+
+fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {
+    if content.contains("## 0. User Query") {
+        return Some(ContentType::ContextDoc); // R0-22.7
+    }
+    if content.contains("## Research Findings") {
+        return Some(ContentType::ResearchDoc); // R0-22.8
+    }
+    if name.contains("page_doc") || content.contains("ocr_items") {
+        return Some(ContentType::PageDoc); // R0-22.9
+    }
+    if name.starts_with("tool:") || name.contains("tool_result") {
+        return Some(ContentType::ToolResult); // R0-22.10
+    }
+    if name.contains("turn_") || content.contains("Previous Turn") {
+        return Some(ContentType::PriorTurn); // R0-22.11
+    }
+    None
+}
+
+fn by_extension(name: &str) -> Option<ContentType> {
+    let (_, extension) = name.rsplit_once('.')?;
+    EXTENSIONS
+        .iter()
+        .find(|(known, _)| known.split(' ').any(|known| extension.eq_ignore_ascii_case(known)))
+        .map(|&(_, content_type)| content_type)
+}
+
+/// A conversation is often kept as JSON.
+fn is_chat(known: ContentType, content: &str) -> bool {
+    known == ContentType::Json && structure_of(content) == Some(ContentType::Chat)
+}
+
+/// File name extensions that say what a text is.
+const EXTENSIONS: [(&str, ContentType); 7] = [
+    ("md markdown mdx", ContentType::Markdown),
+    ("json jsonl ndjson geojson ipynb", ContentType::Json),
+    ("log", ContentType::Log),
+    ("diff patch", ContentType::Diff),
+    ("html htm xhtml", ContentType::Html),
+    ("csv tsv", ContentType::Table),
+    ("rs py pyi js mjs cjs jsx ts mts cts tsx go java c h cc cpp cxx hh hpp hxx", ContentType::Code),
+];
+
+/// Sentences: mostly letters and spaces, few signs of code or data, and sentence ends often enough.
+fn reads_like_prose(content: &str) -> bool {
+    let sample = &content[..content.floor_char_boundary(SAMPLE_BYTES)];
+    let (mut all, mut words, mut signs, mut ends) = (0_usize, 0_usize, 0_usize, 0_usize);
+    for c in sample.chars() {
+        all += 1;
+        match c {
+            '{' | '}' | '[' | ']' | '<' | '>' | '=' | '|' | '\\' | '/' | '_' | '#' | ';' | '\0' => signs += 1,
+            '.' | '!' | '?' | '。' | '！' | '？' => ends += 1,
+            c if c.is_alphabetic() || c == ' ' => words += 1,
+            _ => {}
+        }
+    }
+    // A sentence of more than 400 characters is rare; a text of one sentence may be any length up to that.
+    all > 0 && words * 100 >= all * 75 && signs * 100 <= all * 3 && (ends * 400 >= all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ContentType::*;
+
+    const CONTEXT: &str = "# Context\n\n## 0. User Query\n\nfind a lamp\n";
+    const PROSE: &str =
+        "It was late. The train had gone, and nobody knew when the next one would come. She waited.";
+
+    #[test]
+    fn the_explicit_type_goes_before_everything() {
+        assert_eq!(detect(Some(Chat), "context.md", true, CONTEXT), Chat);
+    }
+
+    #[test]
+    fn known_files_are_what_their_path_says() {
+        for (name, expected) in [
+            ("context.md", ContextDoc),
+            ("turns/turn_000759/context.md", PriorTurn),
+            ("turns\\turn_000759\\context.md", PriorTurn),
+            ("turns/turn_000759/research.md", ResearchDoc),
+            ("turns/turn_000759/toolresults.md", ToolResult),
+            ("webpage_cache/shop/page_content.md", PageDoc),
+            ("webpage_cache/shop/extracted_data.json", PageDoc),
+        ] {
+            for trusted in [true, false] {
+                assert_eq!(detect(None, name, trusted, "Previous Turn ocr_items"), expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn seed_rules_apply_in_their_order() {
+        for (name, content, expected) in [
+            ("a", "## 0. User Query\n## Research Findings", ContextDoc),
+            ("page_doc_1", "## Research Findings", ResearchDoc),
+            ("tool:page_doc", "", PageDoc),
+            ("a", "{\"ocr_items\": []}", PageDoc),
+            ("tool:turn_lights_on", "", ToolResult),
+            ("my_tool_result.txt", "", ToolResult),
+            ("turn_000012.md", "", PriorTurn),
+            ("a", "Previous Turn: lamps", PriorTurn),
+        ] {
+            assert_eq!(detect(None, name, true, content), expected, "{name:?} {content:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_untrusted_text_says_of_itself_is_not_believed() {
+        for content in [CONTEXT, "## Research Findings", "ocr_items", "Previous Turn"] {
+            assert!(matches!(detect(None, "page", false, content), Generic | Prose), "{content:?}");
+        }
+        assert_eq!(detect(None, "tool:search", false, CONTEXT), ToolResult);
+    }
+
+    #[test]
+    fn other_texts_go_by_extension_and_look() {
+        assert_eq!(detect(None, "README.MD", false, ""), Markdown);
+        assert_eq!(detect(None, "story.txt", false, PROSE), Prose);
+        assert_eq!(
+            detect(None, "", false, "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。"),
+            Prose
+        );
+        assert_eq!(detect(None, "", true, ""), Generic);
+        assert_eq!(detect(None, "x", true, "\0\0\0\u{1}binary"), Generic);
+        assert_eq!(detect(None, "x.json", true, "{\"a\": [1, 2, 3], \"b\": \"c\"}"), Json);
+    }
+}

@@ -1,0 +1,176 @@
+//! Choosing: in which order lines of hunks are shown, and which files are named first.
+//!
+//! Knows files, hunks and the query; does not know tokens or how a page is written.
+
+use std::ops::Range;
+
+use hashbrown::HashSet;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::parse::{Change, Diff, File};
+use crate::analysis::relevance::Scores;
+use crate::engine::job::Job;
+
+/// How many lines of a note, such as a commit's message, go before hunks.
+const NOTE_LINES: usize = 12;
+/// A hunk of at most so many lines is shown whole or not; of a longer one, first so many changed lines at its
+/// beginning and at its end.
+const SHORT_HUNK: usize = 12;
+const FIRST_LINES: usize = 4;
+const LAST_LINES: usize = 2;
+/// The rest of a long hunk is shown in stretches of so many lines.
+const STRETCH: usize = 24;
+/// What answers the query outweighs everything.
+const QUERY: f32 = 12.0;
+/// Files written by tools, and hunks that make the same change as an earlier one, give way.
+const NOISE: f32 = 0.02;
+const REPEATED: f32 = 0.2;
+/// By how much each further hunk of a file is worth less.
+const FURTHER: f32 = 0.15;
+/// What the middle of a hunk is worth compared with its ends.
+const MIDDLE: f32 = 0.3;
+
+/// What of a diff is shown in which order.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Lines that must be shown.
+    pub(super) required: Vec<usize>,
+    /// Lines shown together, the best first.
+    pub(super) steps: Vec<Step>,
+    /// Files in the order in which they are named if not all can be.
+    pub(super) names: Vec<usize>,
+}
+
+/// Lines shown together, with the hunk header above them.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) parts: Vec<Range<usize>>,
+}
+
+impl Plan {
+    pub(super) fn new(job: &Job<'_>, diff: &Diff) -> Self {
+        let mut steps: Vec<(f32, Step)> = Vec::new();
+        for note in &diff.notes {
+            let head = note.start..note.end.min(note.start + NOTE_LINES);
+            let worth = if steps.is_empty() { 2.0 * QUERY } else { 1.0 };
+            steps.push((worth, Step { parts: vec![head.clone()] }));
+            stretches(head.end..note.end).for_each(|part| steps.push((MIDDLE, Step { parts: vec![part] })));
+        }
+        let relevance = relevance(job, diff);
+        let mut seen = HashSet::new();
+        let mut hunk_number = 0;
+        for file in &diff.files {
+            let tool_written = if is_tool_written(file) { NOISE } else { 1.0 };
+            for (nth, hunk) in file.hunks.iter().enumerate() {
+                let repeated = if seen.insert(change_hash(job.request.text, diff, &hunk.lines)) {
+                    1.0
+                } else {
+                    REPEATED
+                };
+                let further = 1.0 / (1.0 + FURTHER * nth as f32);
+                let asked = QUERY * relevance.get(hunk_number).copied().unwrap_or_default();
+                hunk_number += 1;
+                steps_of(diff, &hunk.lines, tool_written * repeated * further + asked, &mut steps);
+            }
+        }
+        steps.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.parts[0].start.cmp(&b.1.parts[0].start)));
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
+        Self { required: required(job, diff), steps, names: names(diff) }
+    }
+}
+
+fn required(job: &Job<'_>, diff: &Diff) -> Vec<usize> {
+    let touched = job.required.iter().flat_map(|range| {
+        let first = diff.lines.partition_point(|line| line.end <= range.start);
+        first..diff.lines.partition_point(|line| line.start < range.end)
+    });
+    touched.collect()
+}
+
+fn relevance(job: &Job<'_>, diff: &Diff) -> Vec<f32> {
+    let Some(query) = job.request.query else { return Vec::new() };
+    let hunks = diff.files.iter().flat_map(|file| &file.hunks);
+    let bytes = |lines: &Range<usize>| match (diff.lines.get(lines.start), diff.lines.get(lines.end - 1)) {
+        (Some(first), Some(last)) => first.start..last.end,
+        _ => 0..0,
+    };
+    let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
+    Scores::new(job.request.text, &ranges, Some(query)).relevance
+}
+
+/// The same for hunks that add and remove the same lines.
+fn change_hash(text: &str, diff: &Diff, lines: &Range<usize>) -> u64 {
+    let changed = lines.clone().filter(|&line| diff.changes[line].is_some());
+    changed.fold(0, |hash: u64, line| {
+        hash.rotate_left(17).wrapping_mul(31).wrapping_add(xxh3_64(text[diff.lines[line].clone()].as_bytes()))
+    })
+}
+
+fn steps_of(diff: &Diff, lines: &Range<usize>, worth: f32, steps: &mut Vec<(f32, Step)>) {
+    let header = lines.start..lines.start + 1;
+    if lines.len() <= SHORT_HUNK {
+        return steps.push((worth, Step { parts: vec![lines.clone()] }));
+    }
+    let (first, last) = changed_ends(diff, lines);
+    let head = first..(first + FIRST_LINES).min(last);
+    let tail = last.saturating_sub(LAST_LINES).max(head.end)..last;
+    steps.push((worth, Step { parts: vec![header.clone(), head.clone(), tail.clone()] }));
+    for part in
+        stretches(head.end..tail.start).chain(stretches(header.end..first)).chain(stretches(last..lines.end))
+    {
+        steps.push((worth * MIDDLE, Step { parts: vec![header.clone(), part] }));
+    }
+}
+
+/// The first changed line and the end of the last.
+fn changed_ends(diff: &Diff, lines: &Range<usize>) -> (usize, usize) {
+    let changed = |line: &usize| diff.changes[*line].is_some();
+    let first = lines.clone().find(changed).unwrap_or(lines.start + 1);
+    let last = lines.clone().rev().find(changed).unwrap_or(lines.end - 1);
+    (first, last + 1)
+}
+
+fn stretches(lines: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = lines.end;
+    lines.step_by(STRETCH).map(move |start| start..(start + STRETCH).min(end))
+}
+
+/// Files that people wrote first, then by how much is changed.
+fn names(diff: &Diff) -> Vec<usize> {
+    let mut names: Vec<usize> = (0..diff.files.len()).collect();
+    let changed = |file: &File| file.added.saturating_add(file.removed);
+    names.sort_by_key(|&file| {
+        (is_tool_written(&diff.files[file]), std::cmp::Reverse(changed(&diff.files[file])), file)
+    });
+    names
+}
+
+/// Lock files, bundles, snapshots and the like, by the names that tools give them.
+fn is_tool_written(file: &File) -> bool {
+    const ENDINGS: [&str; 10] = [
+        ".lock",
+        "-lock.json",
+        "-lock.yaml",
+        ".lockb",
+        ".sum",
+        ".snap",
+        ".min.js",
+        ".min.css",
+        ".map",
+        ".svg",
+    ];
+    const FOLDERS: [&str; 6] =
+        ["dist/", "vendor/", "node_modules/", "generated/", "__generated__/", "third_party/"];
+    let name = file.name();
+    let within = |folder: &&str| name.starts_with(*folder) || name.contains(&format!("/{folder}"));
+    ENDINGS.iter().any(|ending| name.ends_with(ending)) || FOLDERS.iter().any(within)
+}
+
+/// How many of `lines` are added and removed.
+pub(super) fn changes(diff: &Diff, lines: Range<usize>) -> (usize, usize) {
+    lines.fold((0, 0), |(added, removed), line| match diff.changes[line] {
+        Some(Change::Added) => (added + 1, removed),
+        Some(Change::Removed) => (added, removed + 1),
+        None => (added, removed),
+    })
+}

@@ -1,0 +1,85 @@
+//! Unified diffs: every file by name with what became of it, then hunks with their true headers, whole lines only.
+//!
+//! Knows diffs through its parts: reading, choosing, writing. Does not know what the changed files mean.
+
+mod choose;
+mod parse;
+mod write;
+
+use self::choose::Plan;
+use self::parse::{Diff, hunk_header, starts_file};
+use self::write::Page;
+use crate::condensed::CondenseError;
+use crate::engine::condenser::{Condenser, Divide};
+use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::extractive::extract;
+use crate::engine::job::Job;
+use crate::engine::render::Header;
+use crate::types::plain::Plain;
+
+/// The condenser of diffs.
+pub(crate) const CONDENSER: &dyn Condenser = &Diffs;
+
+/// How far into a text its first hunk or header must be shown: a commit's message may come before.
+const SAMPLE_BYTES: usize = 65_536;
+const SAMPLE_LINES: usize = 400;
+/// A header of git's needs no hunk: a rename, a mode, a binary file.
+const GIT_SIGNS: [&str; 9] = [
+    "index ",
+    "old mode ",
+    "new mode ",
+    "deleted file mode ",
+    "new file mode ",
+    "similarity index ",
+    "rename from ",
+    "copy from ",
+    "Binary files ",
+];
+
+struct Diffs;
+
+impl Condenser for Diffs {
+    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+        let diff = Diff::parse(job.request.text);
+        let plan = Plan::new(job, &diff);
+        let fitting = headers(job, &diff, job.request.target)
+            .find_map(|header| Page::new(job, &diff, &plan, header).fit());
+        // What must be shown, or the header alone, is too large: only a division finer than lines can help.
+        fitting.map_or_else(|| extract(job, &Plain.units(job), &ExtractionOptions::default(), None), Ok)
+    }
+
+    fn essential(&self, job: &Job<'_>) -> Option<usize> {
+        let diff = Diff::parse(job.request.text);
+        let plan = Plan::new(job, &diff);
+        let whole = |header| Page::new(job, &diff, &plan, header).essential();
+        // The header that a target of this size would be given, so that condensing to it shows exactly this.
+        let stable = |&header: &Header| headers(job, &diff, whole(header)).next() == Some(header);
+        Header::ladder(job).iter().copied().find(stable).map(whole)
+    }
+}
+
+/// The forms of header that are not too dear for `target`, the clearest first.
+fn headers(job: &Job<'_>, diff: &Diff, target: usize) -> impl Iterator<Item = Header> {
+    let affordable =
+        move |header: &Header| write::header_tokens(job, diff, *header) <= target / header.share();
+    Header::ladder(job).iter().copied().filter(affordable)
+}
+
+/// Whether `text` reads like it, whatever its name: a file header followed by a hunk or by one of git's extended
+/// header lines, at the beginning of lines and not in a fence of Markdown.
+pub(crate) fn looks_like(text: &str) -> bool {
+    let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
+    let lines: Vec<&str> =
+        sample.lines().take(SAMPLE_LINES).take_while(|line| !line.starts_with("```")).collect();
+    let Some(first) = lines.iter().position(|line| starts_file(line) || line.starts_with("--- ")) else {
+        return false;
+    };
+    let git = lines[first].starts_with("diff --git ");
+    let mut after = lines[first + 1..].iter().take(12);
+    after
+        .any(|line| hunk_header(line).is_some() || git && GIT_SIGNS.iter().any(|sign| line.starts_with(sign)))
+}
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

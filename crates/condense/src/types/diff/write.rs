@@ -1,0 +1,353 @@
+//! Writing: the header, a line for every file, the lines shown, and marks for the lines that are not.
+//!
+//! Knows files, lines and tokens; does not know why a line goes before another. A file's header lines are covered by its
+//! own line here. The words, for a pointer `P`:
+//!
+//! ```text
+//! [Condensed diff: 2 files, +7 -3. Full text: P. Each file is named with its lines added and removed; "[… Lx-y]" = lines x to y of the diff left out here; to read them, append #Lx-y to the pointer.]
+//! modified src/a.rs +5 -3
+//! @@ -1,3 +1,3 @@
+//! -old
+//! +new
+//! [… L9-20] +4 -2
+//! renamed src/b.rs → src/c.rs +2 -0 [… L21-40]
+//! ```
+
+use std::ops::Range;
+
+use super::choose::{Plan, changes};
+use super::parse::{Diff, File, Status};
+use crate::engine::draft::Draft;
+use crate::engine::greedy::{attempts, max_fitting};
+use crate::engine::job::Job;
+use crate::engine::markers::OPEN;
+use crate::engine::render::{Header, Renderer};
+
+/// The share of the target, in per cent, that names may take with a mark each, and that names alone may take.
+const SHARE_OF_MARKED: usize = 35;
+const SHARE_OF_NAMES: usize = 60;
+/// Unused tokens that are not worth another attempt.
+const SLACK: usize = 24;
+
+/// How files are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// A line each, with the mark of what of it is left out.
+    Marked,
+    /// A line each; one mark for neighbours.
+    Lines,
+    /// Neighbours of one folder and status on one line: `modified src/{a.rs +1 -2, b.rs +3 -0}`.
+    Folders,
+}
+
+/// Tokens of the header in this form.
+pub(super) fn header_tokens(job: &Job<'_>, diff: &Diff, header: Header) -> usize {
+    job.request.counter.count(&head(job, &renderer(job, diff, header), diff, header))
+}
+
+/// Git writes names in escapes, behind which something like a marker of ours may appear.
+fn renderer<'a>(job: &'a Job<'a>, diff: &Diff, header: Header) -> Renderer<'a> {
+    let names = diff.files.iter().flat_map(|file| [&file.old, &file.new]).flatten();
+    Renderer::new(job, header).tagged_if(names.into_iter().any(|name| name.contains(OPEN)))
+}
+
+fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &Diff, header: Header) -> String {
+    let (id, tag, count) = (&job.id, renderer.tag(), diff.files.len());
+    let (added, removed) =
+        diff.files.iter().fold((0_usize, 0_usize), |(a, r), f| (a + f.added, r + f.removed));
+    match header {
+        Header::Full => format!(
+            "[Condensed diff: {count} files, +{added} -{removed}. Full text: {id}. Each file is named with its lines \
+             added and removed; \"[…{tag} Lx-y]\" = lines x to y of the diff left out here; to read them, append \
+             #Lx-y to the pointer.]\n"
+        ),
+        Header::Short => format!(
+            "[Condensed diff, {count} files: {id}. \"[…{tag} Lx-y]\" = left out: append #Lx-y to read.]\n"
+        ),
+        Header::Brief => format!("[Condensed diff, {count} files: {id}]\n"),
+        Header::Bare => renderer.header(),
+    }
+}
+
+/// What is shown and named.
+#[derive(Debug, Clone)]
+struct View {
+    style: Style,
+    lines: Vec<bool>,
+    named: Vec<bool>,
+}
+
+/// A diff's condensed forms under one header.
+pub(super) struct Page<'a> {
+    job: &'a Job<'a>,
+    diff: &'a Diff,
+    plan: &'a Plan,
+    header: Header,
+    renderer: Renderer<'a>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(job: &'a Job<'a>, diff: &'a Diff, plan: &'a Plan, header: Header) -> Self {
+        Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
+    }
+
+    /// Tokens with every file named and no more shown than must be.
+    pub(super) fn essential(&self) -> usize {
+        self.tokens(&self.named(Style::Lines, self.diff.files.len()))
+    }
+
+    /// The most that the target holds; none if it does not hold what must be shown.
+    pub(super) fn fit(&self) -> Option<Draft> {
+        let mut view = self.base()?;
+        let bare = view.clone();
+        let taken = max_fitting(0..=self.plan.steps.len(), |count| {
+            let mut view = bare.clone();
+            self.plan.steps[..count].iter().for_each(|step| step.show(&mut view));
+            self.fits(&view)
+        });
+        self.plan.steps[..taken].iter().for_each(|step| step.show(&mut view));
+        self.fill(&mut view, &self.plan.steps[taken..]);
+        let draft = self.draft(&view);
+        let stands = |range: &Range<usize>| draft.text.contains(&self.job.request.text[range.clone()]);
+        (self.fits(&view) && self.job.required.iter().all(stands)).then_some(draft)
+    }
+
+    /// The clearest way to name files that the target holds; as many as it holds if it does not hold all.
+    fn base(&self) -> Option<View> {
+        let (target, count) = (self.job.request.target, self.diff.files.len());
+        for (style, share) in [
+            (Style::Marked, SHARE_OF_MARKED),
+            (Style::Lines, SHARE_OF_NAMES),
+            (Style::Folders, 100),
+            (Style::Lines, 100),
+        ] {
+            let view = self.named(style, count);
+            if self.tokens(&view) <= target.saturating_mul(share) / 100 {
+                return Some(view);
+            }
+        }
+        let most = max_fitting(0..=count, |count| self.fits(&self.named(Style::Folders, count)));
+        let view = self.named(Style::Folders, most);
+        self.fits(&view).then_some(view)
+    }
+
+    fn named(&self, style: Style, count: usize) -> View {
+        let mut view = View {
+            style,
+            lines: vec![false; self.diff.lines.len()],
+            named: vec![false; self.diff.files.len()],
+        };
+        self.plan.names[..count].iter().for_each(|&file| view.named[file] = true);
+        self.plan.required.iter().for_each(|&line| view.lines[line] = true);
+        view
+    }
+
+    /// Adds those of `rest` that still fit.
+    fn fill(&self, view: &mut View, rest: &[super::choose::Step]) {
+        let target = self.job.request.target;
+        let mut free = target.saturating_sub(self.tokens(view));
+        let mut tried = 0;
+        for step in rest {
+            if free <= SLACK || tried == attempts(target) {
+                return;
+            }
+            let bytes: usize = step
+                .parts
+                .iter()
+                .flat_map(|part| &self.diff.lines[part.clone()])
+                .map(|line| line.len())
+                .sum();
+            if bytes as f32 * self.job.tokens_per_byte() > free as f32 {
+                continue;
+            }
+            tried += 1;
+            let before = view.lines.clone();
+            step.show(view);
+            let tokens = self.tokens(view);
+            if tokens > target {
+                view.lines = before;
+            } else {
+                free = target - tokens;
+            }
+        }
+    }
+
+    fn fits(&self, view: &View) -> bool {
+        self.job.request.counter.count_up_to(&self.draft(view).text, self.job.request.target).is_some()
+    }
+
+    fn tokens(&self, view: &View) -> usize {
+        self.job.request.counter.count(&self.draft(view).text)
+    }
+
+    fn draft(&self, view: &View) -> Draft {
+        let head = head(self.job, &self.renderer, self.diff, self.header);
+        let draft = Draft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
+        let sheet = Sheet {
+            text: self.job.request.text,
+            diff: self.diff,
+            renderer: &self.renderer,
+            view,
+            draft,
+            gap: None,
+            group: None,
+        };
+        sheet.write()
+    }
+}
+
+impl super::choose::Step {
+    fn show(&self, view: &mut View) {
+        self.parts.iter().for_each(|part| view.lines[part.clone()].fill(true));
+    }
+}
+
+/// A page being written, from the first line to the last.
+struct Sheet<'a> {
+    text: &'a str,
+    diff: &'a Diff,
+    renderer: &'a Renderer<'a>,
+    view: &'a View,
+    draft: Draft,
+    /// Lines left out that no mark represents yet.
+    gap: Option<Range<usize>>,
+    /// Folder and status of the names on the line being written.
+    group: Option<(String, Status)>,
+}
+
+impl Sheet<'_> {
+    fn write(mut self) -> Draft {
+        let mut at = 0;
+        for (index, file) in self.diff.files.iter().enumerate() {
+            self.lines(at..file.lines.start);
+            let named = self.view.named[index];
+            let shows = self.view.lines[file.lines.clone()].contains(&true);
+            if named {
+                self.name(file, shows);
+            }
+            let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
+            self.header(told.clone());
+            self.lines(file.lines.start + told.len()..file.lines.end);
+            if named && self.view.style == Style::Marked {
+                self.close_gap();
+            }
+            at = file.lines.end;
+        }
+        self.lines(at..self.diff.lines.len());
+        self.close_gap();
+        self.end_line();
+        if !self.text.ends_with('\n') && !self.draft.shown.is_empty() {
+            self.draft.text.pop();
+        }
+        self.draft
+    }
+
+    /// The line that names a file.
+    fn name(&mut self, file: &File, shows: bool) {
+        if shows {
+            self.close_gap();
+        }
+        let (folder, rest) = shortened(file);
+        let group = (folder.to_owned(), file.status);
+        let stat = stat(file);
+        if self.view.style == Style::Folders && !folder.is_empty() {
+            if self.group.as_ref() == Some(&group) && self.draft.text.ends_with('}') {
+                self.draft.text.pop();
+                self.draft.text.push_str(&format!(", {rest}{stat}}}"));
+            } else {
+                self.end_line();
+                self.draft.text.push_str(&format!("{} {folder}{{{rest}{stat}}}", file.status.as_str()));
+                self.group = Some(group);
+            }
+            return;
+        }
+        self.end_line();
+        let moved = matches!(file.status, Status::Renamed | Status::Copied);
+        let from = file.old.as_deref().filter(|_| moved).map(|old| format!("{old} → ")).unwrap_or_default();
+        self.draft.text.push_str(&format!("{} {from}{}{stat}", file.status.as_str(), file.name()));
+    }
+
+    /// Lines of a file's header, which its name covers.
+    fn header(&mut self, lines: Range<usize>) {
+        for line in lines {
+            let bytes = self.diff.lines[line].clone();
+            if self.view.lines[line] {
+                self.show(bytes);
+            } else {
+                match self.draft.rewritten.last_mut() {
+                    Some(last) if last.end == bytes.start => last.end = bytes.end,
+                    _ => self.draft.rewritten.push(bytes),
+                }
+            }
+        }
+    }
+
+    fn lines(&mut self, lines: Range<usize>) {
+        for line in lines {
+            if self.view.lines[line] {
+                self.close_gap();
+                self.show(self.diff.lines[line].clone());
+            } else {
+                self.gap = Some(self.gap.take().map_or(line..line + 1, |gap| gap.start..line + 1));
+            }
+        }
+    }
+
+    fn show(&mut self, bytes: Range<usize>) {
+        self.end_line();
+        self.draft.text.push_str(&self.text[bytes.clone()]);
+        match self.draft.shown.last_mut() {
+            Some(last) if last.end == bytes.start => last.end = bytes.end,
+            _ => self.draft.shown.push(bytes),
+        }
+    }
+
+    fn close_gap(&mut self) {
+        let Some(gap) = self.gap.take() else { return };
+        let bytes = self.diff.lines[gap.start].start..self.diff.lines[gap.end - 1].end;
+        // On the line of the file's name, where the counts already appear; else on a line with counts of its own.
+        let beside_name = self.view.style == Style::Marked && !self.draft.text.ends_with('\n');
+        if beside_name {
+            self.draft.text.push(' ');
+        } else {
+            self.end_line();
+        }
+        self.draft.text.push_str(&self.renderer.mark(bytes.start, bytes.end));
+        let (added, removed) = changes(self.diff, gap);
+        if !beside_name && self.view.style == Style::Marked && added + removed > 0 {
+            self.draft.text.push_str(&format!(" +{added} -{removed}"));
+        }
+        self.draft.text.push('\n');
+        self.draft.gaps.push(self.renderer.gap(bytes));
+    }
+
+    fn end_line(&mut self) {
+        if !self.draft.text.ends_with('\n') {
+            self.draft.text.push('\n');
+        }
+    }
+}
+
+/// Folder, with its slash, and the rest of the name; a moved file is named whole, with both names.
+fn shortened(file: &File) -> (&str, &str) {
+    let name = file.name();
+    if matches!(file.status, Status::Renamed | Status::Copied) || name.contains(['{', '}']) {
+        return ("", name);
+    }
+    name.rfind('/').map_or(("", name), |at| name.split_at(at + 1))
+}
+
+/// What follows a name: lines added and removed, mode, binary.
+fn stat(file: &File) -> String {
+    let mut stat = String::new();
+    if file.added + file.removed > 0 {
+        stat.push_str(&format!(" +{} -{}", file.added, file.removed));
+    }
+    if let [Some(old), Some(new)] = &file.modes {
+        stat.push_str(&format!(" mode {old} → {new}"));
+    }
+    if file.binary {
+        stat.push_str(" binary");
+    }
+    stat
+}

@@ -1,0 +1,236 @@
+//! A page as a capture keeps it (R1-6): its readable text, simple facts about it, and its structured data.
+//!
+//! Knows the page's markup only. What appears on a page is data: every value here is text that the page states, bounded
+//! in number and length, and nothing of it is interpreted.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::entities::plain;
+use super::facts::Facts;
+use super::linked_data::LinkedData;
+use super::outline::{Form, Outline, outline};
+use super::scan::{Kind, Token, attribute, tokens};
+use super::tables::tables;
+
+/// Entries of `open_graph` and of `meta`.
+const MAX_META: usize = 60;
+/// Longer values of attributes are text, not data.
+const LONGEST_VALUE: usize = 600;
+/// A counter such as `8 comments` is on its own, not in prose.
+const LONGEST_COUNTER: usize = 60;
+
+/// A web page, read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WebPage {
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// What it is, such as `forum_thread`, `product`, `article`, `web_page` (R1-6.6).
+    pub kind: &'static str,
+    /// What its site calls itself.
+    pub site: Option<String>,
+    /// Its main content as Markdown.
+    pub text: String,
+    /// What can be seen on it, such as `title`, `comments`, `pagination` (R1-6.6).
+    pub elements: Vec<&'static str>,
+    /// Whether it leads on to a next page.
+    pub continues: bool,
+    /// Which page it is, of how many.
+    pub pagination: Option<(u64, u64)>,
+    /// How many comments it has.
+    pub comments: Option<u64>,
+    /// What it states in a form for machines: JSON-LD, OpenGraph, meta, tables (R1-6.9).
+    pub data: Map<String, Value>,
+}
+
+/// Reads the markup of a page. Linear in its length; no markup is wrong.
+pub fn web_page(page: &str) -> WebPage {
+    let tokens = tokens(page);
+    let outline = outline(page, &tokens);
+    let facts = Facts::of(page, &tokens);
+    let linked = LinkedData::of(page, &tokens);
+    let readable = super::readable(page, &[]);
+    let (open_graph, meta) = metas(page, &tokens);
+    let tables = tables(page, &tokens);
+    let seen = Seen::of(page, &tokens, &outline);
+    let comments = linked.comment_count().or(seen.comments);
+    let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
+    let text = readable.text.get(readable.facts..).unwrap_or_default().trim().to_owned();
+    let mut data = Map::new();
+    for (name, value) in facts.known() {
+        data.insert(name.to_owned(), json!(value));
+    }
+    if let Some((current, total)) = seen.pagination {
+        data.insert("pagination".to_owned(), json!({"current_page": current, "total_pages": total}));
+    }
+    if let Some(count) = comments {
+        data.insert("comment_count".to_owned(), json!(count));
+    }
+    let lists = [
+        ("top_comments", linked.comments()),
+        ("products", linked.products()),
+        ("tables", tables),
+        ("json_ld", linked.values),
+    ];
+    for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        data.insert(name.to_owned(), Value::Array(list));
+    }
+    for (name, map) in [("open_graph", open_graph), ("meta", meta)] {
+        if !map.is_empty() {
+            data.insert(name.to_owned(), Value::Object(map));
+        }
+    }
+    let mut elements = seen.elements;
+    if comments.is_some() {
+        elements.insert("comments");
+    }
+    if seen.pagination.is_some() || seen.continues {
+        elements.insert("pagination");
+    }
+    WebPage {
+        title: facts.title().unwrap_or_default().to_owned(),
+        kind,
+        site: facts.site().map(str::to_owned),
+        text,
+        elements: elements.into_iter().collect(),
+        continues: seen.continues,
+        pagination: seen.pagination,
+        comments,
+        data,
+    }
+}
+
+/// OpenGraph's properties and the other metas.
+fn metas(page: &str, tokens: &[Token]) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut graph, mut others) = (Map::new(), Map::new());
+    for token in tokens.iter().filter(|token| token.kind == Kind::Open) {
+        if !page[token.name.clone()].eq_ignore_ascii_case("meta") {
+            continue;
+        }
+        let tag = &page[token.range.clone()];
+        let key = ["property", "name", "itemprop"].into_iter().find_map(|name| attribute(tag, name));
+        let (Some(key), Some(value)) = (key, attribute(tag, "content")) else { continue };
+        if key.is_empty() || key.len() > LONGEST_VALUE || value.len() > LONGEST_VALUE {
+            continue;
+        }
+        let key = plain(key).to_lowercase();
+        let map = if key.starts_with("og:") || key.starts_with("product:") || key.starts_with("article:") {
+            &mut graph
+        } else {
+            &mut others
+        };
+        // The first to say a thing is believed.
+        if map.len() < MAX_META && !map.contains_key(&key) {
+            map.insert(key, Value::String(plain(value)));
+        }
+    }
+    (graph, others)
+}
+
+fn open_graph_kind(graph: &Map<String, Value>) -> Option<&'static str> {
+    let kind = graph.get("og:type")?.as_str()?;
+    match kind.split(['.', ':']).next()? {
+        "article" => Some("article"),
+        "product" => Some("product"),
+        "video" => Some("video"),
+        "profile" => Some("profile"),
+        _ => None,
+    }
+}
+
+/// What a reader of the whole page sees, navigation and all.
+#[derive(Default)]
+struct Seen {
+    elements: BTreeSet<&'static str>,
+    continues: bool,
+    pagination: Option<(u64, u64)>,
+    comments: Option<u64>,
+}
+
+impl Seen {
+    fn of(page: &str, tokens: &[Token], outline: &Outline) -> Self {
+        let mut seen = Self::default();
+        for token in tokens {
+            match token.kind {
+                Kind::Open => seen.open(page, token),
+                Kind::Hidden if page[token.name.clone()].eq_ignore_ascii_case("title") => {
+                    seen.elements.insert("title");
+                }
+                _ => {}
+            }
+        }
+        for block in &outline.blocks {
+            seen.elements.insert(match block.form {
+                Form::Text => "text",
+                Form::Heading(_) => "headings",
+                Form::Item(_) => "lists",
+                Form::Cell(_) => "tables",
+                Form::Code => "code",
+            });
+        }
+        for run in &outline.runs {
+            let text = plain(&page[run.range.clone()]).to_lowercase();
+            seen.pagination = seen.pagination.or_else(|| page_of(&text));
+            if text.len() <= LONGEST_COUNTER {
+                seen.comments = seen.comments.or_else(|| comments_in(&text));
+            }
+        }
+        seen
+    }
+
+    fn open(&mut self, page: &str, token: &Token) {
+        let tag = &page[token.range.clone()];
+        let name = page[token.name.clone()].to_ascii_lowercase();
+        let element = match name.as_str() {
+            "nav" => "navigation",
+            "aside" => "sidebar",
+            "form" => "forms",
+            "img" | "picture" => "images",
+            "video" => "video",
+            _ => "",
+        };
+        if !element.is_empty() {
+            self.elements.insert(element);
+        }
+        if matches!(name.as_str(), "a" | "link")
+            && attribute(tag, "rel")
+                .is_some_and(|rel| rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("next")))
+        {
+            self.continues = true;
+        }
+    }
+}
+
+/// `page 1 of 3`, `page 1/3`.
+fn page_of(text: &str) -> Option<(u64, u64)> {
+    let (_, after) = text.split_once("page ")?;
+    let mut numbers = after.splitn(2, |char: char| !char.is_ascii_digit());
+    let current: u64 = numbers.next()?.parse().ok()?;
+    let rest = numbers.next()?.trim_start();
+    let rest = rest.strip_prefix("of ").unwrap_or_else(|| rest.trim_start_matches('/')).trim_start();
+    let total: u64 = rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()?;
+    let between = after[after.find(|char: char| !char.is_ascii_digit())?..].trim_start();
+    let joined = between.starts_with("of ") || between.starts_with('/');
+    (joined && current >= 1 && current <= total).then_some((current, total))
+}
+
+/// `8 comments`, `1,204 replies`.
+fn comments_in(text: &str) -> Option<u64> {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let counted = matches!(
+            words.peek().map(|next| next.trim_matches(|char: char| !char.is_alphanumeric())),
+            Some("comment" | "comments" | "reply" | "replies")
+        );
+        if counted {
+            let digits: String = word.chars().filter(|char| !matches!(char, ',' | '.' | '(')).collect();
+            return digits.parse().ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "capture_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! What a capture finds on pages, and that hostile ones cost no more than their length.
+
+use super::*;
+
+const THREAD: &str = r#"<!doctype html><html><head><title>Best glass scraper? | GarageJournal</title>
+<meta property="og:site_name" content="GarageJournal"><meta name="description" content="A thread &amp; more">
+<link rel="next" href="/t/1?page=2">
+<script type="application/ld+json">{"@context":"https://schema.org","@type":"DiscussionForumPosting",
+"headline":"Best glass scraper?","author":{"@type":"Person","name":"RustyAuto"},"commentCount":8,
+"comment":[{"@type":"Comment","author":{"name":"Tom"},"upvoteCount":12,"text":"Get a Jorgensen."}]}</script>
+</head><body><nav><a href="/">Home</a></nav><main><h1>Best glass scraper?</h1>
+<p>I want to scrape glass without scratching it, and the plastic ones all break after a week or two of use.</p>
+<table><tr><th>Name</th><th>Price</th></tr><tr><td>Jorgensen</td><td>$12</td></tr></table></main>
+<div>Page 1 of 3</div></body></html>"#;
+
+#[test]
+fn a_thread_is_captured_with_its_facts() {
+    let page = web_page(THREAD);
+    assert_eq!(page.kind, "forum_thread");
+    assert_eq!(page.title, "Best glass scraper?");
+    assert_eq!(page.site.as_deref(), Some("GarageJournal"));
+    assert_eq!((page.pagination, page.comments, page.continues), (Some((1, 3)), Some(8), true));
+    assert!(page.text.contains("without scratching it"), "{}", page.text);
+    for element in ["comments", "headings", "navigation", "pagination", "tables", "title"] {
+        assert!(page.elements.contains(&element), "{:?}", page.elements);
+    }
+    assert_eq!(page.data["author"], "RustyAuto");
+    assert_eq!(
+        page.data["top_comments"],
+        json!([{"author": "Tom", "points": 12, "text": "Get a Jorgensen."}])
+    );
+    assert_eq!(page.data["tables"], json!([{"headers": ["Name", "Price"], "rows": [["Jorgensen", "$12"]]}]));
+    assert_eq!(page.data["meta"]["description"], "A thread & more");
+    assert_eq!(page.data["pagination"], json!({"current_page": 1, "total_pages": 3}));
+}
+
+#[test]
+fn a_product_says_what_it_costs() {
+    let page = web_page(
+        r#"<title>LOQ 15</title><script type="application/ld+json">{"@graph":[{"@type":["Product"],"name":"LOQ 15",
+"offers":[{"@type":"Offer","price":697,"priceCurrency":"USD","availability":"https://schema.org/InStock"}]}]}</script>"#,
+    );
+    assert_eq!(page.kind, "product");
+    let product = &page.data["products"][0];
+    assert_eq!((&product["price"], &product["availability"]), (&json!("697"), &json!("InStock")));
+}
+
+#[test]
+fn counters_are_read_and_prose_is_not() {
+    assert_eq!(page_of("page 2 of 14"), Some((2, 14)));
+    assert_eq!(page_of("you are on page 1/3."), Some((1, 3)));
+    for none in ["page of 3", "page 4 of 3", "page 1, 3 of them", "web page 12", "page "] {
+        assert_eq!(page_of(none), None, "{none}");
+    }
+    assert_eq!(comments_in("(1,204 comments)"), Some(1204));
+    assert_eq!(comments_in("no comments"), None);
+}
+
+#[test]
+fn hostile_pages_are_bounded() {
+    let deep = "<table><tr><td>x</td><td>y</td></tr>".repeat(20_000);
+    assert!(
+        web_page(&deep).data.get("tables").is_none_or(|tables| tables.as_array().unwrap().len() <= MAX_META)
+    );
+    let wide = format!("<table>{}</table>", "<tr><td>a</td><td>b</td></tr>".repeat(50_000));
+    assert!(web_page(&wide).data["tables"][0]["rows"].as_array().unwrap().len() <= 200);
+    let metas: String = (0..5_000).map(|at| format!("<meta name=m{at} content=x>")).collect();
+    assert!(web_page(&metas).data["meta"].as_object().unwrap().len() <= MAX_META);
+    for (_, page) in crate::types::html::tests::hostile() {
+        web_page(&page);
+    }
+}

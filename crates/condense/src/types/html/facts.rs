@@ -1,0 +1,263 @@
+//! What a page says of itself where no reader sees it: title, author, date, price, address.
+//!
+//! Knows `<title>`, `<meta>`, `<link rel=canonical>` and JSON-LD; does not know the page's text. Values are given as
+//! they appear, never shortened: one that is too long is left out.
+
+use serde_json::Value;
+
+use super::entities::plain;
+use super::scan::{Kind, Token, attribute};
+
+/// Longer values are no facts but text.
+const LONGEST_VALUE: usize = 200;
+/// Larger JSON-LD is not read.
+const LARGEST_JSON: usize = 256 << 10;
+/// So many values of JSON-LD are looked at.
+const MAX_VALUES: usize = 2_000;
+
+/// Facts in the order in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fact {
+    Title,
+    Site,
+    Author,
+    Published,
+    Modified,
+    Price,
+    Currency,
+    Availability,
+    Brand,
+    Rating,
+    Reviews,
+    Address,
+    Description,
+}
+
+const FACTS: usize = 13;
+
+const NAMES: [(Fact, &str); FACTS] = [
+    (Fact::Title, "title"),
+    (Fact::Site, "site"),
+    (Fact::Author, "author"),
+    (Fact::Published, "published"),
+    (Fact::Modified, "modified"),
+    (Fact::Price, "price"),
+    (Fact::Currency, "currency"),
+    (Fact::Availability, "availability"),
+    (Fact::Brand, "brand"),
+    (Fact::Rating, "rating"),
+    (Fact::Reviews, "reviews"),
+    (Fact::Address, "address"),
+    (Fact::Description, "description"),
+];
+
+fn is_canonical(tag: &str) -> bool {
+    attribute(tag, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
+}
+
+/// What a page says of itself; the first to say a thing is believed.
+#[derive(Debug, Default)]
+pub(super) struct Facts([Option<String>; FACTS]);
+
+impl Facts {
+    pub(super) fn of(page: &str, tokens: &[Token]) -> Self {
+        let mut facts = Self::default();
+        let mut html_title = None;
+        for (index, token) in tokens.iter().enumerate() {
+            let text = &page[token.range.clone()];
+            let name = &page[token.name.clone()];
+            match token.kind {
+                Kind::Open if name.eq_ignore_ascii_case("meta") => facts.meta(text),
+                Kind::Open if name.eq_ignore_ascii_case("link") && is_canonical(text) => {
+                    facts.set(Fact::Address, attribute(text, "href").unwrap_or_default());
+                }
+                Kind::Hidden if name.eq_ignore_ascii_case("title") => {
+                    html_title.get_or_insert(text);
+                }
+                Kind::Hidden if name.eq_ignore_ascii_case("script") && text.len() <= LARGEST_JSON => {
+                    let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
+                    let json = attribute(tag, "type")
+                        .is_some_and(|kind| kind.eq_ignore_ascii_case("application/ld+json"));
+                    if let Some(value) = json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+                        facts.json(&value, text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        facts.set(Fact::Title, html_title.unwrap_or_default());
+        facts
+    }
+
+    /// Every fact that is known, by its name.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        NAMES.into_iter().filter_map(|(fact, name)| Some((name, self.get(fact)?)))
+    }
+
+    /// The page's title.
+    pub(super) fn title(&self) -> Option<&str> {
+        self.get(Fact::Title)
+    }
+
+    /// What its site calls itself.
+    pub(super) fn site(&self) -> Option<&str> {
+        self.get(Fact::Site)
+    }
+
+    /// The address that the page gives as its own.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.get(Fact::Address)
+    }
+
+    /// One line in brackets, with its line break; empty if nothing is known. `visible` is what the reader sees anyway.
+    pub(super) fn line(&self, visible: &str) -> String {
+        let mut said: Vec<String> = Vec::new();
+        let labelled = [
+            (Fact::Site, "site "),
+            (Fact::Author, "by "),
+            (Fact::Published, "published "),
+            (Fact::Modified, "modified "),
+            (Fact::Availability, ""),
+            (Fact::Brand, "brand "),
+            (Fact::Rating, "rating "),
+            (Fact::Reviews, "reviews "),
+            (Fact::Address, ""),
+        ];
+        said.extend(self.get(Fact::Title).map(|title| format!("\"{title}\"")));
+        if let Some(price) = self.get(Fact::Price) {
+            let currency = self.get(Fact::Currency).unwrap_or_default();
+            said.push(format!("price {price} {currency}").trim_end().to_owned());
+        }
+        said.extend(
+            labelled.into_iter().filter_map(|(fact, label)| Some(format!("{label}{}", self.get(fact)?))),
+        );
+        if visible.len() < LONGEST_VALUE {
+            said.extend(self.get(Fact::Description).map(str::to_owned));
+        }
+        if said.is_empty() { String::new() } else { format!("[Page: {}]\n\n", said.join("; ")) }
+    }
+
+    fn get(&self, fact: Fact) -> Option<&str> {
+        self.0[fact as usize].as_deref()
+    }
+
+    fn set(&mut self, fact: Fact, raw: &str) {
+        let slot = &mut self.0[fact as usize];
+        if slot.is_none() && raw.len() <= 2 * LONGEST_VALUE {
+            *slot = Some(plain(raw)).filter(|value| !value.is_empty() && value.len() <= LONGEST_VALUE);
+        }
+    }
+
+    fn meta(&mut self, tag: &str) {
+        let Some(key) = ["property", "name", "itemprop"].into_iter().find_map(|name| attribute(tag, name))
+        else {
+            return;
+        };
+        let fact = match key.to_ascii_lowercase().as_str() {
+            "og:title" | "twitter:title" => Fact::Title,
+            "og:site_name" => Fact::Site,
+            "author" | "article:author" | "dc.creator" => Fact::Author,
+            "article:published_time" | "datepublished" | "dc.date" | "date" => Fact::Published,
+            "article:modified_time" | "datemodified" => Fact::Modified,
+            "product:price:amount" | "og:price:amount" | "price" => Fact::Price,
+            "product:price:currency" | "og:price:currency" | "pricecurrency" => Fact::Currency,
+            "product:availability" | "og:availability" | "availability" => Fact::Availability,
+            "product:brand" | "og:brand" => Fact::Brand,
+            "ratingvalue" => Fact::Rating,
+            "reviewcount" => Fact::Reviews,
+            "og:url" => Fact::Address,
+            "description" | "og:description" => Fact::Description,
+            _ => return,
+        };
+        let value = attribute(tag, "content").unwrap_or_default();
+        // A profile's address names nobody.
+        if fact != Fact::Author || !value.contains("://") {
+            self.set(fact, value);
+        }
+    }
+
+    /// Breadth first, without recursion.
+    fn json(&mut self, root: &Value, source: &str) {
+        let mut queue = std::collections::VecDeque::from([root]);
+        for _ in 0..MAX_VALUES {
+            let Some(value) = queue.pop_front() else { return };
+            match value {
+                Value::Array(items) => queue.extend(items),
+                Value::Object(fields) => {
+                    for (key, value) in fields {
+                        self.json_field(key, value, source);
+                        queue.push_back(value);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn json_field(&mut self, key: &str, value: &Value, source: &str) {
+        let fact = match key {
+            "headline" => Fact::Title,
+            "author" => Fact::Author,
+            "datePublished" => Fact::Published,
+            "dateModified" => Fact::Modified,
+            "price" | "lowPrice" => Fact::Price,
+            "priceCurrency" => Fact::Currency,
+            "availability" => Fact::Availability,
+            "brand" => Fact::Brand,
+            "ratingValue" => Fact::Rating,
+            "reviewCount" | "ratingCount" => Fact::Reviews,
+            _ => return,
+        };
+        let named = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
+        let text = match value {
+            Value::String(text) => text.clone(),
+            // A number that was rounded when it was read appears nowhere in the source.
+            Value::Number(number) => {
+                Some(number.to_string()).filter(|n| source.contains(n.as_str())).unwrap_or_default()
+            }
+            Value::Object(_) => named(value).unwrap_or_default(),
+            Value::Array(items) => {
+                let names: Vec<String> = items.iter().filter_map(named).collect();
+                names.join(", ")
+            }
+            _ => return,
+        };
+        let text =
+            if fact == Fact::Availability { text.rsplit('/').next().unwrap_or_default() } else { &text };
+        self.set(fact, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::tokens;
+    use super::*;
+
+    fn line(page: &str) -> String {
+        Facts::of(page, &tokens(page)).line("")
+    }
+
+    #[test]
+    fn meta_title_and_json_ld_are_told_in_one_line() {
+        let page = r#"<html><head><title>Lamp &amp; shade</title><meta property="og:site_name" content="Shop">
+            <script type="application/ld+json">{"@type":"Product","offers":[{"price":12.90,"priceCurrency":"EUR",
+            "availability":"https://schema.org/InStock"}],"brand":{"name":"Lux"}}</script>
+            <link rel=canonical href="https://shop.example/lamp"></head>"#;
+        let expected = "[Page: \"Lamp & shade\"; price 12.9 EUR; site Shop; InStock; brand Lux; https://shop.example/lamp]\n\n";
+        assert_eq!(line(page), expected);
+    }
+
+    #[test]
+    fn what_is_broken_or_endless_is_left_out() {
+        let deep = "[".repeat(100_000);
+        let long = "x".repeat(5_000);
+        for page in [
+            format!("<script type=application/ld+json>{deep}</script>"),
+            "<script type=application/ld+json>{\"author\":".to_owned(),
+            format!("<title>{long}</title>"),
+            "<meta property><meta content=x><link rel=canonical>".to_owned(),
+        ] {
+            assert_eq!(line(&page), "", "{}", &page[..40]);
+        }
+    }
+}

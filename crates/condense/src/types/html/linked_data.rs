@@ -1,0 +1,145 @@
+//! JSON-LD: what a page states of itself for machines. Knows the few words of schema.org that captures use; whatever
+//! else is stated is kept unchanged.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::scan::{Kind, Token, attribute};
+
+/// Bytes of all JSON-LD of a page that are read.
+const LARGEST_JSON: usize = 512 << 10;
+/// So many values are looked at.
+const MAX_VALUES: usize = 5_000;
+/// Comments and products that are listed.
+const MAX_LISTED: usize = 20;
+
+/// All JSON-LD of a page.
+#[derive(Debug, Default)]
+pub(super) struct LinkedData {
+    /// In the page's order.
+    pub(super) values: Vec<Value>,
+}
+
+impl LinkedData {
+    pub(super) fn of(page: &str, tokens: &[Token]) -> Self {
+        let (mut values, mut left) = (Vec::new(), LARGEST_JSON);
+        for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Hidden) {
+            if !page[token.name.clone()].eq_ignore_ascii_case("script") || token.range.len() > left {
+                continue;
+            }
+            let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
+            let kind = attribute(tag, "type").unwrap_or_default();
+            if !kind.trim().eq_ignore_ascii_case("application/ld+json") {
+                continue;
+            }
+            if let Ok(value) = serde_json::from_str(&page[token.range.clone()]) {
+                left -= token.range.len();
+                values.push(value);
+            }
+        }
+        Self { values }
+    }
+
+    /// Every object, breadth first, without recursion.
+    fn objects(&self) -> impl Iterator<Item = &serde_json::Map<String, Value>> {
+        let mut queue: VecDeque<&Value> = self.values.iter().collect();
+        let mut left = MAX_VALUES;
+        std::iter::from_fn(move || {
+            while let Some(value) = queue.pop_front() {
+                left = left.checked_sub(1)?;
+                match value {
+                    Value::Array(items) => queue.extend(items),
+                    Value::Object(fields) => {
+                        queue.extend(fields.values());
+                        return Some(fields);
+                    }
+                    _ => {}
+                }
+            }
+            None
+        })
+    }
+
+    /// What the page is, by the first type that says so.
+    pub(super) fn kind(&self) -> Option<&'static str> {
+        self.objects().find_map(|object| {
+            types(object).find_map(|name| match name {
+                "DiscussionForumPosting" | "QAPage" => Some("forum_thread"),
+                "Product" | "ProductGroup" => Some("product"),
+                "Article" | "NewsArticle" | "BlogPosting" | "TechArticle" | "Report" => Some("article"),
+                "Recipe" => Some("recipe"),
+                "Event" => Some("event"),
+                "JobPosting" => Some("job_posting"),
+                "VideoObject" => Some("video"),
+                "ProfilePage" => Some("profile"),
+                "FAQPage" => Some("faq"),
+                _ => None,
+            })
+        })
+    }
+
+    pub(super) fn comment_count(&self) -> Option<u64> {
+        self.objects().find_map(|object| {
+            let about_comments =
+                object.get("interactionType").is_some_and(|kind| kind.to_string().contains("Comment"));
+            let counted = about_comments.then(|| object.get("userInteractionCount")).flatten();
+            number(object.get("commentCount").or(counted)?)
+        })
+    }
+
+    /// The comments that the page states (R1-6.9).
+    pub(super) fn comments(&self) -> Vec<Value> {
+        let lists = self.objects().filter_map(|object| object.get("comment"));
+        let all = lists.flat_map(|list| list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice));
+        let listed = all.filter_map(|comment| {
+            let text = comment.get("text").or_else(|| comment.get("description"))?.as_str()?;
+            let author = comment.get("author").and_then(name_of);
+            Some(json!({"author": author, "points": comment.get("upvoteCount").and_then(number), "text": text}))
+        });
+        listed.take(MAX_LISTED).collect()
+    }
+
+    /// The products that the page states, with what they cost.
+    pub(super) fn products(&self) -> Vec<Value> {
+        let products = self.objects().filter(|object| types(object).any(|name| name == "Product"));
+        let listed = products.filter_map(|product| {
+            let name = product.get("name")?.as_str()?;
+            let offers = product.get("offers");
+            let offer = offers.and_then(|offers| offers.as_array().map_or(Some(offers), |all| all.first()));
+            let of_offer = |key: &str| offer.and_then(|offer| offer.get(key)).and_then(text);
+            let availability = of_offer("availability");
+            Some(json!({
+                "name": name,
+                "price": of_offer("price").or_else(|| of_offer("lowPrice")),
+                "currency": of_offer("priceCurrency"),
+                "availability": availability.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()),
+                "url": of_offer("url").or_else(|| product.get("url").and_then(text)),
+            }))
+        });
+        listed.take(MAX_LISTED).collect()
+    }
+}
+
+fn types(object: &serde_json::Map<String, Value>) -> impl Iterator<Item = &str> {
+    let kind = object.get("@type");
+    let all = kind.map_or(&[][..], |kind| kind.as_array().map_or(std::slice::from_ref(kind), Vec::as_slice));
+    all.iter().filter_map(Value::as_str).map(|name| name.rsplit('/').next().unwrap_or(name))
+}
+
+fn name_of(value: &Value) -> Option<String> {
+    let one = value.as_array().map_or(Some(value), |all| all.first())?;
+    text(one.get("name").unwrap_or(one))
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}

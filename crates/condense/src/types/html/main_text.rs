@@ -1,0 +1,240 @@
+//! Which runs of a page are its main content.
+//!
+//! An extraction library judges, given a copy of the page that it can do no harm with: the markup that matters, the
+//! text in ASCII, and after every run of text a mark by which the runs it kept are known again. Pages that the copy
+//! or the library could take too long over, and pages in which it finds nothing, are judged by a simple rule.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use hashbrown::HashMap;
+use rs_trafilatura::page_type::PageType;
+use rs_trafilatura::{Options, extract_with_options};
+
+use super::entities::for_each_char;
+use super::outline::{Form, Outline};
+use super::scan::{Kind, Token, attributes};
+
+/// Bounds of what the library is given: bytes of the copy, elements (its time grows with their square), depth of
+/// nesting, and the sum of the depths of all elements, which bounds what it spends on walking up and down. Within
+/// them it takes about 50 ms at most.
+const LARGEST_COPY: usize = 384 << 10;
+const MAX_TAGS: usize = 6_000;
+const DEEPEST: usize = 160;
+const MAX_DEPTH: usize = 400_000;
+/// Longer values of attributes are left out of the copy.
+const LONGEST_VALUE: usize = 160;
+/// Most attributes of one element in the copy.
+const MAX_ATTRIBUTES: usize = 12;
+/// A judgement that keeps fewer bytes of text than this, and less than one part in [`SMALL_SHARE`] of all, has failed.
+const SMALL: usize = 200;
+const SMALL_SHARE: usize = 3;
+/// The simple rule leaves out blocks with more than half of their text in links.
+const LINKS: usize = 2;
+
+/// For every run whether it belongs to the main content. If nothing seems to, all do.
+pub(super) fn main_text(page: &str, tokens: &[Token], outline: &Outline) -> Vec<bool> {
+    let all: usize = outline.runs.iter().map(|run| run.range.len()).sum();
+    let enough = |kept: &Vec<bool>| {
+        let runs = outline.runs.iter().zip(kept).filter(|(_, kept)| **kept);
+        let bytes: usize = runs.map(|(run, _)| run.range.len()).sum();
+        bytes >= SMALL || bytes * SMALL_SHARE >= all && bytes > 0
+    };
+    copy(page, tokens, outline)
+        .and_then(|copy| judged(&copy, outline.runs.len()))
+        .filter(enough)
+        .unwrap_or_else(|| {
+            Some(by_rule(outline)).filter(enough).unwrap_or_else(|| vec![true; outline.runs.len()])
+        })
+}
+
+/// Text that appears in no navigation, footer or form and is not mostly links.
+fn by_rule(outline: &Outline) -> Vec<bool> {
+    let mut kept = vec![false; outline.runs.len()];
+    for block in &outline.blocks {
+        let runs = &outline.runs[block.runs.clone()];
+        let all: usize = runs.iter().map(|run| run.range.len()).sum();
+        let linked: usize = runs.iter().filter(|run| run.link.is_some()).map(|run| run.range.len()).sum();
+        let heading = matches!(block.form, Form::Heading(_));
+        if !block.furniture && (heading || linked * LINKS <= all) {
+            kept[block.runs.clone()].fill(true);
+        }
+    }
+    kept
+}
+
+/// What the library keeps.
+fn judged(copy: &str, runs: usize) -> Option<Vec<bool>> {
+    let (text, merged) = extracted(copy, PageType::Article)?;
+    let text = if merged {
+        // It has put together what looked alike from all over the page: look again without that.
+        extracted(copy, PageType::Documentation)
+            .map(|(text, _)| text)
+            .filter(|text| text.len() >= SMALL)
+            .unwrap_or(text)
+    } else {
+        text
+    };
+    let mut kept = vec![false; runs];
+    let mut digits = Vec::new();
+    for byte in text.bytes() {
+        match byte.checked_sub(FIRST_DIGIT).filter(|digit| *digit < BASE as u8) {
+            Some(digit) => digits.push(usize::from(digit)),
+            None => digits.clear(),
+        }
+        if digits.len() == DIGITS {
+            let run = digits.drain(..).fold(0, |number, digit| number * BASE + digit);
+            if let Some(kept) = kept.get_mut(run) {
+                *kept = true;
+            }
+        }
+    }
+    Some(kept)
+}
+
+fn extracted(copy: &str, page_type: PageType) -> Option<(String, bool)> {
+    // A fixed type: guessing it costs a third of the time and depends on more than the text.
+    let options = Options { page_type: Some(page_type), ..Options::default() };
+    // The library cuts strings at byte offsets that it does not check; ASCII makes those cuts sound, but that no
+    // other input makes it panic cannot be shown. It keeps no state that a panic could leave broken.
+    let result = catch_unwind(AssertUnwindSafe(|| extract_with_options(copy, &options))).ok()?.ok()?;
+    let merged = result.warnings.iter().any(|warning| warning.contains("multi-candidate merge"));
+    Some((result.content_text, merged))
+}
+
+/// Run numbers are written in control characters, which no copied text holds.
+const FIRST_DIGIT: u8 = 0x0e;
+const BASE: usize = 18;
+const DIGITS: usize = 4;
+const MAX_RUNS: usize = BASE * BASE * BASE * BASE;
+
+/// The page as the library sees it, or none if it is too large or too deep.
+fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
+    let text: usize = outline.runs.iter().map(|run| run.range.len()).sum();
+    if outline.runs.len() > MAX_RUNS || outline.runs.is_empty() || text > LARGEST_COPY {
+        return None;
+    }
+    let mut copy = String::new();
+    let (mut depth, mut walked, mut run, mut tags) = (0_usize, 0_usize, 0_usize, 0_usize);
+    // An end tag that ends nothing must not make a deep page look shallow; browsers ignore it too.
+    let mut open: HashMap<String, usize> = HashMap::new();
+    for token in tokens {
+        let name = &page[token.name.clone()];
+        match token.kind {
+            Kind::Open if !is_dropped(name) => {
+                push_tag(&mut copy, name, &page[token.range.clone()]);
+                if !closes_itself(name) {
+                    *open.entry(name.to_ascii_lowercase()).or_default() += 1;
+                    depth += 1;
+                }
+                walked += depth;
+                tags += 1;
+            }
+            Kind::Close if !is_dropped(name) && !closes_itself(name) => {
+                if let Some(count) = open.get_mut(&name.to_ascii_lowercase()).filter(|count| **count > 0) {
+                    *count -= 1;
+                    depth = depth.saturating_sub(1);
+                    let _ = write!(copy, "</{}>", ascii(name));
+                }
+            }
+            Kind::Text => {
+                let text = &page[token.range.clone()];
+                if outline.runs.get(run).is_some_and(|known| known.range == token.range) {
+                    push_marked(&mut copy, text, run);
+                    run += 1;
+                } else {
+                    copy.push(if text.contains('\n') { '\n' } else { ' ' });
+                }
+            }
+            Kind::Hidden if name.eq_ignore_ascii_case("title") => {
+                push_text(&mut copy, &page[token.range.clone()])
+            }
+            _ => {}
+        }
+        if depth > DEEPEST || walked > MAX_DEPTH || tags > MAX_TAGS || copy.len() > LARGEST_COPY {
+            return None;
+        }
+    }
+    Some(copy)
+}
+
+/// Elements of which the copy holds nothing.
+fn is_dropped(name: &str) -> bool {
+    const DROPPED: [&str; 16] = [
+        "script",
+        "style",
+        "textarea",
+        "iframe",
+        "noscript",
+        "noembed",
+        "noframes",
+        "xmp",
+        "svg",
+        "math",
+        "template",
+        "object",
+        "audio",
+        "video",
+        "canvas",
+        "plaintext",
+    ];
+    DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+}
+
+/// Elements that hold nothing, or end where the next of their kind begins.
+fn closes_itself(name: &str) -> bool {
+    const KNOWN: [&str; 26] = [
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+        "track", "wbr", "p", "li", "dt", "dd", "option", "tr", "td", "th", "tbody", "thead", "html", "body",
+    ];
+    KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn push_tag(copy: &mut String, name: &str, tag: &str) {
+    copy.push('<');
+    copy.push_str(&ascii(name));
+    for (name, value) in
+        attributes(tag).take(MAX_ATTRIBUTES).filter(|(_, value)| value.len() <= LONGEST_VALUE)
+    {
+        let name = ascii(name);
+        if name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b':' | b'_')) {
+            let value = ascii(value).replace('&', "&amp;").replace('"', "&quot;");
+            let _ = write!(copy, " {name}=\"{value}\"");
+        }
+    }
+    copy.push('>');
+}
+
+fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '-' }).collect()
+}
+
+fn push_marked(copy: &mut String, text: &str, run: usize) {
+    let end = text.trim_end().len();
+    push_text(copy, &text[..end]);
+    for place in (0..DIGITS).rev() {
+        let digit = run / BASE.pow(place as u32) % BASE;
+        copy.push(char::from(FIRST_DIGIT + digit as u8));
+    }
+    if end < text.len() {
+        copy.push(if text[end..].contains('\n') { '\n' } else { ' ' });
+    }
+}
+
+/// `text` with its references resolved and every character one of ASCII of the same class.
+fn push_text(copy: &mut String, text: &str) {
+    for_each_char(text, |_, c| match c {
+        '&' => copy.push_str("&amp;"),
+        '<' => copy.push_str("&lt;"),
+        '>' => copy.push_str("&gt;"),
+        '\n' => copy.push('\n'),
+        '“' | '”' => copy.push('"'),
+        '‘' | '’' => copy.push('\''),
+        '–' | '—' => copy.push('-'),
+        '。' => copy.push('.'),
+        c if c.is_whitespace() || c.is_control() => copy.push(' '),
+        c if c.is_ascii() => copy.push(c),
+        c if c.is_alphanumeric() => copy.push('x'),
+        _ => copy.push('~'),
+    });
+}

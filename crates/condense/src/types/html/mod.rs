@@ -1,0 +1,116 @@
+//! Web pages: the readable text of their main content, with what the page says of itself before it.
+//!
+//! Knows which of the parts does what; how a text is shortened further, it leaves to the choosing common to all.
+
+mod capture;
+mod entities;
+mod facts;
+mod linked_data;
+mod main_text;
+mod outline;
+mod rewrite;
+mod scan;
+mod tables;
+mod trim;
+
+pub use self::capture::{WebPage, web_page};
+use self::facts::Facts;
+use self::rewrite::{Page, Readable};
+use crate::condensed::CondenseError;
+use crate::engine::condenser::Condenser;
+use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::extractive::extract;
+use crate::engine::job::Job;
+use crate::engine::units::Piece;
+use crate::request::CondenseRequest;
+use crate::types::markdown;
+
+/// The condenser of HTML.
+pub(crate) const CONDENSER: &dyn Condenser = &Html;
+
+/// How far the beginning of a page is looked for, in bytes.
+const PROLOGUE: usize = 2_048;
+/// What the line of facts weighs.
+const FACTS: f32 = 6.0;
+
+struct Html;
+
+/// Whether `text` reads like it, whatever its name.
+pub(crate) fn looks_like(text: &str) -> bool {
+    let head = &text.as_bytes()[..text.floor_char_boundary(PROLOGUE.min(text.len()))];
+    let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
+    let begins =
+        |head: &[u8], with: &[u8]| head.get(..with.len()).is_some_and(|b| b.eq_ignore_ascii_case(with));
+    let page =
+        |head: &[u8]| begins(head, b"<!doctype html") || begins(head, b"<html>") || begins(head, b"<html ");
+    if begins(head, b"<?xml") || begins(head, b"<!--") {
+        return memchr::memchr_iter(b'<', head).any(|at| page(&head[at..]));
+    }
+    page(head)
+}
+
+impl Condenser for Html {
+    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+        let page = job.request.text;
+        let stand = |text: &str| job.required.iter().all(|range| text.contains(&page[range.clone()]));
+        let first = readable(page, &[]);
+        let first = if stand(&first.text) { Some(shorten(job, &first)) } else { None };
+        match first {
+            Some(Ok(draft)) if stand(&draft.text) => Ok(draft),
+            // What must be shown may be markup, or a mark may have come into the middle of it.
+            first => shorten(job, &readable(page, &job.required)).map_err(|error| match first {
+                Some(Err(other)) => larger(error, other),
+                _ => error,
+            }),
+        }
+    }
+}
+
+/// The error that asks for more.
+fn larger(one: CondenseError, other: CondenseError) -> CondenseError {
+    let needed = |error: &CondenseError| match error {
+        CondenseError::PinsExceedTarget { needed, .. } => *needed,
+        CondenseError::PinAbsent { .. } => usize::MAX,
+    };
+    if needed(&one) >= needed(&other) { one } else { other }
+}
+
+/// The readable text, made to meet the target.
+fn shorten(job: &Job<'_>, readable: &Readable) -> Result<Draft, CondenseError> {
+    // What must be shown together is looked for together.
+    let pins: Vec<String> =
+        job.required.iter().map(|range| job.request.text[range.clone()].to_owned()).collect();
+    let request = CondenseRequest { text: &readable.text, pins: &pins, ..*job.request };
+    extract(
+        &Job::for_rewritten(job, &request, &readable.source_map),
+        &units(readable),
+        &ExtractionOptions::default(),
+        None,
+    )
+}
+
+/// The readable text of `page`; `verbatim` are stretches that appear in it as they are.
+fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
+    let tokens = scan::tokens(page);
+    let outline = outline::outline(page, &tokens);
+    let mut kept = main_text::main_text(page, &tokens, &outline);
+    trim::trim(page, &outline, &mut kept);
+    let facts = Facts::of(page, &tokens);
+    Page { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)
+}
+
+fn units(readable: &Readable) -> Vec<Piece> {
+    let text = &readable.text;
+    let mut pieces = Vec::new();
+    if readable.facts > 0 {
+        pieces.push(Piece { divisible: false, ..Piece::plain(0..readable.facts, FACTS) });
+    }
+    if readable.facts < text.len() {
+        markdown::divide(text, readable.facts..text.len(), &mut pieces);
+    }
+    pieces
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

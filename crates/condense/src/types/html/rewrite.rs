@@ -1,0 +1,352 @@
+//! The readable text of a page, made from the runs that are kept, with the place of every word.
+//!
+//! Knows blocks and how they are written as Markdown; does not know which runs are kept, nor tokens.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::entities::{for_each_char, plain};
+use super::facts::Facts;
+use super::outline::{Block, Form, Outline, Run};
+use super::scan::{Kind, Token, attribute};
+use crate::engine::source_map::{SourceMap, Word};
+
+/// Scripts, comments and the like that are shorter count as markup: a mark would be as long.
+const SHORTEST_FURNITURE: usize = 64;
+/// A row with a longer cell is layout, not data.
+const LONGEST_CELL: usize = 300;
+/// Longer addresses mean nothing to a reader.
+const LONGEST_TARGET: usize = 120;
+
+/// A page's readable text.
+#[derive(Debug, Default)]
+pub(super) struct Readable {
+    pub(super) text: String,
+    pub(super) source_map: SourceMap,
+    /// Bytes of `text` that the line of facts takes.
+    pub(super) facts: usize,
+}
+
+/// What a page is made of, and what of it is kept.
+pub(super) struct Page<'a> {
+    pub(super) page: &'a str,
+    pub(super) tokens: &'a [Token],
+    pub(super) outline: &'a Outline,
+    pub(super) kept: &'a [bool],
+    pub(super) facts: &'a Facts,
+}
+
+impl Page<'_> {
+    /// The text; `verbatim` are stretches of the page that appear in it as they are.
+    pub(super) fn readable(&self, verbatim: &[Range<usize>]) -> Readable {
+        let visible = self.outline.runs.iter().zip(self.kept).filter(|(_, kept)| **kept);
+        let visible: String = visible.take(8).map(|(run, _)| &self.page[run.range.clone()]).collect();
+        let mut out = Readable { text: self.facts.line(&visible), ..Readable::default() };
+        out.facts = out.text.len();
+        let mut writer = Writer {
+            page: self,
+            furniture: self.furniture(),
+            host: self.host(),
+            out,
+            verbatim,
+            mark_at: 0,
+            block_start: 0,
+            after_gap: false,
+            source: 0,
+            space: false,
+            link: None,
+        };
+        let mut next = 0;
+        while let Some(block) = self.outline.blocks.get(next) {
+            next += match block.form {
+                Form::Cell(row) => writer.row(next, row),
+                _ => {
+                    writer.block(block);
+                    1
+                }
+            };
+        }
+        writer.verbatim_until(self.page.len());
+        writer.out.source_map.ends_in_gap = writer.gap_before(self.page.len());
+        writer.out
+    }
+
+    /// Where something begins that a reader may miss and that the text does not say.
+    fn furniture(&self) -> Vec<usize> {
+        let hidden = self.tokens.iter().filter(|token| {
+            let name = &self.page[token.name.clone()];
+            let text = !name.eq_ignore_ascii_case("script") && !name.eq_ignore_ascii_case("style");
+            match token.kind {
+                Kind::Hidden => text || token.range.len() >= SHORTEST_FURNITURE,
+                Kind::Comment => token.range.len() >= SHORTEST_FURNITURE,
+                _ => false,
+            }
+        });
+        let left_out = self
+            .outline
+            .runs
+            .iter()
+            .zip(self.kept)
+            .filter(|(run, kept)| run.wordy && !**kept)
+            .map(|(run, _)| run);
+        let mut starts: Vec<usize> =
+            hidden.map(|token| token.range.start).chain(left_out.map(|run| run.range.start)).collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    /// The page's own host: as it says, else the one that most of its links lead to; none if most name no host.
+    fn host(&self) -> Option<String> {
+        if let Some(own) = self.facts.address().and_then(host) {
+            return Some(own.to_owned());
+        }
+        let mut hosts: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for token in self.tokens.iter().filter(|token| token.kind == Kind::Open) {
+            if self.page[token.name.clone()].eq_ignore_ascii_case("a") {
+                let target = attribute(&self.page[token.range.clone()], "href");
+                target.into_iter().for_each(|target| *hosts.entry(host(target)).or_default() += 1);
+            }
+        }
+        hosts.into_iter().max_by_key(|(_, count)| *count)?.0.map(str::to_owned)
+    }
+}
+
+/// The last two labels of the host that `target` names.
+fn host(target: &str) -> Option<&str> {
+    let rest = target.trim().strip_prefix("https://").or_else(|| target.trim().strip_prefix("http://"))?;
+    let host = rest.split(['/', '?', '#', ':']).next().filter(|host| !host.is_empty())?;
+    let labels = host.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+    Some(&host[labels..])
+}
+
+struct Writer<'a> {
+    page: &'a Page<'a>,
+    furniture: Vec<usize>,
+    host: Option<String>,
+    out: Readable,
+    /// Stretches still to be written as they are.
+    verbatim: &'a [Range<usize>],
+    mark_at: usize,
+    /// Where the text of the block being written begins, behind its prefix.
+    block_start: usize,
+    /// A word was left out since the last one.
+    after_gap: bool,
+    /// End of the last word in the page.
+    source: usize,
+    /// White space appears before the next word.
+    space: bool,
+    link: Option<(Range<usize>, Option<String>)>,
+}
+
+impl Writer<'_> {
+    fn kept(&self, block: &Block) -> bool {
+        self.page.kept[block.runs.clone()].contains(&true)
+    }
+
+    fn block(&mut self, block: &Block) {
+        if !self.kept(block) {
+            return;
+        }
+        self.new_line(!block.tight);
+        match block.form {
+            Form::Heading(level) => {
+                self.out.text.push_str(&"#".repeat(usize::from(level.clamp(1, 6))));
+                self.out.text.push(' ');
+            }
+            Form::Item(depth) => {
+                self.out.text.push_str(&"  ".repeat(usize::from(depth.saturating_sub(1))));
+                self.out.text.push_str("- ");
+            }
+            _ => {}
+        }
+        self.runs(block);
+    }
+
+    /// The cells of the row that begins with block `first`; gives how many blocks it takes.
+    fn row(&mut self, first: usize, row: usize) -> usize {
+        let blocks = &self.page.outline.blocks[first..];
+        let len = blocks.iter().take_while(|block| block.form == Form::Cell(row)).count();
+        let cells = &blocks[..len];
+        let bytes = |block: &Block| {
+            self.page.outline.runs[block.runs.clone()].iter().map(|run| run.range.len()).sum::<usize>()
+        };
+        if len < 2 || cells.iter().any(|cell| bytes(cell) > LONGEST_CELL) {
+            cells.iter().for_each(|cell| self.block(cell));
+            return len;
+        }
+        let kept: Vec<&Block> = cells.iter().filter(|cell| self.kept(cell)).collect();
+        let before = first.checked_sub(1).map(|before| self.page.outline.blocks[before].form);
+        let begins = !matches!(before, Some(Form::Cell(above)) if above + 1 == row);
+        for (index, cell) in kept.iter().enumerate() {
+            if index == 0 {
+                self.new_line(begins);
+                self.out.text.push_str("| ");
+            } else {
+                self.out.text.push_str(" | ");
+                self.mark_at = self.out.text.len();
+            }
+            self.runs(cell);
+        }
+        if !kept.is_empty() {
+            self.out.text.push_str(" |");
+            if begins {
+                self.out.text.push('\n');
+                self.out.text.push_str(&"|---".repeat(kept.len()));
+                self.out.text.push('|');
+            }
+        }
+        len
+    }
+
+    fn new_line(&mut self, paragraph: bool) {
+        let text = &mut self.out.text;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        if paragraph && !text.is_empty() && !text.ends_with("\n\n") {
+            text.push('\n');
+        }
+        self.mark_at = text.len();
+    }
+
+    fn runs(&mut self, block: &Block) {
+        let runs = &self.page.outline.runs[block.runs.clone()];
+        let kept = &self.page.kept[block.runs.clone()];
+        let code = block.form == Form::Code;
+        let fence = if code { self.fence(runs) } else { String::new() };
+        if code {
+            self.out.text.push_str(&fence);
+            self.out.text.push('\n');
+        }
+        (self.block_start, self.space) = (self.out.text.len(), false);
+        for (run, _) in runs.iter().zip(kept).filter(|(_, kept)| **kept) {
+            self.follow(run.link.clone().filter(|_| !code), runs);
+            self.run(run, code);
+        }
+        self.follow(None, runs);
+        if code {
+            if !self.out.text.ends_with('\n') {
+                self.out.text.push('\n');
+            }
+            self.out.text.push_str(&fence);
+        }
+    }
+
+    /// A fence that no line of the code closes.
+    fn fence(&self, runs: &[Run]) -> String {
+        let longest = runs.iter().map(|run| {
+            let text = &self.page.page[run.range.clone()];
+            text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+        });
+        "`".repeat(longest.max().unwrap_or(0).max(2) + 1)
+    }
+
+    /// Closes the link that was being written and opens the next, if its target means something to a reader.
+    fn follow(&mut self, link: Option<Range<usize>>, runs: &[Run]) {
+        if self.link.as_ref().map(|(range, _)| range) == link.as_ref() {
+            return;
+        }
+        if let Some((_, Some(target))) = self.link.take() {
+            self.out.text.push_str("](");
+            self.out.text.push_str(&target);
+            self.out.text.push(')');
+        }
+        if let Some(link) = link {
+            let target = self.salient(&link).filter(|_| !runs.iter().all(|run| run.link.is_some()));
+            if target.is_some() {
+                self.blank();
+                self.out.text.push('[');
+                self.space = false;
+                self.block_start = self.out.text.len();
+            }
+            self.link = Some((link, target));
+        }
+    }
+
+    /// The target of a link that leads out of the site: a source.
+    fn salient(&self, link: &Range<usize>) -> Option<String> {
+        let target = plain(&self.page.page[link.clone()]);
+        let outside = host(&target).is_some_and(|host| self.host.as_deref() != Some(host));
+        let sound = !target.contains(|c: char| c.is_whitespace() || c == '(' || c == ')');
+        (outside && sound && target.len() <= LONGEST_TARGET).then_some(target)
+    }
+
+    fn blank(&mut self) {
+        if self.space && self.out.text.len() > self.block_start && !self.out.text.ends_with('\n') {
+            self.out.text.push(' ');
+        }
+        self.space = false;
+    }
+
+    fn run(&mut self, run: &Run, code: bool) {
+        let (page, start) = (self.page.page, run.range.start);
+        let mut word: Option<(Range<usize>, usize)> = None;
+        for_each_char(&page[run.range.clone()], |at, c| {
+            let at = start + at.start..start + at.end;
+            if c.is_whitespace() || c.is_control() {
+                self.finish(word.take());
+                if code && self.out.text.len() > self.block_start {
+                    self.out.text.push(if c == '\n' { '\n' } else { ' ' });
+                } else {
+                    self.space = true;
+                }
+                return;
+            }
+            if word.is_none() {
+                self.verbatim_until(at.start);
+                self.blank();
+            }
+            let (source, _) = word.get_or_insert((at.clone(), self.out.text.len()));
+            source.end = at.end;
+            self.out.text.push(c);
+        });
+        self.finish(word.take());
+    }
+
+    /// Takes down the word that was written last, or takes it back if it overlaps what is written as it is.
+    fn finish(&mut self, word: Option<(Range<usize>, usize)>) {
+        let Some((source, begin)) = word else { return };
+        let inside =
+            self.verbatim.first().is_some_and(|range| range.start < source.end) || source.start < self.source;
+        if inside {
+            self.out.text.truncate(begin);
+            self.after_gap = true;
+            return;
+        }
+        self.take_down(source, begin);
+    }
+
+    fn take_down(&mut self, source: Range<usize>, begin: usize) {
+        let after_gap = self.gap_before(source.start);
+        let mark_at = if self.mark_at > self.out.source_map.words.last().map_or(0, |word| word.at.end) {
+            self.mark_at
+        } else {
+            begin
+        };
+        self.source = source.end;
+        let at = begin..self.out.text.len();
+        self.out.source_map.words.push(Word { at, source, mark_at: mark_at.min(begin), after_gap });
+    }
+
+    /// Whether more than markup appears between the last word and `at`.
+    fn gap_before(&mut self, at: usize) -> bool {
+        let next = self.furniture.partition_point(|&start| start < self.source);
+        let furniture = self.furniture.get(next).is_some_and(|&start| start < at);
+        std::mem::take(&mut self.after_gap) || furniture
+    }
+
+    /// Writes what must be shown as it is and begins before `at`.
+    fn verbatim_until(&mut self, at: usize) {
+        while let Some((range, rest)) = self.verbatim.split_first().filter(|(range, _)| range.start < at) {
+            self.verbatim = rest;
+            self.new_line(false);
+            let begin = self.out.text.len();
+            self.out.text.push_str(&self.page.page[range.clone()]);
+            self.after_gap = true;
+            self.take_down(range.clone(), begin);
+            self.after_gap = true;
+            self.out.text.push('\n');
+            (self.block_start, self.space) = (self.out.text.len(), false);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The tables of a page as rows of cells. A table within a table is text of the cell it appears in.
+
+use serde_json::{Value, json};
+
+use super::entities::plain;
+use super::scan::{Kind, Token};
+
+/// Bounds of what is kept.
+const MAX_TABLES: usize = 20;
+const MAX_ROWS: usize = 200;
+const MAX_CELLS: usize = 30;
+const LONGEST_CELL: usize = 500;
+/// Smaller tables are layout.
+const FEWEST: usize = 2;
+
+/// `{"headers": [...], "rows": [[...]]}` of every table with two rows and two columns or more.
+pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
+    let mut reader = Reader::default();
+    for token in tokens {
+        let name = page[token.name.clone()].to_ascii_lowercase();
+        match (token.kind, name.as_str()) {
+            (Kind::Open, "table") => reader.open(),
+            (Kind::Close, "table") => reader.close(),
+            (Kind::Open, "tr") if reader.depth == 1 => reader.row(),
+            (Kind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
+            (Kind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
+            (Kind::Text, _) if reader.in_cell => reader.text(&page[token.range.clone()]),
+            _ => {}
+        }
+    }
+    reader.depth = reader.depth.min(1);
+    reader.close();
+    reader.tables
+}
+
+#[derive(Default)]
+struct Reader {
+    tables: Vec<Value>,
+    /// Tables that are open.
+    depth: usize,
+    in_cell: bool,
+    rows: Vec<Row>,
+}
+
+#[derive(Default)]
+struct Row {
+    cells: Vec<String>,
+    /// Cells that are headers.
+    heads: usize,
+}
+
+impl Reader {
+    fn open(&mut self) {
+        self.depth += 1;
+        if self.depth == 1 {
+            self.rows.clear();
+            self.in_cell = false;
+        }
+    }
+
+    fn row(&mut self) {
+        self.in_cell = false;
+        self.rows.push(Row::default());
+    }
+
+    fn cell(&mut self, head: bool) {
+        if self.rows.is_empty() {
+            self.row();
+        }
+        // Rows and cells beyond the bounds are passed over, so that a page cannot fill the memory.
+        self.in_cell = self.rows.len() <= MAX_ROWS + 1;
+        if let Some(row) = self.rows.last_mut().filter(|row| row.cells.len() < MAX_CELLS) {
+            row.cells.push(String::new());
+            row.heads += usize::from(head);
+        } else {
+            self.in_cell = false;
+        }
+    }
+
+    fn text(&mut self, raw: &str) {
+        let Some(cell) = self.rows.last_mut().and_then(|row| row.cells.last_mut()) else { return };
+        if cell.len() < LONGEST_CELL {
+            let raw = &raw[..raw.floor_char_boundary(LONGEST_CELL)];
+            if !cell.is_empty() {
+                cell.push(' ');
+            }
+            cell.push_str(&plain(raw));
+        }
+    }
+
+    fn close(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth > 0 {
+            return;
+        }
+        self.in_cell = false;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.retain(|row| row.cells.iter().any(|cell| !cell.trim().is_empty()));
+        let wide = rows.iter().any(|row| row.cells.len() >= FEWEST);
+        if rows.len() < FEWEST || !wide || self.tables.len() >= MAX_TABLES {
+            return;
+        }
+        let headed = rows.first().is_some_and(|row| row.heads == row.cells.len());
+        let headers = if headed { rows.remove(0).cells } else { Vec::new() };
+        let rows: Vec<Value> = rows.into_iter().take(MAX_ROWS).map(|row| trimmed(&row.cells)).collect();
+        self.tables.push(json!({"headers": trimmed(&headers), "rows": rows}));
+    }
+}
+
+fn trimmed(cells: &[String]) -> Value {
+    cells.iter().map(|cell| Value::String(cell.trim().to_owned())).collect()
+}

@@ -1,0 +1,424 @@
+//! Like values under each other: which values are rows of a table, and what their columns are.
+//!
+//! Knows names, values and how they repeat; does not know tokens or what is shown. Columns of objects in objects get
+//! names with a dot, columns of objects in arrays names with `[]`.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+
+use super::facts::{FEW, Facts, Sort, rare};
+use larder_text::json::{Document, Kind, unquoted};
+use larder_text::parallel;
+
+/// Fewer values are no table.
+const MIN_ROWS: usize = 3;
+/// From so many objects on their members are found by two threads.
+const MANY: usize = 2_048;
+/// Objects deeper inside a row are columns of their own, whole.
+const DEEPEST: usize = 4;
+/// Per cent of all members that belong to names which at least half of the rows have.
+const ALIKE: usize = 60;
+/// Values of a longer column, in bytes on average, identify no row.
+const LONGEST_ID: usize = 80;
+/// Strings longer than this on average are no names unless the column says so, in bytes.
+const LONGEST_NAME: usize = 28;
+/// From how many columns others may be derived.
+const MAX_SOURCES: usize = 12;
+/// No value derives from a shorter one: that would be chance.
+const SHORTEST_SOURCE: usize = 2;
+
+/// Rows under common names.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) rows: Vec<usize>,
+    pub(super) columns: Vec<Column>,
+    /// The column that identifies the rows; without one they are identified by position.
+    pub(super) id: Option<usize>,
+    /// All columns together say all there is.
+    pub(super) exact: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// Row and value, by row; several values of one row in columns of lists.
+    pub(super) cells: Cells,
+    /// The names of the rows themselves, which are members of an object.
+    pub(super) is_key: bool,
+    pub(super) is_list: bool,
+    pub(super) sort: Sort,
+    /// Different values without parts: all of them where none appears twice, else exactly up to [`FEW`] and at least so many beyond.
+    pub(super) distinct: usize,
+    /// Where there are few different values: the rows of those that hardly any row has, by row.
+    pub(super) rare: Vec<usize>,
+    pub(super) bytes: usize,
+    /// Smallest and largest number.
+    pub(super) extremes: Option<(usize, usize)>,
+    /// The value is a copy of another column's with the same text before and after it in every row.
+    pub(super) derived: Option<Derived>,
+}
+
+/// Rows and values, by row. Half as large as pairs of places would be, for there may be one for every value of a text.
+#[derive(Debug, Default)]
+pub(super) struct Cells(Vec<(u32, u32)>);
+
+impl Cells {
+    fn with_capacity(cells: usize) -> Self {
+        Self(Vec::with_capacity(cells))
+    }
+
+    /// Neither can be larger: there are as many at most as bytes in a text, whose places are of 32 bits.
+    fn push(&mut self, row: usize, value: usize) {
+        self.0.push((row as u32, value as u32));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn first(&self) -> Option<(usize, usize)> {
+        self.iter().next()
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+        wide(&self.0)
+    }
+
+    /// Those of one row.
+    pub(super) fn of_row(&self, row: usize) -> impl Iterator<Item = (usize, usize)> {
+        let start = self.0.partition_point(|&(other, _)| (other as usize) < row);
+        wide(&self.0[start..]).take_while(move |&(other, _)| other == row)
+    }
+
+    /// Halves, the first one first.
+    fn halves(&self) -> [&[(u32, u32)]; 2] {
+        let (first, second) = self.0.split_at(self.len() / 2);
+        [first, second]
+    }
+}
+
+fn wide(cells: &[(u32, u32)]) -> impl ExactSizeIterator<Item = (usize, usize)> {
+    cells.iter().map(|&(row, value)| (row as usize, value as usize))
+}
+
+/// `before`, the value of the column `from`, `after`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Derived {
+    pub(super) from: usize,
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+impl Column {
+    /// The value of a cell unchanged, without quotes.
+    pub(super) fn text<'t>(&self, tree: &Document<'t>, node: usize) -> &'t str {
+        if self.is_key { tree.name(node) } else { unquoted(tree.raw(node)) }
+    }
+
+    /// Every row has the same value.
+    pub(super) fn is_constant(&self, rows: usize) -> bool {
+        !self.is_list && self.distinct == 1 && self.cells.len() == rows && self.sort != Sort::Nested
+    }
+
+    /// Its name says that its values are names.
+    pub(super) fn names_things(&self) -> bool {
+        naming(self) >= 4
+    }
+
+    fn is_unique(&self, rows: usize) -> bool {
+        !self.is_list
+            && self.cells.len() == rows
+            && self.distinct == rows
+            && matches!(self.sort, Sort::Text | Sort::Number)
+            && self.bytes <= rows * LONGEST_ID
+    }
+}
+
+impl Table {
+    /// The values in `node` as rows, if they are alike.
+    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
+        tree.children(node).nth(MIN_ROWS - 1)?;
+        let rows: Vec<usize> = tree.children(node).collect();
+        if !rows.iter().all(|&row| is_filled(tree, row, Kind::Object)) {
+            return None;
+        }
+        let mut cells = Cells::with_capacity(rows.len());
+        rows.iter().enumerate().for_each(|(at, &row)| cells.push(at, row));
+        let rare = rare(rows.len());
+        let members = Members::of(tree, &cells, rare).alike()?;
+        let exact = !tree.is_irregular(node);
+        let mut building = Building { tree, columns: Vec::new(), exact, rare };
+        let in_object = tree.kind(node) == Kind::Object;
+        if in_object {
+            let mut facts = Facts::new(rare);
+            cells.iter().for_each(|(at, row)| facts.add_name(at, tree.name(row)));
+            facts.settle();
+            building.push(String::from("(name)"), cells, facts, Place { is_key: true, is_list: false });
+        }
+        building.expand("", members, false, 0);
+        let mut table = Self { rows, columns: building.columns, id: None, exact: building.exact };
+        table.id = if in_object { Some(0) } else { table.identifying() };
+        table.derive(tree);
+        Some(table)
+    }
+
+    /// The values that the rule of a derived column replaces, sorted.
+    pub(super) fn in_words(&self) -> Vec<usize> {
+        let derived = self.columns.iter().filter(|column| column.derived.is_some());
+        let mut cells: Vec<usize> =
+            derived.flat_map(|column| column.cells.iter().map(|(_, cell)| cell)).collect();
+        cells.sort_unstable();
+        cells
+    }
+
+    /// The best column to call the rows by.
+    fn identifying(&self) -> Option<usize> {
+        let unique = self.columns.iter().enumerate().filter(|(_, column)| column.is_unique(self.rows.len()));
+        let best = unique.max_by_key(|&(place, column)| (naming(column), std::cmp::Reverse(place)));
+        best.filter(|(_, column)| naming(column) > 0).map(|(place, _)| place)
+    }
+
+    fn derive(&mut self, tree: &Document<'_>) {
+        let sources: Vec<usize> = (0..self.columns.len())
+            .filter(|&place| {
+                let column = &self.columns[place];
+                let scalar = matches!(column.sort, Sort::Text | Sort::Number);
+                scalar
+                    && !column.is_list
+                    && column.distinct > 1
+                    && column.bytes <= column.cells.len() * LONGEST_ID / 2
+            })
+            .take(MAX_SOURCES)
+            .collect();
+        for place in 0..self.columns.len() {
+            if Some(place) == self.id || self.columns[place].is_list || self.columns[place].sort != Sort::Text
+            {
+                continue;
+            }
+            let first = self.id.into_iter().chain(sources.iter().copied());
+            let mut sources =
+                first.filter(|&source| source != place && self.columns[source].derived.is_none());
+            self.columns[place].derived = sources.find_map(|source| self.derivation(tree, place, source));
+        }
+    }
+
+    fn derivation(&self, tree: &Document<'_>, place: usize, source: usize) -> Option<Derived> {
+        let (column, from) = (&self.columns[place], &self.columns[source]);
+        if column.cells.len() != from.cells.len() || column.distinct < 2 {
+            return None;
+        }
+        let ((_, first), (_, origin)) = (column.cells.first()?, from.cells.first()?);
+        let (text, part) = (column.text(tree, first), from.text(tree, origin));
+        let at = text.rfind(part).filter(|_| part.len() >= SHORTEST_SOURCE || part == text)?;
+        let (before, after) = (&text[..at], &text[at + part.len()..]);
+        let holds = |((row, cell), (other, origin)): ((usize, usize), (usize, usize))| {
+            let inner =
+                column.text(tree, cell).strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            row == other && inner == Some(from.text(tree, origin))
+        };
+        let derived = Derived { from: source, before: before.to_owned(), after: after.to_owned() };
+        column.cells.iter().zip(from.cells.iter()).all(holds).then_some(derived)
+    }
+}
+
+/// Columns as they are found.
+struct Building<'a, 't> {
+    tree: &'a Document<'t>,
+    columns: Vec<Column>,
+    exact: bool,
+    rare: usize,
+}
+
+/// Where the values of a column appear.
+#[derive(Clone, Copy)]
+struct Place {
+    is_key: bool,
+    is_list: bool,
+}
+
+impl<'t> Building<'_, 't> {
+    fn expand(&mut self, prefix: &str, members: Members<'t>, in_list: bool, depth: usize) {
+        let tree = self.tree;
+        self.exact &= members.exact;
+        for Member { name, cells, facts } in members.by_name {
+            let name = label(name);
+            let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
+            if in_list && cells.len() < members.objects {
+                self.exact = false; // values would appear under the wrong items
+                continue;
+            }
+            let all = |kind| cells.iter().all(|(_, cell)| is_filled(tree, cell, kind));
+            let deeper = depth < DEEPEST && facts.sort == Some(Sort::Nested);
+            let inner =
+                (deeper && all(Kind::Object)).then(|| Members::of(tree, &cells, self.rare).alike()).flatten();
+            if let Some(inner) = inner {
+                self.expand(&path, inner, in_list, depth + 1);
+            } else if let Some(items) = (!in_list && deeper).then(|| items(tree, &cells, self.rare)).flatten()
+            {
+                self.exact &= all(Kind::Array); // an empty list would look like none
+                self.expand(&format!("{path}[]"), items, true, depth + 1);
+            } else {
+                self.push(path, cells, facts, Place { is_key: false, is_list: in_list });
+            }
+        }
+    }
+
+    fn push(&mut self, name: String, cells: Cells, facts: Facts, place: Place) {
+        let Place { is_key, is_list } = place;
+        let (sort, distinct, bytes) = (facts.sort.unwrap_or(Sort::Mixed), facts.distinct(), facts.bytes);
+        let rare = facts.rare_rows();
+        let extremes = facts.extremes();
+        self.columns.push(Column {
+            name,
+            cells,
+            is_key,
+            is_list,
+            sort,
+            distinct,
+            rare,
+            bytes,
+            extremes,
+            derived: None,
+        });
+    }
+}
+
+/// How much a column's name says that its values are names: whole numbers and strings only.
+fn naming(column: &Column) -> i32 {
+    let last = column.name.rsplit('.').next().unwrap_or_default();
+    let lower = last.to_ascii_lowercase();
+    let ends_in_id = lower == "id" || lower.ends_with("_id") || last.ends_with("Id") || last.ends_with("ID");
+    let named = match lower.as_str() {
+        _ if ends_in_id => 6,
+        "uuid" | "guid" | "key" | "sku" => 5,
+        "number" | "name" | "code" | "slug" | "sha" | "login" | "email" => 4,
+        "path" | "title" | "ref" | "label" | "hash" | "timestamp" | "time" | "ts" | "date" => 3,
+        _ if column.sort == Sort::Text && column.bytes <= column.cells.len() * LONGEST_NAME => 1,
+        _ => 0,
+    };
+    let depth = column.name.matches('.').count() as i32;
+    named - 2 * depth
+}
+
+/// A member's name as a part of a column's: in quotes where it might be taken for more than one part, or for what
+/// appears around it.
+fn label(name: &str) -> Cow<'_, str> {
+    let clashes = ['.', ',', '|', ';', '=', '{', '[', '…', '\n'];
+    if name.contains(clashes) { Cow::Owned(format!("\"{name}\"")) } else { Cow::Borrowed(name) }
+}
+
+/// A regular value of this kind that is not empty; rows may be irregular, then nothing is claimed of them.
+fn is_filled(tree: &Document<'_>, node: usize, kind: Kind) -> bool {
+    tree.kind(node) == kind && tree.has_children(node)
+}
+
+/// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are alike.
+fn items<'t>(tree: &Document<'t>, cells: &Cells, rare: usize) -> Option<Members<'t>> {
+    let mut items = Cells::default();
+    for (row, list) in cells.iter() {
+        if tree.kind(list) != Kind::Array {
+            return None;
+        }
+        for item in tree.children(list) {
+            if !is_filled(tree, item, Kind::Object) {
+                return None;
+            }
+            items.push(row, item);
+        }
+    }
+    if items.len() == 0 { None } else { Members::of(tree, &items, rare).alike() }
+}
+
+/// The members of many objects.
+struct Members<'t> {
+    /// In the order in which the names first appear.
+    by_name: Vec<Member<'t>>,
+    objects: usize,
+    /// No object departs from the grammar, and no name appears in it twice.
+    exact: bool,
+}
+
+/// The members of one name.
+struct Member<'t> {
+    name: &'t str,
+    /// The row and place of each.
+    cells: Cells,
+    facts: Facts,
+}
+
+impl<'t> Members<'t> {
+    /// Many objects are looked at in halves, at the same time.
+    fn of(tree: &Document<'t>, objects: &Cells, rare: usize) -> Self {
+        if objects.len() < MANY {
+            return Self::part(tree, &objects.0, rare);
+        }
+        let [first, second] = objects.halves();
+        let further = || Self::part(tree, second, rare);
+        let (further, here) = parallel::join_if_worth(true, further, || Self::part(tree, first, rare));
+        here.join(tree, further)
+    }
+
+    fn part(tree: &Document<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
+        let mut exact = true;
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut by_name: Vec<Member<'t>> = Vec::new();
+        let mut last_holder: Vec<usize> = Vec::new();
+        for (row, object) in wide(objects) {
+            exact &= !tree.is_irregular(object);
+            let mut expected = 0;
+            for member in tree.children(object) {
+                let key = tree.name(member);
+                // Most objects have the names of the first one, in its order.
+                let place = match by_name.get(expected) {
+                    Some(expected_here) if expected_here.name == key => expected,
+                    _ => *places.entry(key).or_insert_with(|| {
+                        let room = if by_name.len() < FEW { objects.len() } else { 0 };
+                        let cells = Cells::with_capacity(room);
+                        by_name.push(Member { name: key, cells, facts: Facts::new(rare) });
+                        last_holder.push(usize::MAX);
+                        by_name.len() - 1
+                    }),
+                };
+                expected = place + 1;
+                if std::mem::replace(&mut last_holder[place], object) == object {
+                    exact = false; // a name that appears twice
+                } else {
+                    by_name[place].cells.push(row, member);
+                    by_name[place].facts.add(tree, row, member);
+                }
+            }
+        }
+        by_name.iter_mut().for_each(|member| member.facts.settle());
+        Self { by_name, objects: objects.len(), exact }
+    }
+
+    /// These and those of further objects.
+    fn join(mut self, tree: &Document<'_>, further: Self) -> Self {
+        let known = self.by_name.iter().enumerate().map(|(at, member)| (member.name, at));
+        let places: HashMap<&str, usize> = known.collect();
+        for member in further.by_name {
+            match places.get(member.name) {
+                Some(&at) => {
+                    self.by_name[at].cells.0.extend(member.cells.0);
+                    self.by_name[at].facts.join(tree, member.facts);
+                }
+                None => self.by_name.push(member),
+            }
+        }
+        let (objects, exact) = (self.objects + further.objects, self.exact && further.exact);
+        Self { objects, exact, ..self }
+    }
+
+    /// These, if most members have names that most objects have.
+    fn alike(self) -> Option<Self> {
+        let counts = || self.by_name.iter().map(|member| member.cells.len());
+        let all: usize = counts().sum();
+        let common: usize = counts().filter(|&count| 2 * count >= self.objects).sum();
+        (common * 100 >= all * ALIKE).then_some(self)
+    }
+}
+
+#[cfg(test)]
+#[path = "columns_tests.rs"]
+mod tests;

@@ -1,0 +1,147 @@
+//! A table with what is decided from: costs, and the outlying cells.
+//!
+//! Knows columns and tokens; does not know how rows are written.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+
+use super::columns::{Column, Table};
+use super::facts::{FEW, Sort, rare};
+use super::write;
+use larder_text::json::{Document, Kind, is_number};
+
+/// In fewer rows nothing is rare.
+const MIN_ROWS: usize = 12;
+/// From so many distinct numbers on the smallest and the largest are outliers.
+const MIN_NUMBERS: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Grid {
+    pub(super) table: Table,
+    /// Row, column and weight of outlying cells, by row.
+    pub(super) outliers: Vec<(usize, usize, f32)>,
+    /// The values of the identifying column are whole numbers, each one more than the one before.
+    pub(super) counts_up: bool,
+    /// Rows by what they answer, once asked for.
+    pub(super) answers: OnceCell<Vec<usize>>,
+    /// Per column: the limit it was counted up to, and the tokens if they are fewer.
+    pub(super) costs: RefCell<HashMap<usize, (usize, Option<usize>)>>,
+}
+
+impl Grid {
+    pub(super) fn of(tree: &Document<'_>, node: usize) -> Option<Self> {
+        let table = Table::of(tree, node)?;
+        let counts_up = table.id.is_some_and(|id| counts_up(tree, &table.columns[id]));
+        let mut outliers: Vec<_> = (0..table.columns.len())
+            .flat_map(|place| standing_out(tree, &table, place).into_iter().map(move |(r, w)| (r, place, w)))
+            .collect();
+        outliers.sort_by_key(|&(row, place, _)| (row, place));
+        Some(Self { table, outliers, counts_up, answers: OnceCell::new(), costs: RefCell::default() })
+    }
+
+    /// Writes the cell of `row`; the items of a list are separated by `;`.
+    pub(super) fn write_cell(&self, tree: &Document<'_>, place: usize, row: usize, out: &mut String) {
+        let column = &self.table.columns[place];
+        for (index, (_, cell)) in column.cells.of_row(row).enumerate() {
+            if index > 0 {
+                out.push(';');
+            }
+            write_value(tree, column, cell, out);
+        }
+    }
+}
+
+/// Tables by the value whose parts are their rows, each worked out once.
+#[derive(Default)]
+pub(super) struct Grids(RefCell<HashMap<usize, Option<Rc<Grid>>>>);
+
+impl Grids {
+    /// The table that most of the text is, if it is one.
+    pub(super) fn largest(tree: &Document<'_>) -> Self {
+        let grids = Self::default();
+        let mut node = 0;
+        while grids.of(tree, node).is_none() {
+            let largest = tree.children(node).max_by_key(|&child| tree.dense(child));
+            match largest.filter(|&child| 2 * tree.dense(child) > tree.dense(node)) {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        grids
+    }
+
+    pub(super) fn of(&self, tree: &Document<'_>, node: usize) -> Option<Rc<Grid>> {
+        if let Some(known) = self.0.borrow().get(&node) {
+            return known.clone();
+        }
+        let grid = Grid::of(tree, node).map(Rc::new);
+        self.0.borrow_mut().insert(node, grid.clone());
+        grid
+    }
+}
+
+pub(super) fn write_value(tree: &Document<'_>, column: &Column, cell: usize, out: &mut String) {
+    if column.is_key {
+        push_apart(tree.name(cell), out);
+    } else if tree.is_container(cell) {
+        write::value(tree, cell, usize::MAX / 2, out);
+    } else {
+        push_apart(write::cell(tree, cell, column.sort == Sort::Text), out);
+    }
+}
+
+/// Writes a value in quotes where it might be taken for its neighbours or for a mark: a field of a table has none of
+/// its own.
+pub(super) fn push_apart(text: &str, out: &mut String) {
+    let clashes = ['|', ';', '{', '[', '…', '\n'];
+    let quotes = if !text.starts_with('"') && text.contains(clashes) { "\"" } else { "" };
+    for piece in [quotes, text, quotes] {
+        out.push_str(piece);
+    }
+}
+
+fn counts_up(tree: &Document<'_>, column: &Column) -> bool {
+    let number = |(_, cell): (usize, usize)| {
+        let text = column.text(tree, cell);
+        let whole = is_number(text.as_bytes()) && !text.contains(['.', 'e', 'E', '+']);
+        (whole && (text == "0" || !text.starts_with('0'))).then(|| text.parse::<i64>().ok()).flatten()
+    };
+    let numbers: Option<Vec<i64>> = column.cells.iter().map(number).collect();
+    numbers.is_some_and(|numbers| numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])))
+}
+
+/// The rows whose value in a column is unlike most others, with how much that counts.
+fn standing_out(tree: &Document<'_>, table: &Table, place: usize) -> Vec<(usize, f32)> {
+    let (column, rows) = (&table.columns[place], table.rows.len());
+    if column.is_key || column.is_list || rows < MIN_ROWS || Some(place) == table.id {
+        return Vec::new();
+    }
+    let rare = rare(rows);
+    if column.cells.len() <= rare {
+        return column.cells.iter().map(|(row, _)| (row, 2.0)).collect();
+    }
+    if matches!(column.sort, Sort::Mixed | Sort::Nested) {
+        // Of one kind are all words: a column of `true`, `false` and `null` has nothing rare in it.
+        let kind = |cell: usize| match tree.kind(cell) {
+            Kind::Bool | Kind::Null => Kind::Word,
+            kind => kind,
+        };
+        let of = |wanted: Kind| column.cells.iter().filter(|&(_, cell)| kind(cell) == wanted).count();
+        let kinds = [Kind::Object, Kind::Array, Kind::String, Kind::Number, Kind::Word];
+        let rare_kinds: Vec<Kind> =
+            kinds.into_iter().filter(|&kind| (1..=rare).contains(&of(kind))).collect();
+        let cells = column.cells.iter().filter(|&(_, cell)| rare_kinds.contains(&kind(cell)));
+        return cells.map(|(row, _)| (row, 3.0)).collect();
+    }
+    if column.distinct > 1 && column.distinct <= FEW {
+        return column.rare.iter().map(|&row| (row, 2.0)).collect();
+    }
+    match column.extremes.filter(|_| column.distinct >= MIN_NUMBERS) {
+        Some((low, high)) => {
+            column.cells.iter().filter(|&(_, c)| c == low || c == high).map(|(r, _)| (r, 1.0)).collect()
+        }
+        None => Vec::new(),
+    }
+}

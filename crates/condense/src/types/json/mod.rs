@@ -1,0 +1,117 @@
+//! JSON, JSON Lines and values after each other: tables for values that are alike, an outline for the rest.
+//!
+//! Knows the order in which room is spent; does not know other content types.
+
+mod columns;
+mod facts;
+mod grid;
+mod out;
+mod outline;
+mod plan;
+mod rows;
+mod view;
+mod write;
+
+use self::grid::Grids;
+use self::out::Out;
+use self::view::{View, Words};
+use crate::condensed::CondenseError;
+use crate::engine::condenser::Condenser;
+use crate::engine::draft::Draft;
+use crate::engine::extractive::Extractive;
+use crate::engine::job::Job;
+use crate::engine::render::{Header, Renderer};
+use crate::types::plain;
+use larder_text::json::Document;
+pub(crate) use larder_text::json::looks_like;
+use larder_text::parallel;
+
+/// How often the room is corrected by the exact count.
+const MAX_ROUNDS: usize = 8;
+/// A result that fills so many per cent of its target is full.
+const FULL: usize = 92;
+/// Tokens by which the room is cut further than the count demands, since it is only an estimate.
+const SPARE: usize = 8;
+
+/// From this size on a text is looked at for words while its values are read.
+const LARGE: usize = 1 << 17;
+
+/// The condenser of JSON.
+pub(crate) const CONDENSER: &dyn Condenser = &Json;
+
+struct Json;
+
+impl Condenser for Json {
+    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+        let rewritten = rewrite(job, || Document::parse_lenient(job.request.text));
+        rewritten.map_or_else(|| Extractive(plain::Plain).condense(job), Ok)
+    }
+}
+
+/// The values that `read` finds, in the room there is; none if that is too little for their form.
+pub(crate) fn rewrite<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Document<'t>>) -> Option<Draft> {
+    let (text, target) = (job.request.text, job.request.target);
+    let fits = |header: &Header| {
+        let renderer = Renderer::new(job, *header);
+        (job.request.counter.count(&renderer.header()) <= target / header.share()).then_some(renderer)
+    };
+    let renderer = Header::ladder(job).iter().filter(|&&header| header != Header::Bare).find_map(fits)?;
+    let words = || Words::of(text, job.request.query);
+    let values = || read().map(|tree| (Grids::largest(&tree), tree));
+    let (words, values) = parallel::join_if_worth(text.len() >= LARGE, words, values);
+    let (grids, tree) = values?;
+    let view = View::new(job, &tree, grids, words, &renderer);
+    let head = view.count(&renderer.header());
+    let (mut best, mut most) = (None, 0);
+    let mut budget = target.checked_sub(head)?;
+    // The most room whose text fits, and the least whose text does not.
+    let (mut low, mut high) = (0, usize::MAX);
+    for _ in 0..MAX_ROUNDS {
+        let draft = written(&view, &renderer, budget);
+        let tokens = view.count(&draft.text);
+        let next = if tokens <= target {
+            if tokens > most {
+                (best, most) = (Some(draft), tokens);
+            }
+            if tokens * 100 >= target * FULL {
+                break;
+            }
+            low = low.max(budget);
+            budget + (target - tokens) * 3 / 4
+        } else {
+            high = high.min(budget);
+            budget.saturating_sub(tokens - target + SPARE)
+        };
+        let wedged = next <= low || next >= high;
+        if wedged && (high == usize::MAX || high - low <= SPARE) {
+            break;
+        }
+        budget = if wedged { low.midpoint(high) } else { next };
+    }
+    best
+}
+
+/// The text for so much room, plus what must be shown and is not in it, unchanged.
+fn written(view: &View<'_>, renderer: &Renderer<'_>, budget: usize) -> Draft {
+    let mut out = Out::new(renderer, view.tree.text());
+    let mut root = 0;
+    let mut values = view.tree.children(0);
+    if values.next().is_some() && values.next().is_none() && !view.tree.is_irregular(0) {
+        root = 1;
+        out.told_to(view.tree.span(1).start);
+    }
+    outline::value(view, &mut out, root, budget, 0);
+    out.told_to(view.tree.text().len());
+    let missing: Vec<&str> = view
+        .job
+        .required
+        .iter()
+        .map(|range| &view.tree.text()[range.clone()])
+        .filter(|pin| !out.text.contains(pin))
+        .collect();
+    for pin in missing {
+        out.text.push('\n');
+        out.text.push_str(pin);
+    }
+    out.draft()
+}

@@ -1,0 +1,91 @@
+//! How values are written: unchanged, without white space between them, and without quotes where nothing is
+//! lost. Bytes inside of values are always copied.
+//!
+//! Knows values; does not know which of them are shown.
+
+use larder_text::json::{Document, Kind, unquoted};
+
+/// A longer string keeps its quotes: they show where it ends.
+const LONGEST_BARE: usize = 64;
+
+/// Writes the whole of `node`, at most about `most` bytes of it; says whether all of it was written.
+pub(super) fn value(tree: &Document<'_>, node: usize, most: usize, out: &mut String) -> bool {
+    if tree.is_irregular(node) || !tree.is_container(node) {
+        let raw = if tree.is_container(node) { tree.raw(node) } else { scalar(tree, node) };
+        if raw.len() > most {
+            return false;
+        }
+        out.push_str(raw);
+        return true;
+    }
+    let limit = out.len() + most;
+    let mut open: Vec<(usize, char)> = Vec::new();
+    for inner in node..tree.after(node) {
+        close(&mut open, inner, out);
+        if inner > node {
+            separate(out);
+            let key = tree.name_span(inner);
+            if !key.is_empty() {
+                out.push_str(bare(&tree.text()[key]));
+                out.push(':');
+            }
+        }
+        match tree.kind(inner) {
+            Kind::Object => {
+                out.push('{');
+                open.push((tree.after(inner), '}'));
+            }
+            Kind::Array | Kind::Stream => {
+                out.push('[');
+                open.push((tree.after(inner), ']'));
+            }
+            _ => out.push_str(scalar(tree, inner)),
+        }
+        if out.len() > limit {
+            return false;
+        }
+    }
+    close(&mut open, usize::MAX, out);
+    true
+}
+
+fn close(open: &mut Vec<(usize, char)>, at: usize, out: &mut String) {
+    while let Some((_, sign)) = open.pop_if(|(end, _)| *end <= at) {
+        out.push(sign);
+    }
+}
+
+fn separate(out: &mut String) {
+    if !out.ends_with(['{', '[']) {
+        out.push_str(", ");
+    }
+}
+
+/// A string, number or word; strings without quotes where they can be taken for nothing else.
+pub(super) fn scalar<'t>(tree: &Document<'t>, node: usize) -> &'t str {
+    let raw = tree.raw(node);
+    if tree.kind(node) == Kind::String { bare(raw) } else { raw }
+}
+
+fn bare(raw: &str) -> &str {
+    let inner = unquoted(raw);
+    let wordlike = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | ' ' | '+');
+    let is_bare = inner.len() <= LONGEST_BARE
+        && inner.starts_with(|c: char| c.is_alphabetic())
+        && !inner.ends_with(' ')
+        && inner.chars().all(wordlike)
+        && !matches!(inner, "true" | "false" | "null");
+    if is_bare { inner } else { raw }
+}
+
+/// A cell of a column all of whose values are strings: without quotes unless it would run into its neighbours.
+pub(super) fn cell<'t>(tree: &Document<'t>, node: usize, all_text: bool) -> &'t str {
+    let raw = tree.raw(node);
+    if tree.kind(node) != Kind::String || !all_text {
+        return scalar(tree, node);
+    }
+    let inner = unquoted(raw);
+    let clashes = |c: char| c.is_control() || matches!(c, '|' | ';' | '"' | '\\' | '[' | '{' | '…');
+    let clear = !inner.is_empty() && !inner.starts_with(' ') && !inner.ends_with(' ');
+    if clear && !inner.contains(clashes) && !matches!(inner, "true" | "false" | "null") { inner } else { raw }
+}

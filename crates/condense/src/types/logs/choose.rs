@@ -1,0 +1,180 @@
+//! Choosing: in which order records are shown, and which of them are essential.
+//!
+//! Knows templates, errors and the query; does not know tokens or how a page is written.
+
+use std::ops::Range;
+
+use hashbrown::HashSet;
+
+use super::mine::Templates;
+use super::records::records;
+use crate::analysis::relevance::Scores;
+use crate::analysis::salience::SpanKind;
+use crate::engine::job::Job;
+
+/// How many of the records that answer the query best go before everything, and how well they must answer it.
+const ANSWERS: usize = 8;
+const RELEVANT: f32 = 0.3;
+/// How many kinds of errors go before even these.
+const ERRORS_FIRST: usize = 3;
+/// What a template's example is worth compared with a plain one that says something new.
+const ERROR: f32 = 4.0;
+const QUERY: f32 = 12.0;
+const SINGLE: f32 = 0.3;
+const OFTEN: f32 = 0.1;
+/// What is left of the worth of an example whose words all appear in better ones.
+const NOTHING_NEW: f32 = 0.3;
+/// Bytes added to a record's length before its worth is set against it, so that short lines do not win by shortness.
+const OVERHEAD: usize = 120;
+/// Where there is room for more than examples: records at the edges, and how much they are worth.
+const EDGE_RECORDS: usize = 12;
+const EDGE: f32 = 3.0;
+
+/// The records of a log, with the order in which they are taken.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) records: Vec<Range<usize>>,
+    pub(super) templates: Templates,
+    /// Records that must be shown.
+    pub(super) required: Vec<usize>,
+    /// The others, the best first; each appears once.
+    pub(super) order: Vec<usize>,
+    /// How many of `order` are needed for every template to have an example.
+    pub(super) essential: usize,
+}
+
+impl Plan {
+    pub(super) fn new(job: &Job<'_>) -> Self {
+        let text = job.request.text;
+        let records = records(text);
+        let templates = Templates::mine(text, &records);
+        let signs = Signs::new(job, &records);
+        let mut taken = vec![false; records.len()];
+        let mut take = |record: usize| !std::mem::replace(&mut taken[record], true);
+        let required: Vec<usize> =
+            touched(&records, &job.required).into_iter().filter(|&r| take(r)).collect();
+        let begun: HashSet<usize> = required.iter().map(|&record| templates.of[record]).collect();
+        let errors: Vec<usize> = examples(&records, &templates, &signs, &begun)
+            .into_iter()
+            .filter(|&record| signs.error[record])
+            .take(ERRORS_FIRST)
+            .collect();
+        let first = (!records.is_empty()).then_some(0);
+        let ahead = errors.into_iter().chain(first).chain(signs.answers());
+        let mut order: Vec<usize> = ahead.filter(|&record| take(record)).collect();
+        let shown: HashSet<usize> =
+            required.iter().chain(&order).map(|&record| templates.of[record]).collect();
+        order.extend(
+            examples(&records, &templates, &signs, &shown).into_iter().filter(|&record| take(record)),
+        );
+        let essential = order.len();
+        order.extend(further(&templates, &signs).into_iter().filter(|&record| take(record)));
+        Self { records, templates, required, order, essential }
+    }
+}
+
+/// What each record has that speaks for it.
+struct Signs {
+    error: Vec<bool>,
+    /// How well it answers the query, 0 to 1; empty without a query.
+    relevance: Vec<f32>,
+}
+
+impl Signs {
+    fn new(job: &Job<'_>, records: &[Range<usize>]) -> Self {
+        let mut error = vec![false; records.len()];
+        let salient = job.salient();
+        let errors: Vec<_> = salient
+            .iter()
+            .filter(|span| span.kind == SpanKind::Error)
+            .map(|span| span.range.clone())
+            .collect();
+        touched(records, &errors).into_iter().for_each(|record| error[record] = true);
+        let relevance = match job.request.query {
+            Some(query) => Scores::new(job.request.text, records, Some(query)).relevance,
+            None => Vec::new(),
+        };
+        Self { error, relevance }
+    }
+
+    fn relevance(&self, record: usize) -> f32 {
+        self.relevance.get(record).copied().unwrap_or_default()
+    }
+
+    /// The records that answer the query best.
+    fn answers(&self) -> Vec<usize> {
+        let mut best: Vec<usize> =
+            (0..self.relevance.len()).filter(|&record| self.relevance[record] >= RELEVANT).collect();
+        best.sort_by(|&a, &b| self.relevance[b].total_cmp(&self.relevance[a]).then(a.cmp(&b)));
+        best.truncate(ANSWERS);
+        best
+    }
+}
+
+/// Indices of the records that overlap one of the sorted `ranges`.
+fn touched(records: &[Range<usize>], ranges: &[Range<usize>]) -> Vec<usize> {
+    let mut found: Vec<usize> = ranges
+        .iter()
+        .flat_map(|range| {
+            let first = records.partition_point(|record| record.end <= range.start);
+            let end = records.partition_point(|record| record.start < range.end);
+            first..end
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// One record of every template that has none in `shown`, the most valuable for its length first.
+fn examples(
+    records: &[Range<usize>],
+    templates: &Templates,
+    signs: &Signs,
+    shown: &HashSet<usize>,
+) -> Vec<usize> {
+    let mut example: Vec<Option<usize>> = vec![None; templates.counts.len()];
+    let mut error = vec![false; templates.counts.len()];
+    for (record, &template) in templates.of.iter().enumerate() {
+        error[template] |= signs.error[record];
+        let best = &mut example[template];
+        if best.is_none_or(|best| signs.relevance(record) > signs.relevance(best)) {
+            *best = Some(record);
+        }
+    }
+    let mut ranked: Vec<(f32, usize, usize)> = Vec::new();
+    for (template, record) in example.into_iter().enumerate() {
+        let Some(record) = record.filter(|_| !shown.contains(&template)) else { continue };
+        let count = templates.counts[template];
+        let rarity = if count == 1 { SINGLE } else { OFTEN * count.ilog2() as f32 };
+        let failure = if error[template] { ERROR } else { 0.0 };
+        let worth = 1.0 + rarity + failure + QUERY * signs.relevance(record);
+        ranked.push((worth / ((records[record].len() + OVERHEAD) as f32).sqrt(), template, record));
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+    let mut said: HashSet<u64> = HashSet::new();
+    for (worth, template, _) in &mut ranked {
+        let words = &templates.words[*template];
+        let new = words.iter().filter(|&&word| said.insert(word)).count();
+        *worth *= NOTHING_NEW + new as f32 / words.len().max(1) as f32;
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+    ranked.into_iter().map(|(_, _, record)| record).collect()
+}
+
+/// All records in the order in which they are worth showing in addition to the examples: edges, answers, errors, the last of
+/// each template, then the second of each, the third …
+fn further(templates: &Templates, signs: &Signs) -> Vec<usize> {
+    let count = templates.of.len();
+    let mut nth = vec![0_usize; templates.counts.len()];
+    let mut ranked: Vec<(f32, usize)> = Vec::with_capacity(count);
+    for (record, &template) in templates.of.iter().enumerate() {
+        nth[template] += 1;
+        let edge = EDGE_RECORDS.saturating_sub(record.min(count - 1 - record)) as f32 / EDGE_RECORDS as f32;
+        let turn = if nth[template] == templates.counts[template] { 1.0 } else { 1.0 / nth[template] as f32 };
+        let failure = if signs.error[record] { 1.0 } else { 0.0 };
+        ranked.push((EDGE * edge + QUERY * signs.relevance(record) + failure + turn, record));
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    ranked.into_iter().map(|(_, record)| record).collect()
+}

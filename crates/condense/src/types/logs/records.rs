@@ -1,0 +1,149 @@
+//! Records: a line with the lines that continue it, such as a stack trace.
+//!
+//! Knows lines; does not know what they say beyond how a continuation begins.
+
+use std::ops::Range;
+
+/// A record is cut off after so many lines or bytes; what follows is a record of its own.
+const MAX_LINES: usize = 200;
+const MAX_BYTES: usize = 16_384;
+/// From this share of heads with a time on, in per cent, a line without one continues the line before.
+const SHARE_OF_STAMPED: usize = 90;
+/// From this share of indented lines on, in per cent, indenting says nothing.
+const SHARE_OF_INDENTED: usize = 75;
+/// A time or level appears this early in a line, in bytes.
+const STAMP_WITHIN: usize = 64;
+/// How a record longer than `EXCERPT_LINES` lines is shown: its first and last lines and the causes between.
+const EXCERPT_LINES: usize = 12;
+const EXCERPT_HEAD: usize = 7;
+const EXCERPT_TAIL: usize = 2;
+const EXCERPT_CAUSES: usize = 4;
+/// A longer line is shown up to here, in bytes.
+const LONGEST_LINE: usize = 4_096;
+
+/// Ranges of whole lines that tile the text.
+pub(super) fn records(text: &str) -> Vec<Range<usize>> {
+    let rule = Rule::of(text);
+    let mut records: Vec<Range<usize>> = Vec::new();
+    let (mut at, mut lines, mut trace) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let range = at..at + line.len();
+        at = range.end;
+        match records.last_mut() {
+            Some(last)
+                if lines < MAX_LINES
+                    && range.end - last.start <= MAX_BYTES
+                    && (trace || rule.continues(line)) =>
+            {
+                last.end = range.end;
+                lines += 1;
+                // A Python trace ends with the first line that is not indented: the exception.
+                trace &= is_indented(line);
+            }
+            _ => {
+                records.push(range);
+                lines = 1;
+                trace = line.starts_with("Traceback (most recent call last)");
+            }
+        }
+    }
+    records
+}
+
+/// What marks a continuation in this text.
+struct Rule {
+    /// Nearly all heads have a time, so a line without one is no head.
+    stamped: bool,
+    indented: bool,
+}
+
+impl Rule {
+    fn of(text: &str) -> Self {
+        let (mut all, mut indented, mut heads, mut stamped) = (0_usize, 0_usize, 0_usize, 0_usize);
+        for line in text.lines().filter(|line| !line.trim_ascii_start().is_empty()) {
+            all += 1;
+            if is_indented(line) {
+                indented += 1;
+            } else {
+                heads += 1;
+                stamped += usize::from(has_clock(line));
+            }
+        }
+        Self {
+            stamped: stamped * 100 >= heads.max(1) * SHARE_OF_STAMPED,
+            indented: indented * 100 < all.max(1) * SHARE_OF_INDENTED,
+        }
+    }
+
+    fn continues(&self, line: &str) -> bool {
+        line.trim_ascii_start().is_empty()
+            || (self.stamped && !has_clock(line))
+            || (self.indented && is_continuation(line) && !(self.stamped && has_clock(line)))
+    }
+}
+
+fn is_indented(line: &str) -> bool {
+    line.starts_with([' ', '\t'])
+}
+
+/// Whether a line shows by itself that it goes on with another.
+pub(super) fn is_continuation(line: &str) -> bool {
+    is_indented(line) || line.starts_with("Caused by:")
+}
+
+/// Whether a time of day (`4:05`, `04:05:06`) appears at the beginning.
+pub(super) fn has_clock(line: &str) -> bool {
+    let head = &line.as_bytes()[..line.len().min(STAMP_WITHIN)];
+    head.windows(3).any(|w| w[1] == b':' && w[0].is_ascii_digit() && w[2].is_ascii_digit())
+}
+
+/// Whether a level appears at the beginning.
+pub(super) fn has_level(line: &str) -> bool {
+    const LEVELS: [&str; 9] =
+        ["TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "ERROR", "CRITICAL", "FATAL", "SEVERE"];
+    let head = &line[..line.floor_char_boundary(STAMP_WITHIN)];
+    let first = head.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty());
+    first.is_some_and(|word| LEVELS.iter().any(|level| word.trim_end_matches("ING") == *level))
+}
+
+/// What of a record is shown where one example represents all: parts in order, each ending with a line or at the cut
+/// of an overlong line.
+pub(super) fn excerpt(text: &str, record: &Range<usize>) -> Vec<Range<usize>> {
+    let mut at = record.start;
+    let lines: Vec<Range<usize>> = text[record.clone()]
+        .split_inclusive('\n')
+        .map(|line| {
+            at += line.len();
+            at - line.len()..at
+        })
+        .collect();
+    let used =
+        lines.len() - lines.iter().rev().take_while(|line| text[(*line).clone()].trim().is_empty()).count();
+    let lines = &lines[..used.max(1)];
+    let mut causes = 0;
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let edge = index < EXCERPT_HEAD || index + EXCERPT_TAIL >= lines.len();
+        let cause =
+            !edge && causes < EXCERPT_CAUSES && text[line.clone()].trim_start().starts_with("Caused by:");
+        causes += usize::from(cause);
+        if lines.len() > EXCERPT_LINES && !edge && !cause {
+            continue;
+        }
+        let end = cut(text, line);
+        match parts.last_mut() {
+            Some(last) if last.end == line.start => last.end = end,
+            _ => parts.push(line.start..end),
+        }
+    }
+    parts
+}
+
+fn cut(text: &str, line: &Range<usize>) -> usize {
+    if line.len() <= LONGEST_LINE {
+        return line.end;
+    }
+    let limit = text.floor_char_boundary(line.start + LONGEST_LINE);
+    let floor = text.ceil_char_boundary(line.start + LONGEST_LINE / 2);
+    text[floor..limit].rfind([' ', ',']).map_or(limit, |at| floor + at + 1)
+}

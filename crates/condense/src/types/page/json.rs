@@ -1,0 +1,224 @@
+//! Page captures stored as JSON: an object with `zones`, and whatever else was extracted.
+//!
+//! Knows where members of objects begin and end; reads no values but a zone's kind and confidence. Nothing is parsed
+//! into a tree, so nesting is harmless, and what does not parse to its end is no capture of this form.
+
+use std::ops::Range;
+
+use super::{FULL, KEY_FIELDS, Kind, Role, Stretch, is_key_field};
+
+const ZONES: [&str; 3] = ["zones", "content_zones", "ocr_items"];
+const KIND: [&str; 5] = ["kind", "zone_type", "type", "zone", "name"];
+const CONFIDENCE: [&str; 2] = ["confidence", "score"];
+const TEXT: [&str; 3] = ["raw_text", "text", "content"];
+const FIELDS: [&str; 6] = ["fields", "extracted_fields", "extracted", "data", "items", "values"];
+/// Members of the capture itself that say where and when it was made, if they are short.
+const LONGEST_METADATA: usize = 300;
+
+/// The stretches of `text`, or none if it is no JSON object.
+pub(super) fn stretches(text: &str) -> Option<Vec<Stretch>> {
+    let start = text.len() - text.trim_start().len();
+    let end = text.trim_end().len();
+    if !text[start..].starts_with('{') || value_end(text, start) != Some(end) {
+        return None;
+    }
+    let mut out = Out { text, stretches: Vec::new(), zones: 0 };
+    out.object(0..text.len(), start)?;
+    Some(out.stretches)
+}
+
+/// A member of an object or an array.
+struct Member {
+    /// From the key (or value) to the next one, or to the end of what holds it.
+    range: Range<usize>,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+struct Out<'a> {
+    text: &'a str,
+    stretches: Vec<Stretch>,
+    zones: usize,
+}
+
+impl Out<'_> {
+    fn push(&mut self, range: Range<usize>, role: Role, zone: (usize, Kind, f64)) {
+        if range.is_empty() {
+            return;
+        }
+        let (zone, kind, confidence) = zone;
+        self.stretches.push(Stretch { range, role, zone, kind, confidence });
+    }
+
+    /// The capture itself, which takes `range`; its brace is at `at`.
+    fn object(&mut self, range: Range<usize>, at: usize) -> Option<()> {
+        let members = members(self.text, at)?;
+        let first = members.first().map_or(range.end, |member| member.range.start);
+        self.push(range.start..first, Role::Metadata, (0, Kind::Other, 1.0));
+        for (index, member) in members.iter().enumerate() {
+            let end = members.get(index + 1).map_or(range.end, |next| next.range.start);
+            let member_range = member.range.start..end;
+            let key = unquoted(&self.text[member.key.clone()]);
+            let opens = self.text[member.value.clone()].starts_with(['[', '{']);
+            if ZONES.contains(&key) && opens {
+                self.zone_list(member_range, member.value.start)?;
+            } else if !opens && member.value.len() <= LONGEST_METADATA {
+                self.push(member_range, Role::Metadata, (0, Kind::Other, 1.0));
+            } else {
+                self.zones += 1;
+                let role = if opens { Role::Structured } else { Role::Text };
+                self.push(member_range, role, (self.zones, Kind::of(key), 1.0));
+            }
+        }
+        Some(())
+    }
+
+    /// Zones in an array, or in an object by kind.
+    fn zone_list(&mut self, range: Range<usize>, at: usize) -> Option<()> {
+        let zones = members(self.text, at)?;
+        let first = zones.first().map_or(range.end, |zone| zone.range.start);
+        self.push(range.start..first, Role::Metadata, (0, Kind::Other, 1.0));
+        for (index, zone) in zones.iter().enumerate() {
+            let end = zones.get(index + 1).map_or(range.end, |next| next.range.start);
+            self.zone(zone.range.start..end, zone)?;
+        }
+        Some(())
+    }
+
+    fn zone(&mut self, range: Range<usize>, zone: &Member) -> Option<()> {
+        self.zones += 1;
+        let text = self.text;
+        let members = if text[zone.value.clone()].starts_with('{') {
+            members(text, zone.value.start)?
+        } else {
+            Vec::new()
+        };
+        let find = |names: &[&str]| {
+            let named =
+                |name: &&str| members.iter().find(|member| unquoted(&text[member.key.clone()]) == *name);
+            names.iter().find_map(named).map(|member| unquoted(&text[member.value.clone()]))
+        };
+        let kind = Kind::of(find(&KIND).unwrap_or_else(|| unquoted(&text[zone.key.clone()])));
+        // What says nothing of its confidence was not doubted.
+        let confidence = find(&CONFIDENCE).and_then(|value| value.parse().ok()).unwrap_or(1.0);
+        let this = (self.zones, kind, confidence);
+        if members.is_empty() {
+            let role = if confidence < KEY_FIELDS { Role::Dropped } else { Role::Structured };
+            self.push(range, role, this);
+            return Some(());
+        }
+        self.push(range.start..members[0].range.start, role(confidence, Role::Structured), this);
+        for (index, member) in members.iter().enumerate() {
+            let end = members.get(index + 1).map_or(range.end, |next| next.range.start);
+            self.member(member.range.start..end, member, this)?;
+        }
+        Some(())
+    }
+
+    fn member(&mut self, range: Range<usize>, member: &Member, zone: (usize, Kind, f64)) -> Option<()> {
+        let (text, confidence) = (self.text, zone.2);
+        let key = unquoted(&text[member.key.clone()]);
+        if TEXT.contains(&key) {
+            let role = if confidence < FULL { Role::Dropped } else { Role::Text };
+            self.push(range, role, zone);
+        } else if (KEY_FIELDS..FULL).contains(&confidence)
+            && FIELDS.contains(&key)
+            && text[member.value.clone()].starts_with('{')
+        {
+            let fields = members(text, member.value.start)?;
+            let first = fields.first().map_or(range.end, |field| field.range.start);
+            self.push(range.start..first, Role::Structured, zone);
+            for (index, field) in fields.iter().enumerate() {
+                let end = fields.get(index + 1).map_or(range.end, |next| next.range.start);
+                let kept = is_key_field(unquoted(&text[field.key.clone()]));
+                self.push(field.range.start..end, if kept { Role::Structured } else { Role::Dropped }, zone);
+            }
+        } else {
+            self.push(range, role(confidence, Role::Structured), zone);
+        }
+        Some(())
+    }
+}
+
+fn role(confidence: f64, role: Role) -> Role {
+    // Not `<`, so that what is no number is dropped too.
+    if confidence >= KEY_FIELDS { role } else { Role::Dropped }
+}
+
+fn unquoted(text: &str) -> &str {
+    text.trim().trim_matches('"')
+}
+
+/// The members of the object or array that begins at `at`.
+fn members(text: &str, at: usize) -> Option<Vec<Member>> {
+    let bytes = text.as_bytes();
+    let object = bytes.get(at) == Some(&b'{');
+    let mut members: Vec<Member> = Vec::new();
+    let mut at = skip_white(bytes, at + 1);
+    while !matches!(bytes.get(at)?, b'}' | b']') {
+        let start = at;
+        let key = if object {
+            at = value_end(text, at)?;
+            let key = start..at;
+            at = skip_white(bytes, at);
+            if bytes.get(at) != Some(&b':') {
+                return None;
+            }
+            at = skip_white(bytes, at + 1);
+            key
+        } else {
+            start..start
+        };
+        let value = at..value_end(text, at)?;
+        at = skip_white(bytes, value.end);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_white(bytes, at + 1);
+        }
+        members.push(Member { range: start..at, key, value });
+    }
+    Some(members)
+}
+
+fn skip_white(bytes: &[u8], at: usize) -> usize {
+    at + bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count()
+}
+
+/// Where the value ends that begins at `at`.
+fn value_end(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut i) = (0_usize, at);
+    loop {
+        match bytes.get(i)? {
+            b'"' => {
+                i += 1;
+                loop {
+                    i += memchr::memchr2(b'"', b'\\', bytes.get(i..)?)?;
+                    if bytes[i] == b'"' {
+                        break;
+                    }
+                    i += 2;
+                }
+                i += 1;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                i += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                i += 1;
+            }
+            _ if depth > 0 => i += 1,
+            _ => {
+                let scalar = |b: &&u8| {
+                    !b.is_ascii_whitespace() && !matches!(b, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[')
+                };
+                let len = bytes[i..].iter().take_while(scalar).count();
+                return (len > 0).then_some(i + len);
+            }
+        }
+        if depth == 0 {
+            return Some(i);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Anything at all, by lines: the beginning, the end, what is new, what failed, and what the query asks for.
+//!
+//! Knows lines and nothing of what they mean; it takes every text, so it is also what other condensers fall back on.
+
+use std::ops::Range;
+
+use crate::engine::condenser::Divide;
+use crate::engine::job::Job;
+use crate::engine::units::{Piece, split_long};
+use crate::types::prose::sentences;
+
+/// Longer lines are divided, at the ends of sentences if there are any.
+const LONGEST_LINE: usize = 320;
+/// How many lines at the beginning and at the end weigh more, and how much the outermost weighs.
+const EDGE_LINES: usize = 8;
+const EDGE: f32 = 3.0;
+/// What a line weighs that differs from an earlier one in digits only.
+const REPEATED: f32 = 0.1;
+
+pub(crate) struct Plain;
+
+impl Divide for Plain {
+    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+        let text = job.request.text;
+        let lines = lines(text);
+        let count = lines.len();
+        let mut seen = hashbrown::HashSet::with_capacity(count);
+        let weigh = |(index, range): (usize, Range<usize>)| {
+            let from_edge = index.min(count - 1 - index);
+            let near = EDGE_LINES.saturating_sub(from_edge) as f32 / EDGE_LINES as f32;
+            let novelty = if seen.insert(template(&text[range.clone()])) { 1.0 } else { REPEATED };
+            Piece::plain(range, (1.0 + near * (EDGE - 1.0)) * novelty)
+        };
+        lines.into_iter().enumerate().map(weigh).collect()
+    }
+}
+
+/// Lines, overlong ones divided, that tile the text.
+fn lines(text: &str) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let mut lines = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let range = start..start + line.len();
+        start = range.end;
+        if range.len() <= LONGEST_LINE {
+            lines.push(range);
+        } else {
+            let sentences = sentences(text, range).into_iter();
+            lines.extend(sentences.flat_map(|sentence| split_long(text, sentence, LONGEST_LINE)));
+        }
+    }
+    lines
+}
+
+/// The same for lines that differ in numbers only.
+fn template(line: &str) -> u64 {
+    let skeleton: Vec<u8> = line.bytes().filter(|b| !b.is_ascii_digit()).collect();
+    xxhash_rust::xxh3::xxh3_64(&skeleton)
+}

@@ -1,0 +1,498 @@
+//! The record of one request through the gateway: who asked what, what the window held and why, what it cost.
+//! Sizes, names and pointers only: payloads stay in blobs (C104). Knows neither how requests are served nor how
+//! records are kept.
+
+mod answered;
+mod decision;
+
+use larder_core::pack::Rendition;
+use larder_core::policy::{self, ContextBudgetPolicy};
+use larder_text::pointer::Pointer;
+use larder_text::price::Usd;
+use larder_text::time::Timestamp;
+use larder_text::usage::Usage;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use self::answered::AnsweredBy;
+pub use self::decision::{Decision, DecisionStatus, Largest};
+
+/// Names that clients choose are kept to so many bytes.
+pub const MAX_NAME_BYTES: usize = 200;
+
+/// One request, whole; made with [`RequestRecord::new`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RequestRecord)]
+pub struct RequestRecord {
+    /// Everything but the lists. A record can be read as its head alone, which leaves the lists unread.
+    #[serde(flatten)]
+    pub summary: RequestSummary,
+    /// What stood in the window, in its order; empty when nothing was decided.
+    pub window: Vec<WindowPart>,
+    /// What was condensed or pointed at in this request and had stood otherwise in the one before.
+    pub compactions: Vec<Compaction>,
+    /// Originals that the model asked back while it answered.
+    pub rehydrations: Vec<Rehydration>,
+}
+
+/// What lists show of a request, and what totals are made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RequestSummary)]
+pub struct RequestSummary {
+    /// Its id, a UUID of version 7: later ones sort later.
+    pub id: String,
+    /// When it came in.
+    #[schema(value_type = String, format = DateTime)]
+    pub time: Timestamp,
+    /// Whose it is.
+    pub user: String,
+    /// The id of the key it came with.
+    pub key: Option<String>,
+    /// The conversation it belongs to.
+    pub session: Option<String>,
+    /// Which branch of the session's transcript its messages are.
+    pub branch: Option<u32>,
+    /// The trace that the client wants it in: its `traceparent` header.
+    pub traceparent: Option<String>,
+    /// What it spoke.
+    pub wire: Endpoint,
+    /// Method and path of a request that passed as it is, cut to 200 bytes.
+    #[serde(default)]
+    pub route: Option<String>,
+    /// The model it asked for, as written, cut to 200 bytes; the name of its server where it passed as it is and named none.
+    pub model: String,
+    /// The model that answered; `None` when it got that far with none.
+    pub answered_by: Option<AnsweredBy>,
+    /// The recipe it ran (`category/name`), for `model: "recipe/…"`.
+    pub recipe: Option<String>,
+    /// The record of that run.
+    pub run: Option<String>,
+    /// Whether the reply was to be streamed.
+    pub stream: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The HTTP status the client got; `error` says what became of a reply that broke off after it.
+    pub status: u16,
+    /// The class of the error, such as `timeout`; never its payload.
+    pub error: Option<String>,
+    /// What the policy decided; `None` where there is nothing to decide, as for embeddings.
+    pub decision: Option<Decision>,
+    /// What became of the round trips with the model that its client does not know of; `None` where there were none.
+    #[serde(default)]
+    pub round_trips: Option<RoundTrips>,
+    /// Tokens as we counted them.
+    pub tokens: Tokens,
+    /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
+    /// those it reported until then, and for the rest our count of what came; so, too, of a reply whose end it reported
+    /// nothing with.
+    #[schema(value_type = Option<UsageSchema>)]
+    pub usage: Option<Usage>,
+    /// Whether any of these tokens are our count, in place of a report.
+    #[serde(default)]
+    pub usage_estimated: bool,
+    /// What it cost; `None` if the model has no price or nothing is known of what was used.
+    pub bill: Option<Bill>,
+    /// Rounds that were sent over the budget, which never happens (R3-2.2).
+    #[serde(default)]
+    pub violations: u64,
+    /// How long it took.
+    pub times: Times,
+    /// What the lists of the record come to; filled in by [`RequestRecord::new`].
+    pub shape: Shape,
+}
+
+/// What a request speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Endpoint)]
+pub enum Endpoint {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Messages,
+    /// OpenAI's embeddings.
+    Embeddings,
+    /// Anthropic's counting of tokens.
+    CountTokens,
+    /// Anything else, which passes as it is.
+    Passed,
+}
+
+impl Endpoint {
+    /// Every one, in the order in which they are listed.
+    pub const ALL: [Self; 6] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens, Self::Passed];
+
+    /// The word in records, metrics and pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Embeddings => "embeddings",
+            Self::CountTokens => "count_tokens",
+            Self::Passed => "passed",
+        }
+    }
+}
+
+/// What became of round trips in the history that the client does not know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundTrips {
+    /// They were put back: the model sees its calls and our answers.
+    Restored,
+    /// With them it could not be made to fit, so it left as its client knows it.
+    LeftOut,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The reply reached the client whole.
+    Ok,
+    /// It could not be made to fit, or its key has no budget left: nothing was sent upstream.
+    Refused,
+    /// It was no request that can be understood: nothing was sent upstream.
+    Invalid,
+    /// The upstream answered with an error, which the client got unchanged.
+    UpstreamError,
+    /// The upstream could not be reached, broke off or took too long.
+    UpstreamFailed,
+    /// The client left before the reply was whole.
+    ClientGone,
+    /// Something of ours failed.
+    Failed,
+}
+
+impl Outcome {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Refused,
+        Self::Invalid,
+        Self::UpstreamError,
+        Self::UpstreamFailed,
+        Self::ClientGone,
+        Self::Failed,
+    ];
+
+    /// The word in records, metrics and pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Invalid => "invalid",
+            Self::UpstreamError => "upstream_error",
+            Self::UpstreamFailed => "upstream_failed",
+            Self::ClientGone => "client_gone",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether the prompt left for the upstream.
+    pub const fn sent(self) -> bool {
+        !matches!(self, Self::Refused | Self::Invalid)
+    }
+}
+
+/// Tokens of a request as we counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tokens {
+    /// Of the system prompt.
+    pub system: u64,
+    /// Of the tools' schemas.
+    pub tools: u64,
+    /// Of the messages as sent, framing included.
+    pub messages: u64,
+    /// Of the whole prompt as it came.
+    pub before: u64,
+    /// Of the whole prompt as sent, or as it would have been.
+    pub after: u64,
+    /// That the prompt may have; 0 where nothing limits it.
+    pub budget: u64,
+    /// Kept free beside the reply (R3-4.9).
+    pub reserve: u64,
+    /// That the reply may have.
+    pub output: u64,
+}
+
+impl Tokens {
+    /// Tokens that did not have to be sent.
+    pub const fn saved(&self) -> u64 {
+        self.before.saturating_sub(self.after)
+    }
+}
+
+/// What a request cost and would have cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Bill {
+    /// By the provider's own figures.
+    #[schema(value_type = String, example = "0.0105")]
+    pub cost: Usd,
+    /// By the model of the provider's cache, had the request been sent as it came, like all before it. The
+    /// difference is what was saved net of cache effects; it may be negative.
+    #[schema(value_type = String, example = "0.042")]
+    pub without: Usd,
+}
+
+/// One part of the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WindowPart {
+    /// Its region: `system`, `tools`, `messages` … or a slot of a recipe.
+    pub slot: String,
+    /// Who speaks: `system`, `user`, `assistant`, `tool`.
+    pub role: String,
+    /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. Not there when empty.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub label: String,
+    /// The form in which it stands.
+    #[schema(value_type = String, example = "condensed")]
+    pub rendition: Rendition,
+    /// Tokens it takes; of an absent one those of the line that stands in for it, if any.
+    pub tokens: u64,
+    /// Tokens it would take whole.
+    pub original_tokens: u64,
+    /// Why it has this form, in words.
+    pub reason: String,
+    /// How to get the original back, unless it stands whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>)]
+    pub pointer: Option<Pointer>,
+    /// The message of the request that it belongs to, from 0; `None` for system prompt and tools.
+    pub message: Option<u64>,
+    /// The epoch in which its form was decided, from 0.
+    pub epoch: u64,
+    /// How many neighbours that stand whole are told as this one part; not there when it is one.
+    #[serde(skip_serializing_if = "is_one", default = "one")]
+    pub items: u64,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_one(items: &u64) -> bool {
+    *items == 1
+}
+
+/// A part whose form changed: an entry of the compaction map (R3-4.33).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Compaction {
+    /// The epoch that this change belongs to; 0 is the form a part got when it was first seen.
+    pub epoch: u64,
+    /// The message, from 0.
+    pub message: u64,
+    /// What it is, as in [`WindowPart::label`].
+    pub label: String,
+    /// The form it had.
+    #[schema(value_type = String, example = "whole")]
+    pub from: Rendition,
+    /// The form it has now.
+    #[schema(value_type = String, example = "pointer")]
+    pub to: Rendition,
+    /// Tokens it took.
+    pub before: u64,
+    /// Tokens it takes.
+    pub after: u64,
+    /// Why, in words.
+    pub reason: String,
+    /// How to get the original back.
+    #[schema(value_type = Option<String>)]
+    pub pointer: Option<Pointer>,
+    /// What kind of content it was condensed as (R0-27.6).
+    pub content_type: String,
+}
+
+/// An original that the model asked back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Rehydration {
+    /// The pointer as the model wrote it, cut to 200 bytes.
+    pub pointer: String,
+    /// Whether it got what it asked for.
+    pub found: bool,
+    /// Bytes it got.
+    pub bytes: u64,
+    /// Tokens that this put into the window.
+    pub tokens: u64,
+}
+
+/// How long a request took, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Times {
+    /// From the first byte in to the last byte out.
+    pub total_us: u64,
+    /// Of that, waiting for the upstream or for the client to read.
+    pub upstream_us: u64,
+    /// Of that, deciding and condensing.
+    pub policy_us: u64,
+}
+
+impl Times {
+    /// What the gateway added: the total without the wait for the upstream.
+    pub const fn overhead_us(&self) -> u64 {
+        self.total_us.saturating_sub(self.upstream_us)
+    }
+}
+
+/// One number for each form in which a part can stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ByForm {
+    /// Of parts that stand whole.
+    pub whole: u64,
+    /// Of parts that stand condensed.
+    pub condensed: u64,
+    /// Of parts of which only a pointer stands.
+    pub pointer: u64,
+    /// Of parts that are not there.
+    pub absent: u64,
+}
+
+impl ByForm {
+    fn add(&mut self, form: Rendition, number: u64) {
+        let sum = match form {
+            Rendition::Whole => &mut self.whole,
+            Rendition::Condensed => &mut self.condensed,
+            Rendition::Pointer => &mut self.pointer,
+            Rendition::Absent => &mut self.absent,
+        };
+        *sum = sum.saturating_add(number);
+    }
+}
+
+/// What the lists of a record come to, for those who have only its head.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Shape {
+    /// How many parts stand in which form.
+    pub parts: ByForm,
+    /// Tokens that they take.
+    pub tokens: ByForm,
+    /// Pointers that the model sees.
+    pub pointers: u64,
+    /// Parts whose form changed; none in a dry run, and none where nothing left.
+    pub compactions: u64,
+    /// Of these, parts that came to stand condensed.
+    #[serde(default)]
+    pub summaries: u64,
+    /// Originals that the model asked back.
+    pub rehydrations: u64,
+    /// The newest epoch of the window.
+    pub epoch: u64,
+}
+
+impl RequestRecord {
+    /// The record of a request of which nothing is known yet: taken to have lost its client until it is said otherwise.
+    pub fn blank(id: &str, time: Timestamp, user: &str, wire: Endpoint) -> Self {
+        let summary = RequestSummary {
+            id: id.to_owned(),
+            time,
+            user: user.to_owned(),
+            key: None,
+            session: None,
+            wire,
+            route: None,
+            model: String::new(),
+            answered_by: None,
+            recipe: None,
+            run: None,
+            stream: false,
+            outcome: Outcome::ClientGone,
+            status: 200,
+            error: None,
+            decision: None,
+            round_trips: None,
+            tokens: Tokens::default(),
+            usage: None,
+            usage_estimated: false,
+            bill: None,
+            violations: 0,
+            times: Times::default(),
+            branch: None,
+            traceparent: None,
+            shape: Shape::default(),
+        };
+        Self::new(summary, Vec::new(), Vec::new(), Vec::new())
+    }
+
+    /// The record with its shape worked out anew.
+    #[must_use]
+    pub fn sealed(self) -> Self {
+        let Self { summary, window, compactions, rehydrations } = self;
+        Self::new(summary, window, compactions, rehydrations)
+    }
+
+    /// A record, with its shape worked out.
+    pub fn new(
+        summary: RequestSummary,
+        window: Vec<WindowPart>,
+        compactions: Vec<Compaction>,
+        rehydrations: Vec<Rehydration>,
+    ) -> Self {
+        let changed = if summary.took_effect() { compactions.as_slice() } else { &[] };
+        let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
+        let mut shape = Shape {
+            compactions: changed.len() as u64,
+            summaries: changed.iter().filter(is_summary).count() as u64,
+            rehydrations: rehydrations.len() as u64,
+            ..Shape::default()
+        };
+        for part in &window {
+            shape.parts.add(part.rendition, 1);
+            shape.tokens.add(part.rendition, part.tokens);
+            shape.pointers += u64::from(part.pointer.is_some());
+            shape.epoch = shape.epoch.max(part.epoch);
+        }
+        Self { summary: RequestSummary { shape, ..summary }, window, compactions, rehydrations }
+    }
+}
+
+impl RequestSummary {
+    /// Notes a round whose prompt is so long, and whether it was over its budget.
+    pub fn record_round(
+        &mut self,
+        policy: &ContextBudgetPolicy,
+        rounds: &mut policy::SessionUsage,
+        prompt: u64,
+    ) {
+        let size = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
+        policy.record_usage(rounds, &self.id, size(prompt), size(self.tokens.reserve));
+        self.violations = rounds.violations as u64;
+    }
+
+    /// Whether what was decided is what left: nothing changes in a dry run, nor where nothing is sent.
+    pub fn took_effect(&self) -> bool {
+        self.outcome.sent() && !self.decision.as_ref().is_some_and(|decision| decision.dry_run)
+    }
+}
+
+/// What was saved, in dollars; negative where Larder cost more than it saved.
+pub fn saved(cost: Usd, without: Usd) -> String {
+    let sign = if cost > without { "-" } else { "" };
+    format!("{sign}{}", Usd::from_picos(cost.picos().abs_diff(without.picos())))
+}
+
+/// A name that a client chose, cut at a character to [`MAX_NAME_BYTES`].
+pub fn cut_name(name: &str) -> String {
+    name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
+}
+
+/// [`Usage`] as the API describes it.
+#[derive(ToSchema)]
+#[schema(as = Usage)]
+#[allow(dead_code, reason = "describes a type of another crate, which has no schema of its own")]
+struct UsageSchema {
+    /// Prompt tokens in all, cached ones included.
+    input: u64,
+    /// Prompt tokens read from the provider's cache.
+    cached_input: u64,
+    /// Prompt tokens written to the provider's cache.
+    cache_write: u64,
+    /// Reply tokens in all, reasoning included.
+    output: u64,
+    /// Reply tokens spent on reasoning that is not shown.
+    reasoning: u64,
+}

@@ -1,0 +1,33 @@
+//! Which model answered a request, and where its name may be told. Knows nothing else of the request.
+
+use larder_text::provider::Provider;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Outcome, RequestSummary};
+
+/// Which model answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AnsweredBy {
+    /// Its name in the model table; of a model that the table does not have, its id.
+    pub name: String,
+    /// The provider's id of it.
+    pub id: String,
+    /// The server for other models, where the table does not have it. The name is then the client's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Who serves it.
+    #[schema(value_type = String, example = "openai")]
+    pub provider: Provider,
+}
+
+impl RequestSummary {
+    /// The name of the model that answered, as far as logs and metrics may have it: one that the table does not have is told
+    /// by its server, until the provider answers to it.
+    pub fn reported_model(&self) -> Option<&str> {
+        let model = self.answered_by.as_ref()?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);
+        let is_known = self.outcome == Outcome::Ok && model.name.bytes().all(is_name);
+        Some(model.server.as_deref().filter(|_| !is_known).unwrap_or(&model.name))
+    }
+}

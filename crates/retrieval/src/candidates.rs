@@ -1,0 +1,208 @@
+//! What was found, and how each candidate reads as text (R1-10.2 to R1-10.6).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use larder_vault::lifecycle::ResearchState;
+use larder_vault::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
+use serde::Serialize;
+
+use super::page::PageAnswer;
+use super::render::{line, when};
+use super::trace::TraceEntry;
+
+/// Candidates for the answer to a query, best first in every list.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Candidates {
+    /// Earlier turns, at most 20 (R1-10.2).
+    pub turn_index: Vec<TurnCandidate>,
+    /// Research on the topic that is still good: it may answer without any search (R1-10.3).
+    pub cached_intel: Vec<ResearchCandidate>,
+    /// Other research, with its state (R1-10.4).
+    pub research_hits: Vec<ResearchCandidate>,
+    /// What worked before for such queries and sites (R1-10.5).
+    pub strategy_patterns: Vec<String>,
+    /// What the user likes, at most 5 (C102).
+    pub preferences: Vec<PreferenceLine>,
+    /// What is known about and for the user, at most 5 (C102).
+    pub facts: Vec<FactLine>,
+    /// What a captured page says, or where to look (R1-6.10 to R1-6.20).
+    pub page: Option<PageAnswer>,
+    /// Passages of documents that hold the words of the query.
+    pub passages: Vec<Passage>,
+    /// Everything that was considered, for the receipt.
+    pub considered: Vec<TraceEntry>,
+}
+
+/// An earlier turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TurnCandidate {
+    /// Its number.
+    pub turn: u32,
+    /// Its `context.md`, in the archive if it is there.
+    pub context: VaultPath,
+    /// What was asked.
+    pub query: String,
+    /// What it came to, if it was summarized.
+    pub summary: Option<String>,
+    /// Such as `commerce.laptop`.
+    pub topic: Option<String>,
+    /// How good the answer was.
+    pub quality: Option<Score>,
+    /// How it ended.
+    pub status: TurnStatus,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Seconds since then.
+    pub age_seconds: u64,
+    /// Fused over all rankings; comparable within one search.
+    pub score: f64,
+    /// How it was found.
+    pub why: String,
+}
+
+/// Research that is at hand (R1-12.2).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResearchCandidate {
+    /// `research.md` of the turn that did it.
+    pub document: VaultPath,
+    /// `research_759_abc123`.
+    pub id: String,
+    /// The turn that did it.
+    pub turn: u32,
+    /// Such as `pet.hamster.syrian_hamster`.
+    pub topic: String,
+    /// What it was for.
+    pub intent: Intent,
+    /// Its title.
+    pub title: String,
+    /// How good it is.
+    pub quality: Score,
+    /// Active or stale; anything else is not offered (R1-12.4).
+    pub state: ResearchState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Seconds since then.
+    pub age_seconds: u64,
+    /// When its time-sensitive part is old.
+    pub expires_at: Option<Timestamp>,
+    /// For whom it counts.
+    pub scope: Scope,
+    /// Fused over all rankings; comparable within one search.
+    pub score: f64,
+    /// The best of what it found; of stale research only what stays true.
+    pub digest: String,
+}
+
+/// A preference of the user.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PreferenceLine {
+    /// Such as `budget`.
+    pub name: String,
+    /// Such as `$500-800`.
+    pub value: String,
+    /// The turn that said so (R1-3.30).
+    pub source_turn: Option<u32>,
+    /// When it was last said; none for what people wrote themselves.
+    pub updated_at: Option<Timestamp>,
+    /// How well it answers the query; 0 if it shares nothing with it.
+    pub score: f64,
+}
+
+/// A fact about or for the user.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FactLine {
+    /// The record's id; none for what people wrote themselves.
+    pub id: Option<String>,
+    /// The statement.
+    pub fact: String,
+    /// Such as `People`.
+    pub category: String,
+    /// For whom it counts.
+    pub scope: Scope,
+    /// How sure it is.
+    pub confidence: Option<Score>,
+    /// The document that says so.
+    pub source: Option<VaultPath>,
+    /// When it was last learned; none for what people wrote themselves.
+    pub updated_at: Option<Timestamp>,
+    /// How well it answers the query; 0 if it shares nothing with it.
+    pub score: f64,
+}
+
+/// A stretch of a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Passage {
+    /// The document.
+    pub document: VaultPath,
+    /// Where it stands there, in bytes.
+    pub bytes: Range<usize>,
+    /// The same in lines, from 1, both ends included.
+    pub lines: (usize, usize),
+    /// What stands there, as it stands.
+    pub text: String,
+    /// How well it answers, beside the best passage, which has 1.
+    pub score: f64,
+    /// Its tokens.
+    pub tokens: usize,
+    /// The whole document.
+    #[serde(skip)]
+    pub whole: Arc<str>,
+}
+
+impl TurnCandidate {
+    /// One line of the turn index.
+    pub fn line(&self) -> String {
+        let topic = self.topic.as_deref().map(|topic| format!("; topic {}", line(topic))).unwrap_or_default();
+        let quality = self.quality.map(|quality| format!("; quality {quality}")).unwrap_or_default();
+        let summary = self.summary.as_deref().map(|summary| format!(" → {}", line(summary)));
+        format!(
+            "- turn {} ({}; {}{topic}{quality}) path: {} | asked: {}{}",
+            self.turn,
+            when(self.created_at, self.age_seconds),
+            self.status,
+            self.context,
+            line(&self.query),
+            summary.unwrap_or_default(),
+        )
+    }
+}
+
+impl ResearchCandidate {
+    /// Head and digest, as a recipe reads them.
+    pub fn text(&self) -> String {
+        let expires = self.expires_at.map(|expires| format!("\nexpires: {expires}")).unwrap_or_default();
+        let state = match self.state {
+            ResearchState::Stale => {
+                "stale (its time-sensitive part is old: research anew before relying on it)"
+            }
+            state => state.as_str(),
+        };
+        format!(
+            "id: {}\npath: {}\ntitle: {}\ntopic: {}\nquality: {}\nstate: {state}\nmade: {}{expires}\n{}",
+            line(&self.id),
+            self.document,
+            line(&self.title),
+            line(&self.topic),
+            self.quality,
+            when(self.created_at, self.age_seconds),
+            self.digest,
+        )
+    }
+}
+
+impl PreferenceLine {
+    /// `- favorite_hamster: Syrian (turn 758)`.
+    pub fn line(&self) -> String {
+        let turn = self.source_turn.map(|turn| format!(" (turn {turn})")).unwrap_or_default();
+        format!("- {}: {}{turn}", line(&self.name), line(&self.value))
+    }
+}
+
+impl FactLine {
+    /// `- statement (People, user, confidence 0.90)`.
+    pub fn line(&self) -> String {
+        let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();
+        format!("- {} ({}, {}{sure})", line(&self.fact), line(&self.category), self.scope)
+    }
+}

@@ -1,0 +1,132 @@
+//! A bounded cache that several threads share. Knows nothing of what it keeps.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashMap;
+
+/// A map that drops entries which have not been used for a while.
+///
+/// When the young generation is full it becomes the old one and the old one is dropped; a hit in the old one moves the
+/// entry up. So entries in use survive, and nothing has to be ordered.
+#[derive(Debug)]
+pub struct BoundedCache<K, V> {
+    /// The weight of one generation.
+    generation: usize,
+    weigh: fn(&V) -> usize,
+    generations: Mutex<Generations<K, V>>,
+}
+
+#[derive(Debug)]
+struct Generations<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+    /// Of the young one.
+    weight: usize,
+}
+
+impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
+    /// A cache of at most about `max_entries` entries.
+    pub fn new(max_entries: usize) -> Self {
+        Self::with_weights(max_entries, |_| 1)
+    }
+
+    /// A cache whose values weigh at most about `max_weight` together, such as their bytes.
+    pub fn with_weights(max_weight: usize, weigh: fn(&V) -> usize) -> Self {
+        let generations = Generations { young: HashMap::new(), old: HashMap::new(), weight: 0 };
+        Self { generation: max_weight.div_ceil(2), weigh, generations: Mutex::new(generations) }
+    }
+
+    /// The value of a key.
+    pub fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let mut generations = self.lock();
+        if let Some(value) = generations.young.get(key) {
+            return Some(value.clone());
+        }
+        let (key, value) = generations.old.remove_entry(key)?;
+        self.put(&mut generations, key, value.clone());
+        Some(value)
+    }
+
+    /// Sets the value of a key.
+    pub fn insert(&self, key: K, value: V) {
+        self.put(&mut self.lock(), key, value);
+    }
+
+    /// The value of a key, computed by `make` if it is not there. Nothing is locked meanwhile, so two threads may compute
+    /// the same value.
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        if let Some(known) = self.get(&key) {
+            return known;
+        }
+        let value = make();
+        self.insert(key, value.clone());
+        value
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        let generations = self.lock();
+        generations.young.len() + generations.old.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn put(&self, generations: &mut Generations<K, V>, key: K, value: V) {
+        let weight = (self.weigh)(&value);
+        if generations.weight + weight > self.generation {
+            generations.old = std::mem::take(&mut generations.young);
+            generations.weight = 0;
+        }
+        generations.weight += weight;
+        generations.young.insert(key, value);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations<K, V>> {
+        // A panic between two map operations leaves both maps usable.
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_in_use_survive_and_the_size_is_bounded() {
+        let cache = BoundedCache::new(20);
+        for n in 0..1_000 {
+            cache.insert(n, n);
+            assert_eq!(cache.get(&0), Some(0), "after {n}");
+        }
+        assert_eq!(cache.get(&1), None);
+        assert!(cache.len() <= 20, "{}", cache.len());
+    }
+
+    #[test]
+    fn a_known_value_is_not_computed_again() {
+        let cache = BoundedCache::new(8);
+        assert_eq!(cache.get_or_insert_with("larder", || 3), 3);
+        assert_eq!(cache.get_or_insert_with("larder", || unreachable!("known")), 3);
+    }
+
+    #[test]
+    fn heavy_values_leave_room_for_few() {
+        let cache = BoundedCache::with_weights(100, Vec::<u8>::len);
+        for n in 0..10 {
+            cache.insert(n, vec![0; 30]);
+            assert!(cache.len() <= 3, "{}", cache.len());
+        }
+        // What is heavier than the cache is kept until the next entry comes.
+        cache.insert(99, vec![0; 1_000]);
+        assert!(cache.get(&99).is_some());
+    }
+}
