@@ -33,6 +33,7 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SettingOrigin {
     /// The default; nothing sets it.
@@ -66,6 +67,7 @@ impl fmt::Display for SettingOrigin {
 
 /// One setting as `larder config` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Setting {
     /// Its key, as in the file.
     pub key: String,

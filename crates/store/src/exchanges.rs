@@ -2,7 +2,7 @@
 //! Knows nothing of what the document says. Costs are summed over requests and runs.
 
 use rusqlite::{OptionalExtension, Row};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::clock::{MILLIS_PER_DAY, Timestamp};
 use crate::error::StoreError;
@@ -73,14 +73,17 @@ pub struct ExchangeFilter {
     pub limit: Option<u64>,
 }
 
-/// A conversation in sums.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Sums over the requests of one conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionSummary {
     /// Its id.
     pub session: String,
     /// When its first request came in.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub first: Timestamp,
     /// When its last request came in.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub last: Timestamp,
     /// How many there were.
     pub requests: u64,
@@ -89,33 +92,43 @@ pub struct SessionSummary {
     /// Prompt tokens after it.
     pub tokens_after: u64,
     /// What it cost, in picodollars, as far as models have prices.
+    #[serde(skip)]
     pub cost_picos: u64,
     /// What it would have cost without Larder.
+    #[serde(skip)]
     pub without_picos: u64,
     /// How many parts of its prompts changed form.
     pub compactions: u64,
 }
 
-/// What one model and recipe cost on one day (R4-8).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the requests of one day to one model cost, or the runs of one recipe. The runs that a request asked for are
+/// part of the cost of that request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CostRow {
     /// The day in UTC, such as `2026-11-22`.
+    #[cfg_attr(feature = "schema", schema(example = "2026-11-22"))]
     pub day: String,
-    /// The model.
+    /// The model's name in the table, or its id if the table does not have it.
     pub model: String,
-    /// The recipe; `None` for requests that ran none.
+    /// The recipe; `None` for requests that ran none. With its category for requests that ran one, without for runs
+    /// of their own, such as questions over MCP, turns and summaries.
     pub recipe: Option<String>,
     /// How many requests and runs there were.
     pub requests: u64,
-    /// How many of them have no price.
+    /// How many of them have no known price; the costs do not include them.
     pub unpriced: u64,
-    /// Prompt tokens as reported.
+    /// Prompt tokens: as reported by the provider, or estimated where it reported nothing.
+    #[serde(rename = "input_tokens")]
     pub tokens_in: u64,
-    /// Reply tokens as reported.
+    /// Reply tokens, counted likewise.
+    #[serde(rename = "output_tokens")]
     pub tokens_out: u64,
     /// The cost in picodollars.
+    #[serde(skip)]
     pub cost_picos: u64,
     /// The cost had there been no Larder.
+    #[serde(skip)]
     pub without_picos: u64,
 }
 

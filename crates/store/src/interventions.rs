@@ -39,6 +39,7 @@ impl NewIntervention {
 
 /// A request for a human, open until it is resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Intervention {
     /// Its number among this user's requests, from 1.
     pub id: u64,
@@ -50,10 +51,13 @@ pub struct Intervention {
     /// The recipe it is about.
     pub recipe: Option<String>,
     /// The run that raised it.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub run_id: Option<RunId>,
     /// When it was raised.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created: Timestamp,
     /// When a human settled it; `None` while it is open.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = DateTime))]
     pub resolved_at: Option<Timestamp>,
     /// What the human decided.
     pub resolution: Option<String>,

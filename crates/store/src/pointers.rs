@@ -23,8 +23,10 @@ pub struct NewPointer<'a> {
 
 /// A pointer as it stands in the store and in the place of its content (R3-4.23 to R3-4.26).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StoredPointer {
     /// The pointer to the whole content; fragments may be added to it.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub pointer_id: Pointer,
     /// What kind of content it is.
     pub kind: String,
@@ -33,10 +35,12 @@ pub struct StoredPointer {
     /// How to get the original back.
     pub rehydrate_instructions: String,
     /// The address of the content.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub content: ContentHash,
     /// The length of the content in bytes.
     pub bytes: u64,
     /// When it was first stored.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created: Timestamp,
 }
 

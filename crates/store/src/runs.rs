@@ -111,8 +111,35 @@ impl Serialize for RunTokens {
     }
 }
 
+#[cfg(feature = "schema")]
+impl utoipa::PartialSchema for RunTokens {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+        let fields = [
+            ("prompt", "Of the prompt text itself."),
+            ("input", "Of the documents and sections put into it."),
+            ("output", "Of the answer."),
+            ("total", "Their sum."),
+        ];
+        let tokens = ObjectBuilder::new().description(Some("Tokens of a run, by their place."));
+        let add = |tokens: ObjectBuilder, (name, words)| {
+            let count = ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+                .minimum(Some(0))
+                .description(Some(words));
+            tokens.property(name, count).required(name)
+        };
+        fields.into_iter().fold(tokens, add).into()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl utoipa::ToSchema for RunTokens {}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// With an answer that passed every check.
@@ -127,37 +154,38 @@ pub enum RunStatus {
 
 /// What is recorded of a run. Sizes, names and outcomes only: payloads stay in blobs (C104).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunFacts {
-    /// The recipe's name (R0-27.2).
+    /// The recipe's name.
     pub recipe: String,
     /// The version of the recipe.
     pub recipe_version: String,
-    /// The layer that answered, such as `MIND` (R0-27.2).
+    /// The layer that answered, such as `MIND`.
     pub model_layer: String,
     /// The model that answered.
     pub model: String,
-    /// The conversation it belongs to (R0-27.2, C85).
+    /// The conversation it belongs to.
     pub session_id: Option<String>,
-    /// The turn it belongs to, in the form `turn_000042` (R0-27.2).
+    /// The turn it belongs to, in the form `turn_000042`.
     pub turn_id: Option<String>,
     /// The request through the gateway whose record has its cost, too.
     #[serde(default)]
     pub request_id: Option<String>,
-    /// Tokens by their place (R0-27.3).
+    /// Tokens by their place.
     pub tokens: RunTokens,
-    /// From the start to the end, in milliseconds (R0-27.4).
+    /// From the start to the end, in milliseconds.
     pub latency_ms: u64,
-    /// Whether it gave an answer that passed every check (R0-27.4).
+    /// Whether it gave an answer that passed every check.
     pub success: bool,
-    /// Whether the answer met its schema; `None` if it has none or there was no answer (R0-27.4).
+    /// Whether the answer met its schema; `None` if it has none or there was no answer.
     pub schema_valid: Option<bool>,
-    /// The confidence the answer states; `None` if it states none (R0-27.4).
+    /// The confidence the answer states; `None` if it states none.
     pub confidence: Option<f64>,
-    /// Calls after the first (R0-27.4).
+    /// Calls after the first.
     pub retries: u32,
-    /// Whether anything was condensed, pointed at or left out (R0-27.5).
+    /// Whether anything was condensed, pointed at or left out.
     pub compression_applied: bool,
-    /// Tokens saved by that (R0-27.5).
+    /// Tokens saved by that.
     pub compression_savings: u64,
     /// The price of the calls in US dollars; `None` if the model has no price.
     pub cost_usd: Option<f64>,
@@ -184,17 +212,22 @@ pub struct NewRun<'a> {
 
 /// The record of one recipe execution (R0-27.1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunRecord {
     /// Its id.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub run_id: RunId,
-    /// When it was recorded (R0-27.2).
+    /// When it was recorded.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub timestamp: Timestamp,
     /// What happened.
     #[serde(flatten)]
     pub facts: RunFacts,
     /// The address of the receipt.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub receipt: ContentHash,
     /// The address of the answer.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub output: Option<ContentHash>,
 }
 

@@ -75,6 +75,7 @@ const fn is_false(value: &bool) -> bool {
 
 /// `metrics.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnMetrics {
     /// Per user.
     pub turn_number: u32,
@@ -95,6 +96,7 @@ pub struct TurnMetrics {
 
 /// What one run of a recipe took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunMetrics {
     /// 0 to 7.
     pub phase: u8,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that happened in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// The turn has its number and folder; sent again when it is resumed.
@@ -54,6 +55,7 @@ pub enum TurnEvent {
     /// The documents that gathering considered.
     Gathered {
         /// Each document with its score, whether it was used, and why.
+        #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
         considered: Vec<serde_json::Value>,
     },
     /// A section exceeded its budget; from here on prompts see its older text condensed.
@@ -78,12 +80,14 @@ pub enum TurnEvent {
     /// The turn is committed.
     Finished {
         /// Complete, clarify or failed.
+        #[cfg_attr(feature = "schema", schema(value_type = String))]
         status: TurnStatus,
         /// The answer did not pass validation.
         unverified: bool,
         /// Input and output tokens.
         tokens: u64,
         /// In US dollars.
+        #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
         cost: Option<Usd>,
         /// Milliseconds spent.
         millis: u64,

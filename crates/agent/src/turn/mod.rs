@@ -85,12 +85,14 @@ pub struct TurnRequest {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnOutcome {
     /// Its number, per user.
     pub turn: u32,
     /// Its folder in the vault.
     pub folder: String,
     /// Complete, clarify or failed.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: TurnStatus,
     /// The answer; with `unverified`, its first line says so.
     pub answer: Option<String>,
@@ -101,8 +103,10 @@ pub struct TurnOutcome {
     /// The answer did not pass validation (C68).
     pub unverified: bool,
     /// Tokens of all models and tools.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub usage: Usage,
     /// Their price in US dollars, as far as prices are known.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub cost: Option<Usd>,
     /// Calls of tools.
     pub tool_calls: u32,

@@ -1,8 +1,8 @@
 //! `larder transcript`: what was said in a conversation through the gateway, each message as it came and as it was
 //! sent. Reads the store; no gateway need run.
 
-use larder_console::api::{SessionCosts, TranscriptLines, TranscriptMessage};
-use larder_store::{LineKind, UserStore};
+use larder_console::api::{Priced, TranscriptLines, TranscriptMessage};
+use larder_store::{LineKind, SessionSummary, UserStore};
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -64,14 +64,14 @@ fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     if let Some(words) = unlisted(found.len()) {
         output::say(&words);
     }
-    let sessions: Vec<SessionCosts> = found.into_iter().take(LISTED).map(SessionCosts::from).collect();
+    let sessions: Vec<Priced<SessionSummary>> = found.into_iter().take(LISTED).map(Priced::from).collect();
     if as_json {
         return output::json(&sessions);
     }
     if sessions.is_empty() {
         output::say("no conversations are recorded here");
     }
-    for one in sessions {
+    for Priced { sums: one, .. } in sessions {
         let sent = format!("{} → {} tokens", one.tokens_before, one.tokens_after);
         output::text(&format!("{} {:>5} requests {sent:>24}  {}", one.last, one.requests, one.session))?;
     }

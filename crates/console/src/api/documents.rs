@@ -12,11 +12,18 @@ use larder_store::{DocumentHit, DocumentKind, StoreError, UserDocuments};
 use larder_vault::{VaultPath, turn_number};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Path, Query, blocking};
+use super::limit;
 use super::pointers::raw;
-use super::{limit, schemas};
+
+/// The endpoints of documents.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(one)).routes(routes!(search))
+}
 
 /// How a PNG begins.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -79,7 +86,6 @@ pub struct SearchParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Hits {
     /// Best first.
-    #[schema(value_type = Vec<schemas::DocumentHit>)]
     pub hits: Vec<DocumentHit>,
 }
 
@@ -96,7 +102,7 @@ impl Hits {
 
 /// Read a document
 #[utoipa::path(
-    get, path = "/api/v1/documents/{path}", tag = "documents",
+    get, path = "/api/v1/documents/{*path}", tag = "documents",
     params(("path" = String, Path, description = "Its path in the vault", example = "users/local/turns/turn_000001/context.md")),
     responses(
         (status = 200, description = "Its bytes: text where they are UTF-8, a picture where they are a PNG", content(

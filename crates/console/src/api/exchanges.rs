@@ -15,10 +15,22 @@ use larder_store::{CostRow, ExchangeFilter, SessionSummary, StoreError, Timestam
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Path, Query, blocking};
 use super::limit;
+
+/// The endpoints of requests, sessions and costs.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one))
+        .routes(routes!(sessions))
+        .routes(routes!(session))
+        .routes(routes!(costs))
+}
 
 /// Requests of a session that its map shows.
 pub const MAP_REQUESTS: u64 = 200;
@@ -150,35 +162,22 @@ pub fn unknown() -> Problem {
 }
 
 /// Sessions.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Sessions {
     /// The one used last first.
-    pub sessions: Vec<SessionCosts>,
+    pub sessions: Vec<Priced<SessionSummary>>,
 }
 
-/// Sums over the requests of one session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SessionCosts {
-    /// Its id.
-    pub session: String,
-    /// Its first request.
-    #[schema(value_type = String, format = DateTime)]
-    pub first: Timestamp,
-    /// Its last request.
-    #[schema(value_type = String, format = DateTime)]
-    pub last: Timestamp,
-    /// How many.
-    pub requests: u64,
-    /// Tokens of their prompts as they came.
-    pub tokens_before: u64,
-    /// Tokens of their prompts as sent.
-    pub tokens_after: u64,
-    /// Parts of them whose form changed.
-    pub compactions: u64,
-    /// What they cost, in dollars.
+/// Sums with their costs in dollars.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Priced<T> {
+    /// What was summed.
+    #[serde(flatten)]
+    pub sums: T,
+    /// The cost in US dollars.
     #[schema(value_type = String, example = "0.0105")]
     pub cost: Usd,
-    /// What they would have cost without Larder.
+    /// What it would have cost without Larder.
     #[schema(value_type = String, example = "0.042")]
     pub cost_without: Usd,
     /// The difference, net of cache effects; may be negative.
@@ -186,21 +185,24 @@ pub struct SessionCosts {
     pub saved: String,
 }
 
-impl From<SessionSummary> for SessionCosts {
-    fn from(of: SessionSummary) -> Self {
-        let (cost, cost_without) = (Usd::from_picos(of.cost_picos), Usd::from_picos(of.without_picos));
-        Self {
-            session: of.session,
-            first: of.first,
-            last: of.last,
-            requests: of.requests,
-            tokens_before: of.tokens_before,
-            tokens_after: of.tokens_after,
-            compactions: of.compactions,
-            cost,
-            cost_without,
-            saved: saved(cost, cost_without),
-        }
+impl<T> Priced<T> {
+    fn new(sums: T, cost_picos: u64, without_picos: u64) -> Self {
+        let (cost, cost_without) = (Usd::from_picos(cost_picos), Usd::from_picos(without_picos));
+        Self { sums, cost, cost_without, saved: saved(cost, cost_without) }
+    }
+}
+
+impl From<SessionSummary> for Priced<SessionSummary> {
+    fn from(sums: SessionSummary) -> Self {
+        let (cost, without) = (sums.cost_picos, sums.without_picos);
+        Self::new(sums, cost, without)
+    }
+}
+
+impl From<CostRow> for Priced<CostRow> {
+    fn from(sums: CostRow) -> Self {
+        let (cost, without) = (sums.cost_picos, sums.without_picos);
+        Self::new(sums, cost, without)
     }
 }
 
@@ -211,7 +213,7 @@ impl From<SessionSummary> for SessionCosts {
 )]
 pub async fn sessions(Extension(caller): Extension<Caller>) -> Result<Json<Sessions>, Problem> {
     let found = blocking(move || caller.store.sessions(super::MAX_LIMIT)).await?;
-    Ok(Json(Sessions { sessions: found.into_iter().map(SessionCosts::from).collect() }))
+    Ok(Json(Sessions { sessions: found.into_iter().map(Priced::from).collect() }))
 }
 
 /// What became of the parts of a session's window over its life (R3-4.33).
@@ -281,59 +283,10 @@ pub struct CostParams {
 }
 
 /// Costs by day, model and recipe.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Costs {
     /// Newest day first.
-    pub costs: Vec<DailyCost>,
-}
-
-/// What the requests of one day to one model cost, or the runs of one recipe: of those that a request asked for, the
-/// request counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DailyCost {
-    /// The day (UTC).
-    #[schema(example = "2026-11-22")]
-    pub day: String,
-    /// The model's name in the table, or its id where the table does not have it.
-    pub model: String,
-    /// The recipe: with its category for requests that ran one, without for runs by themselves, as for questions over MCP,
-    /// turns and summaries.
-    pub recipe: Option<String>,
-    /// How many.
-    pub requests: u64,
-    /// Of these, without a known price; they are not part of the sums.
-    pub unpriced: u64,
-    /// Prompt tokens: what the provider reported, and estimates where it reported nothing.
-    pub input_tokens: u64,
-    /// Reply tokens, likewise.
-    pub output_tokens: u64,
-    /// What they cost, in dollars.
-    #[schema(value_type = String, example = "0.0105")]
-    pub cost: Usd,
-    /// What they would have cost without Larder.
-    #[schema(value_type = String, example = "0.042")]
-    pub cost_without: Usd,
-    /// The difference, net of cache effects; may be negative.
-    #[schema(example = "0.0315")]
-    pub saved: String,
-}
-
-impl From<CostRow> for DailyCost {
-    fn from(row: CostRow) -> Self {
-        let (cost, cost_without) = (Usd::from_picos(row.cost_picos), Usd::from_picos(row.without_picos));
-        Self {
-            day: row.day,
-            model: row.model,
-            recipe: row.recipe,
-            requests: row.requests,
-            unpriced: row.unpriced,
-            input_tokens: row.tokens_in,
-            output_tokens: row.tokens_out,
-            cost,
-            cost_without,
-            saved: saved(cost, cost_without),
-        }
-    }
+    pub costs: Vec<Priced<CostRow>>,
 }
 
 impl Costs {
@@ -345,7 +298,7 @@ impl Costs {
         let now = store.store().now().as_millis();
         let since = now.saturating_sub(days.saturating_mul(DAY_MS));
         let rows = store.costs(Timestamp::from_millis(since))?;
-        Ok(Self { costs: rows.into_iter().map(DailyCost::from).collect() })
+        Ok(Self { costs: rows.into_iter().map(Priced::from).collect() })
     }
 }
 

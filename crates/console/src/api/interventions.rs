@@ -1,15 +1,24 @@
 //! Requests for a human over REST: list, show, settle.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::Json as Answer;
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::Intervention;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Json, Path, Query, blocking};
-use super::schemas;
+
+/// The endpoints of interventions.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(resolve))
+}
 
 /// The interventions to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -24,7 +33,6 @@ pub struct InterventionListParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Interventions {
     /// Oldest first.
-    #[schema(value_type = Vec<schemas::Intervention>)]
     pub interventions: Vec<Intervention>,
 }
 
@@ -53,7 +61,7 @@ pub async fn list(
     get, path = "/api/v1/interventions/{id}", tag = "interventions",
     params(("id" = u64, Path, description = "Its number")),
     responses(
-        (status = 200, description = "The request", body = schemas::Intervention),
+        (status = 200, description = "The request", body = Intervention),
         (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -70,7 +78,7 @@ pub async fn one(
     params(("id" = u64, Path, description = "Its number")),
     request_body = Resolution,
     responses(
-        (status = 200, description = "Settled", body = schemas::Intervention),
+        (status = 200, description = "Settled", body = Intervention),
         (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "Settled already; the first resolution stays", body = Problem, content_type = "application/problem+json"),
     )

@@ -16,9 +16,16 @@ use larder_gateway::live_stats::{LiveUpdate, Watcher};
 use larder_gateway::metrics::CONTENT_TYPE;
 use serde::Deserialize;
 use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Operator, Query};
+
+/// The endpoints of live totals and metrics.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(events)).routes(routes!(metrics))
+}
 
 /// From where on.
 #[derive(Debug, Deserialize, IntoParams)]

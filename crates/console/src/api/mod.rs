@@ -11,21 +11,20 @@ mod pointers;
 mod policy;
 mod recipes;
 mod runs;
-mod schemas;
 mod transcripts;
 mod turns;
 
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
-    CompactionMap, Costs, DAYS, DailyCost, RequestListParams, RequestPage, SessionCosts, unknown,
-    when_recorded,
+    CompactionMap, Costs, DAYS, Priced, RequestListParams, RequestPage, unknown, when_recorded,
 };
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use larder_gateway::problem::Problem;
@@ -52,86 +51,35 @@ fn limit(asked: Option<u64>) -> u64 {
 
 /// The routes of the API, and `/metrics`.
 pub fn router(app: Arc<App>) -> Router {
-    let add = |router: Router<Arc<App>>, (path, route)| router.route(path, route);
-    let router = routes().into_iter().fold(Router::new(), add);
+    let (router, _) = endpoints().split_for_parts();
     router.layer(DefaultBodyLimit::max(app.max_body_bytes())).with_state(app)
 }
 
-fn routes() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
-    vec![
-        ("/api/v1/openapi.json", get(openapi)),
-        ("/api/v1/recipes", get(recipes::list)),
-        ("/api/v1/recipes/{category}/{name}", get(recipes::one)),
-        ("/api/v1/runs", get(runs::list)),
-        ("/api/v1/runs/{id}", get(runs::one)),
-        ("/api/v1/runs/{id}/receipt", get(runs::receipt)),
-        ("/api/v1/pointers/{id}", get(pointers::one)),
-        ("/api/v1/pointers/{id}/content", get(pointers::content)),
-        ("/api/v1/policy", get(policy::show)),
-        ("/api/v1/policy/inspect", post(policy::inspect)),
-        ("/api/v1/interventions", get(interventions::list)),
-        ("/api/v1/interventions/{id}", get(interventions::one)),
-        ("/api/v1/interventions/{id}/resolve", post(interventions::resolve)),
-        ("/api/v1/exchanges", get(exchanges::list)),
-        ("/api/v1/exchanges/{id}", get(exchanges::one)),
-        ("/api/v1/sessions", get(exchanges::sessions)),
-        ("/api/v1/sessions/{session}", get(exchanges::session)),
-        ("/api/v1/sessions/{session}/transcript", get(transcripts::show)),
-        ("/api/v1/sessions/{session}/transcript/{line}/{form}", get(transcripts::payload)),
-        ("/api/v1/costs", get(exchanges::costs)),
-        ("/api/v1/live", get(live::show)),
-        ("/api/v1/live/events", get(live::events)),
-        ("/api/v1/turns", get(turns::list).post(turns::ask)),
-        ("/api/v1/turns/{number}", get(turns::one)),
-        ("/api/v1/turns/{number}/resume", post(turns::resume)),
-        ("/api/v1/documents/{*path}", get(documents::one)),
-        ("/api/v1/search", get(documents::search)),
-        ("/metrics", get(live::metrics)),
-    ]
+/// Every endpoint, each with its description. Each module lists its own.
+fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(openapi))
+        .merge(recipes::endpoints())
+        .merge(runs::endpoints())
+        .merge(pointers::endpoints())
+        .merge(policy::endpoints())
+        .merge(interventions::endpoints())
+        .merge(exchanges::endpoints())
+        .merge(transcripts::endpoints())
+        .merge(live::endpoints())
+        .merge(turns::endpoints())
+        .merge(documents::endpoints())
 }
 
-/// What the routes take and give.
+/// What holds for all endpoints.
 #[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Larder",
-        description = "What the gateway has in its windows, why, and what it cost. Every answer is about the user \
-            whose key asks: `authorization: Bearer lk-…` or `x-api-key`; none is needed on this machine while no key \
-            was made. What belongs to all users (`/metrics`, the settings) needs an operator's key.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
-    ),
-    paths(
-        openapi,
-        recipes::list,
-        recipes::one,
-        runs::list,
-        runs::one,
-        runs::receipt,
-        pointers::one,
-        pointers::content,
-        policy::show,
-        policy::inspect,
-        interventions::list,
-        interventions::one,
-        interventions::resolve,
-        exchanges::list,
-        exchanges::one,
-        exchanges::sessions,
-        exchanges::session,
-        transcripts::show,
-        transcripts::payload,
-        exchanges::costs,
-        live::show,
-        live::events,
-        live::metrics,
-        turns::list,
-        turns::ask,
-        turns::one,
-        turns::resume,
-        documents::one,
-        documents::search,
-    )
-)]
+#[openapi(info(
+    title = "Larder",
+    description = "What the gateway sends to models, why, and what it costs. Every answer concerns the user whose key \
+        asks: `authorization: Bearer lk-…` or `x-api-key`. No key is needed from this machine until the first one is \
+        created. What belongs to all users (`/metrics`, the settings) needs an operator key.",
+    license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+))]
 struct Description;
 
 /// Show this description
@@ -140,7 +88,15 @@ struct Description;
     responses((status = 200, description = "In the format of OpenAPI 3.1", body = Object))
 )]
 async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(Description::openapi())
+    Json(description())
+}
+
+/// The description of every endpoint. Its paths have no `*`, which only the router knows.
+fn description() -> utoipa::openapi::OpenApi {
+    let mut description = endpoints().into_openapi();
+    let paths = std::mem::take(&mut description.paths.paths);
+    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    description
 }
 
 #[cfg(test)]

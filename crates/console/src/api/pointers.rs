@@ -1,18 +1,27 @@
 //! Originals behind pointers over REST: what is known of one, and its bytes, whole or in part. A pointer of another
 //! user is as unknown as an invented one.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{Selection, StoreError, StoredPointer, UserStore};
 use larder_text::pointer::Pointer;
 use serde::Deserialize;
 use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Path, Query, blocking};
-use super::schemas;
+
+/// The endpoints of pointers.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(one)).routes(routes!(content))
+}
 
 /// Which part of an original; one of these, or none for all of it.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -74,7 +83,7 @@ pub fn read(store: &UserStore, pointer: &Pointer, part: Option<&Selection>) -> R
     get, path = "/api/v1/pointers/{id}", tag = "pointers",
     params(("id" = String, Path, description = "The pointer", example = "lp1-0123456789abc-0a1b2c")),
     responses(
-        (status = 200, description = "What it stands for", body = schemas::StoredPointer),
+        (status = 200, description = "What it stands for", body = StoredPointer),
         (status = 404, description = "Not one of this user's", body = Problem, content_type = "application/problem+json"),
     )
 )]

@@ -12,16 +12,21 @@ use larder_gateway::model_budget::ModelBudget;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Operator, Query};
-use super::schemas;
+
+/// The endpoints of the policy.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(inspect))
+}
 
 /// Settings and budgets as they are now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Policy {
     /// Every setting, with its help and where its value comes from.
-    #[schema(value_type = Vec<schemas::Setting>)]
     pub settings: Vec<Setting>,
     /// What each model may take.
     pub budgets: Vec<ModelBudget>,

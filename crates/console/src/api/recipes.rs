@@ -8,10 +8,16 @@ use larder_core::recipe::{Diagnostic, Recipe};
 use larder_gateway::app::App;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::Path;
-use super::schemas;
+
+/// The endpoints of recipes.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one))
+}
 
 /// Every recipe, and what is wrong with those that cannot be used.
 #[derive(Debug, Serialize, ToSchema)]
@@ -19,7 +25,6 @@ pub struct Recipes {
     /// Those that can be used, by name.
     pub recipes: Vec<RecipeSummary>,
     /// Errors and warnings of the project's files.
-    #[schema(value_type = Vec<schemas::Diagnostic>)]
     pub problems: Vec<Diagnostic>,
 }
 

@@ -1,17 +1,27 @@
 //! Records of recipe runs over REST: lists, one with its answer, receipts.
 
+use std::sync::Arc;
+
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{RunFilter, RunId, RunRecord, StoreError, Timestamp, UserStore};
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Path, Query, blocking};
-use super::{limit, schemas};
+use super::limit;
+
+/// The endpoints of runs.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(receipt))
+}
 
 /// The runs to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -30,7 +40,6 @@ pub struct RunListParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Runs {
     /// Newest first.
-    #[schema(value_type = Vec<schemas::RunRecord>)]
     pub runs: Vec<RunRecord>,
 }
 
@@ -38,7 +47,6 @@ pub struct Runs {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunDetail {
     /// Its record.
-    #[schema(value_type = schemas::RunRecord)]
     pub record: RunRecord,
     /// The answer, if there was one.
     pub output: Option<String>,

@@ -1,10 +1,13 @@
 //! Transcripts over REST (R3-4.35, R3-5.14): the messages of a session in their order, as they came and as they were
 //! sent. Of a session, however long, the lines are read once, which are small; of what was said only what a page shows.
 
+use std::sync::Arc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use axum::{Extension, Json};
+use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_proxy::wire::{Called, MessageText};
 use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore, branch_of};
@@ -12,11 +15,18 @@ use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::extract::{Path, Query, blocking};
 use super::limit;
 use super::pointers::raw;
+
+/// The endpoints of transcripts.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(payload))
+}
 
 /// Bytes of what one message says, and of the arguments of one of its calls, that an answer holds.
 const TEXT_BYTES: usize = 1 << 20;

@@ -11,7 +11,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use futures::Stream;
-use larder_agent::turn::{TurnOutcome, TurnRequest};
+use larder_agent::turn::{TurnEvent, TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::turns::{StartedTurn, TurnJob, start};
@@ -20,11 +20,18 @@ use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Problem;
 use super::documents::files_of_turn;
 use super::extract::{Json, Path, Query, blocking};
-use super::{limit, schemas};
+use super::limit;
+
+/// The endpoints of turns.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list, ask)).routes(routes!(one)).routes(routes!(resume))
+}
 
 /// The content type of a stream of events.
 const EVENTS: &str = "text/event-stream";
@@ -81,7 +88,6 @@ pub struct TurnListParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TurnList {
     /// Committed ones, newest first.
-    #[schema(value_type = Vec<schemas::TurnRow>)]
     pub turns: Vec<TurnRow>,
     /// Those under way, and those that were stopped and can go on; on the first page only.
     pub unfinished: Vec<UnfinishedTurn>,
@@ -94,7 +100,6 @@ pub struct TurnList {
 pub struct UnfinishedTurn {
     /// What is known of it.
     #[serde(flatten)]
-    #[schema(value_type = schemas::DraftSummary)]
     pub draft: DraftSummary,
     /// Whether somebody is running it: this gateway, or another process.
     pub running: bool,
@@ -104,12 +109,10 @@ pub struct UnfinishedTurn {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TurnDetail {
     /// How it stands, once it is committed.
-    #[schema(value_type = Option<schemas::TurnRow>)]
     pub turn: Option<TurnRow>,
     /// How it stands before that.
     pub unfinished: Option<UnfinishedTurn>,
     /// What it took, run by run.
-    #[schema(value_type = Option<schemas::TurnMetrics>)]
     pub metrics: Option<TurnMetrics>,
     /// The paths of its documents, for `/api/v1/documents/`.
     pub documents: Vec<String>,
@@ -175,8 +178,8 @@ impl TurnDetail {
     post, path = "/api/v1/turns", tag = "turns", request_body = NewTurn,
     responses(
         (status = 200, description = "The outcome, or events", content(
-            (schemas::TurnOutcome = "application/json"),
-            (schemas::TurnEvent = "text/event-stream"),
+            (TurnOutcome = "application/json"),
+            (TurnEvent = "text/event-stream"),
         )),
         (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "There is nothing to answer", body = Problem, content_type = "application/problem+json"),
@@ -204,8 +207,8 @@ pub async fn ask(
     params(("number" = u32, Path, description = "Its number"), ResumeParams),
     responses(
         (status = 200, description = "The outcome, or events", content(
-            (schemas::TurnOutcome = "application/json"),
-            (schemas::TurnEvent = "text/event-stream"),
+            (TurnOutcome = "application/json"),
+            (TurnEvent = "text/event-stream"),
         )),
         (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No unfinished turn has this number", body = Problem, content_type = "application/problem+json"),

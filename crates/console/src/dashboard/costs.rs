@@ -10,13 +10,13 @@ use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
-use larder_store::{DaySpend, KeyLimits};
+use larder_store::{CostRow, DaySpend, KeyLimits};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{moment, money, money_saved, name, number, share, short};
 use super::layout::{NavItem, PageError, page};
-use crate::api::{self, Costs, DailyCost, Query, blocking};
+use crate::api::{self, Costs, Priced, Query, blocking};
 
 /// Periods to choose from, in days.
 const PERIODS: [u64; 4] = [7, 30, 90, 365];
@@ -40,19 +40,19 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, row: &DailyCost) {
-        self.requests = self.requests.saturating_add(row.requests);
-        self.unpriced = self.unpriced.saturating_add(row.unpriced);
-        self.tokens = self.tokens.saturating_add(row.input_tokens).saturating_add(row.output_tokens);
+    fn add(&mut self, row: &Priced<CostRow>) {
+        self.requests = self.requests.saturating_add(row.sums.requests);
+        self.unpriced = self.unpriced.saturating_add(row.sums.unpriced);
+        self.tokens = self.tokens.saturating_add(row.sums.tokens_in).saturating_add(row.sums.tokens_out);
         self.cost = self.cost + row.cost;
         self.without = self.without + row.cost_without;
     }
 }
 
-fn by<'a>(rows: &'a [DailyCost], key: impl Fn(&'a DailyCost) -> &'a str) -> BTreeMap<&'a str, Sum> {
+fn by<'a>(rows: &'a [Priced<CostRow>], key: impl Fn(&'a CostRow) -> &'a str) -> BTreeMap<&'a str, Sum> {
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     for row in rows {
-        sums.entry(key(row)).or_default().add(row);
+        sums.entry(key(&row.sums)).or_default().add(row);
     }
     sums
 }

@@ -5,6 +5,7 @@ use axum::response::Html;
 use larder_core::pack::Rendition;
 use larder_gateway::auth::Caller;
 use larder_proxy::record::RequestSummary;
+use larder_store::SessionSummary;
 use maud::{Markup, html};
 
 use super::figures::{
@@ -12,7 +13,7 @@ use super::figures::{
 };
 use super::layout::{NavItem, PageError, page};
 use super::map::legend;
-use crate::api::{CompactionMap, Path, Problem, SessionCosts, blocking};
+use crate::api::{CompactionMap, Path, Priced, Problem, blocking};
 
 /// Sessions of the list.
 const LISTED: u64 = 100;
@@ -23,7 +24,7 @@ const LEAST_COLUMNS: usize = 24;
 pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let found = blocking(move || store.sessions(LISTED)).await?;
-    let sessions: Vec<SessionCosts> = found.into_iter().map(SessionCosts::from).collect();
+    let sessions: Vec<Priced<SessionSummary>> = found.into_iter().map(Priced::from).collect();
     let content = html! {
         div.head { div { h1 { "Sessions" } p { "Conversations, the one used last first." } } }
         section.panel {
@@ -39,7 +40,7 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, 
     Ok(page(&caller, NavItem::Sessions, "Sessions", &content))
 }
 
-fn table(sessions: &[SessionCosts]) -> Markup {
+fn table(sessions: &[Priced<SessionSummary>]) -> Markup {
     html! {
         div.scroll role="group" aria-label="Sessions" tabindex="0" {
             table {
@@ -57,14 +58,15 @@ fn table(sessions: &[SessionCosts]) -> Markup {
                 }
                 tbody {
                     @for session in sessions {
-                        @let saved = session.tokens_before.saturating_sub(session.tokens_after);
+                        @let sums = &session.sums;
+                        @let saved = sums.tokens_before.saturating_sub(sums.tokens_after);
                         tr {
-                            td { a href={ "/sessions/" (segment(&session.session)) } { (name(&session.session)) } }
-                            td { (moment(session.last)) }
-                            td.figure { (number(session.requests)) }
-                            td.figure { (short(session.tokens_after)) }
-                            td.figure { (percent(saved, session.tokens_before)) }
-                            td.figure { (number(session.compactions)) }
+                            td { a href={ "/sessions/" (segment(&sums.session)) } { (name(&sums.session)) } }
+                            td { (moment(sums.last)) }
+                            td.figure { (number(sums.requests)) }
+                            td.figure { (short(sums.tokens_after)) }
+                            td.figure { (percent(saved, sums.tokens_before)) }
+                            td.figure { (number(sums.compactions)) }
                             td.figure { (money(session.cost)) }
                             td.figure { (money_saved(session.cost, session.cost_without)) }
                         }

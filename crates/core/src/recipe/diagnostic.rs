@@ -12,6 +12,7 @@ use super::code::DiagnosticCode;
 
 /// Whether a problem stops a recipe from being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The recipe cannot be used.
@@ -22,6 +23,7 @@ pub enum Severity {
 
 /// One problem of one file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Diagnostic {
     /// Path inside the project, with `/`.
     pub file: String,
@@ -33,6 +35,7 @@ pub struct Diagnostic {
     pub end: SpanEnd,
     /// Stable across versions.
     #[serde(serialize_with = "code_as_text")]
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub code: DiagnosticCode,
     /// Error or warning.
     pub severity: Severity,
@@ -44,6 +47,7 @@ pub struct Diagnostic {
 
 /// Where a span ends: just after its last character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SpanEnd {
     /// From 1.
     pub line: usize,

@@ -44,6 +44,7 @@ pub struct TurnDraft {
 
 /// A draft in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DraftSummary {
     /// The turn's number.
     pub number: u32,
@@ -52,15 +53,18 @@ pub struct DraftSummary {
     /// The last phase that was finished.
     pub phase: Option<u8>,
     /// When it began.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
 }
 
 /// A committed turn, as the index has it from its `metadata.json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnRow {
     /// Per user.
     pub number: u32,
     /// How it ended.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: TurnStatus,
     /// The query with its references resolved.
     pub query: String,
@@ -69,12 +73,16 @@ pub struct TurnRow {
     /// Such as `commerce.laptop`.
     pub topic: Option<String>,
     /// What the query was for.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub intent: Option<Intent>,
     /// How good the answer is.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<f64>))]
     pub quality: Option<Score>,
     /// When it began.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
     /// Its `context.md`.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub context: VaultPath,
     /// Whether it lies in the archive.
     pub archived: bool,
@@ -128,6 +136,7 @@ pub struct CaptureRow {
 
 /// What a document is, by where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentKind {
     /// `context.md` of a turn.
@@ -144,8 +153,10 @@ pub enum DocumentKind {
 
 /// A document that was found by its words.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DocumentHit {
     /// The document.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub document: VaultPath,
     /// What it is.
     pub kind: DocumentKind,
