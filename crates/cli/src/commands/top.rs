@@ -64,7 +64,12 @@ async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError
 }
 
 /// Draws and asks in turn until a key ends it. An error is shown in the last line, and the next request may succeed.
-async fn watch(terminal: &Term, server: &PlainClient, gateway: &str, mut news: LiveUpdate) -> Result<(), CliError> {
+async fn watch(
+    terminal: &Term,
+    server: &PlainClient,
+    gateway: &str,
+    mut news: LiveUpdate,
+) -> Result<(), CliError> {
     let mut left = left(terminal.clone());
     let mut trouble = None;
     loop {
@@ -102,7 +107,13 @@ fn left(terminal: Term) -> oneshot::Receiver<io::Result<()>> {
 }
 
 /// The whole screen, line by line, none longer than `width` nor more than `height` of them.
-fn screen(gateway: &str, news: &LiveUpdate, trouble: Option<&str>, width: usize, height: usize) -> Vec<String> {
+fn screen(
+    gateway: &str,
+    news: &LiveUpdate,
+    trouble: Option<&str>,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
     let state = match trouble {
         None => Style::new().green().apply_to("live"),
         Some(_) => Style::new().red().apply_to("no answer"),

@@ -15,8 +15,8 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{name, number, share};
-use super::layout::{Failure, Place, page};
-use super::map::Behind;
+use super::layout::{NavItem, PageError, page};
+use super::map::PartLink;
 use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
@@ -29,31 +29,31 @@ const PASTED: [(Endpoint, &str); 3] = [
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct Pasted {
+pub struct InspectForm {
     wire: Endpoint,
     body: String,
 }
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
+    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<Pasted>, axum::extract::rejection::FormRejection>,
-) -> Result<Html<String>, Failure> {
+    form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
+) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&Pasted>,
+    pasted: Option<&InspectForm>,
     looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
@@ -79,7 +79,7 @@ fn whole(
     }
 }
 
-fn inspector(pasted: Option<&Pasted>) -> Markup {
+fn inspector(pasted: Option<&InspectForm>) -> Markup {
     let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
@@ -110,7 +110,7 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
                 Err(problem) => p.notice role="alert" { (problem.detail) },
                 Ok(exchange) => {
                     (verdict(exchange))
-                    (requests::windows(exchange, Behind::Nothing))
+                    (requests::windows(exchange, PartLink::Nothing))
                 },
             }
         }
