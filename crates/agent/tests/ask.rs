@@ -1,5 +1,5 @@
-//! Selecting places in files and stored texts: they come in order, with pointers that hold, and reading ends when
-//! nobody waits any more.
+//! Selecting places in files and stored texts: they come in order, with pointers that resolve, and reading stops when
+//! the caller stops waiting.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::path::PathBuf;

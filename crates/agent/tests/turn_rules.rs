@@ -40,7 +40,7 @@ fn count(world: &World, folder: &str, id: SectionId) -> usize {
     Sections::parse(&world.text(folder, "context.md")).attempts(id).count()
 }
 
-/// A turn that plans, goes round as told, answers and is approved.
+/// A turn that plans, runs the given rounds, answers and is approved.
 fn with_rounds(rounds: impl IntoIterator<Item = Value>) -> Vec<String> {
     let mut all = answers::opening();
     all.push(answers::plan("coordinator").to_string());
@@ -493,7 +493,7 @@ async fn no_link_of_many_turns_leads_nowhere() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever the user types and whatever the models and tools say in their texts.
+    /// Any query of the user and any texts of models and tools.
     #[test]
     fn hostile_words_open_nothing_and_break_no_link(query in words(), said in words(), result in words()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Turns that are given up, and what they took: every answer of a model is paid for once, whatever came of it, and no call
+//! Abandoned turns and what they spend: every answer of a model is paid for once, whatever its result, and no call
 //! that may have changed something is made twice.
 #![allow(
     clippy::unwrap_used,

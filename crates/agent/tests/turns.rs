@@ -102,7 +102,7 @@ impl Ran {
         assert!(tools.given.lock().unwrap().is_empty(), "results are left");
     }
 
-    /// What is wanted stands in one of the recipe's prompts, such as that of a second attempt; what is not, in none.
+    /// Expected text is in one of the recipe's prompts, such as that of a second attempt; excluded text is in none.
     fn check_prompts(&self, story: &Story, replies: &[Reply]) {
         let prompts = self.world.model.prompts.lock().unwrap();
         let of = |recipe: &str| {
@@ -217,8 +217,8 @@ flows! {
     revise_twice, single_goal, stock_navigates,
 }
 
-/// Ids of runs are made anew by whoever goes on, so each is replaced by its place; and what a phase took that was given
-/// up counts in the totals, which therefore say more than those of a turn that nobody stopped.
+/// A resumed turn creates new ids of runs, so each is replaced by its position; and an abandoned phase counts in the
+/// totals, which are therefore higher than those of an uninterrupted turn.
 fn without_ids(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
     let metrics: TurnMetrics = serde_json::from_slice(&files["metrics.json"]).unwrap();
     let named = |(name, bytes): (&String, &Vec<u8>)| {
@@ -237,7 +237,7 @@ fn without_ids(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
     files.iter().map(named).collect()
 }
 
-/// Runs a flow that is stopped before its reply number `stop`, by a model that fails or by whoever waited going away.
+/// Runs a flow that is stopped before its reply number `stop`, by a model that fails or by a caller that stops waiting.
 async fn stopped(story: &Story, replies: &[Reply], stop: usize, hang: bool) -> Ran {
     let world = story.world().await;
     let end = if hang { Say::Hang } else { Say::Fail };

@@ -35,7 +35,7 @@ use larder_vault::links::{Destination, Vault, links};
 use larder_vault::{Mode, Timestamp, VaultPath};
 use tempfile::TempDir;
 
-/// A clock that stands where the test sets it.
+/// A clock that shows the time that the test sets.
 pub struct SetClock(pub AtomicU64);
 
 impl Clock for SetClock {
@@ -65,14 +65,14 @@ pub enum Say {
     Hang,
 }
 
-/// A model that says what stands in its script and remembers what it was asked.
+/// A model that answers by its script and records its prompts.
 #[derive(Default)]
 pub struct Model {
     pub script: Mutex<VecDeque<Say>>,
     pub prompts: Mutex<Vec<String>>,
     /// Tokens of everything that it has answered.
     pub took: AtomicU64,
-    /// How it retells what it is asked to shorten, beside its script; by rule if it does not.
+    /// Its reply to requests to condense, which are not in the script; without one, rules condense.
     pub retells: Mutex<Option<String>>,
 }
 

@@ -9,10 +9,10 @@ use larder_vault::Mode;
 use larder_vault::context::CallStatus;
 use serde_json::json;
 
-use crate::support::{Answers, Desk, words};
+use crate::support::{Answers, Fixture, words};
 
-fn desk() -> Desk {
-    Desk::code(&ToolSettings::default())
+fn fixture() -> Fixture {
+    Fixture::code(&ToolSettings::default())
 }
 
 fn allowing(programs: &[&str]) -> ToolSettings {
@@ -22,31 +22,31 @@ fn allowing(programs: &[&str]) -> ToolSettings {
 
 #[tokio::test]
 async fn files_are_read_whole_and_by_lines() {
-    let desk = desk();
-    desk.write("a.rs", "one\ntwo\nthree\n");
-    assert_eq!(words(&desk.call("file.read", json!({"path": "a.rs"})).await), "one\ntwo\nthree\n");
-    let part = desk.call("file.read", json!({"path": "./a.rs", "from": 2, "to": 2})).await;
+    let fixture = fixture();
+    fixture.write("a.rs", "one\ntwo\nthree\n");
+    assert_eq!(words(&fixture.call("file.read", json!({"path": "a.rs"})).await), "one\ntwo\nthree\n");
+    let part = fixture.call("file.read", json!({"path": "./a.rs", "from": 2, "to": 2})).await;
     assert_eq!((words(&part).as_str(), part.summary.as_str()), ("two\n", "./a.rs: lines 2 to 2"));
-    let absolute = desk.workspace.join("a.rs").canonicalize().unwrap();
-    assert_eq!(desk.call("file.read", json!({"path": absolute})).await.status, CallStatus::Success);
-    desk.write("large.txt", "0123456789abcde\n".repeat(100_000));
-    let large = desk.call("file.read", json!({"path": "large.txt"})).await;
+    let absolute = fixture.workspace.join("a.rs").canonicalize().unwrap();
+    assert_eq!(fixture.call("file.read", json!({"path": absolute})).await.status, CallStatus::Success);
+    fixture.write("large.txt", "0123456789abcde\n".repeat(100_000));
+    let large = fixture.call("file.read", json!({"path": "large.txt"})).await;
     assert!(
         large.content.len() < 401_000 && large.summary.contains("there is more: read on from line"),
         "{}",
         large.summary
     );
-    let rest = desk.call("file.read", json!({"path": "large.txt", "from": 99_999})).await;
+    let rest = fixture.call("file.read", json!({"path": "large.txt", "from": 99_999})).await;
     assert_eq!(words(&rest).lines().count(), 2);
-    desk.write("binary", b"a\0b");
-    desk.write("oneline", "x".repeat(1_000_000));
+    fixture.write("binary", b"a\0b");
+    fixture.write("oneline", "x".repeat(1_000_000));
     for (path, status, text) in [
         ("binary", CallStatus::Error, "not a text file"),
         ("missing", CallStatus::Error, "missing"),
         (".", CallStatus::Error, "not a plain file"),
         ("oneline", CallStatus::Success, "xxx"),
     ] {
-        let output = desk.call("file.read", json!({"path": path})).await;
+        let output = fixture.call("file.read", json!({"path": path})).await;
         assert_eq!(output.status, status, "{path}: {}", output.summary);
         assert!(words(&output).contains(text) && output.content.len() < 401_000, "{path}");
     }
@@ -54,19 +54,19 @@ async fn files_are_read_whole_and_by_lines() {
 
 #[tokio::test]
 async fn nothing_leads_out_of_the_workspace() {
-    let desk = desk();
+    let fixture = fixture();
     let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret.txt");
     std::fs::write(&secret, "secret").unwrap();
-    desk.write("inside.txt", "inside");
+    fixture.write("inside.txt", "inside");
     #[cfg(unix)]
     {
         use std::os::unix::fs::symlink;
-        symlink(&secret, desk.workspace.join("link.txt")).unwrap();
-        symlink(outside.path(), desk.workspace.join("folder")).unwrap();
-        symlink(outside.path().join("new.txt"), desk.workspace.join("dangling.txt")).unwrap();
-        symlink("inside.txt", desk.workspace.join("fine.txt")).unwrap();
-        assert_eq!(words(&desk.call("file.read", json!({"path": "fine.txt"})).await), "inside");
+        symlink(&secret, fixture.workspace.join("link.txt")).unwrap();
+        symlink(outside.path(), fixture.workspace.join("folder")).unwrap();
+        symlink(outside.path().join("new.txt"), fixture.workspace.join("dangling.txt")).unwrap();
+        symlink("inside.txt", fixture.workspace.join("fine.txt")).unwrap();
+        assert_eq!(words(&fixture.call("file.read", json!({"path": "fine.txt"})).await), "inside");
     }
     let mut paths = vec![
         "../secret.txt".to_owned(),
@@ -84,81 +84,82 @@ async fn nothing_leads_out_of_the_workspace() {
             ("file.edit", json!({"path": path, "old": "", "new": "x"})),
             ("file.search", json!({"pattern": "secret", "path": path})),
         ] {
-            let output = desk.call(tool, arguments).await;
+            let output = fixture.call(tool, arguments).await;
             assert_ne!(output.status, CallStatus::Success, "{tool} {path}: {}", words(&output));
             assert!(!words(&output).contains("secret\n"), "{tool} {path}");
         }
     }
-    let made = desk.call("file.edit", json!({"path": "dangling.txt", "old": "", "new": "x"})).await;
+    let made = fixture.call("file.edit", json!({"path": "dangling.txt", "old": "", "new": "x"})).await;
     assert_ne!(made.status, CallStatus::Success);
     assert!(!outside.path().join("new.txt").exists());
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
-    let found = desk.call("file.search", json!({"pattern": "secret"})).await;
+    let found = fixture.call("file.search", json!({"pattern": "secret"})).await;
     assert!(words(&found).is_empty(), "links are not followed: {}", words(&found));
 }
 
 #[tokio::test]
 async fn lines_are_found_within_bounds() {
-    let desk = desk();
-    std::fs::create_dir(desk.workspace.join("src")).unwrap();
-    desk.write("src/a.rs", "fn main() {}\nlet needle = 1;\n");
-    desk.write("b.txt", "NEEDLE\n".repeat(500));
-    desk.write("ignored.log", "needle\n");
-    desk.write(".gitignore", "*.log\n");
-    desk.write("binary", b"needle\0");
-    let found = desk.call("file.search", json!({"pattern": "needle"})).await;
+    let fixture = fixture();
+    std::fs::create_dir(fixture.workspace.join("src")).unwrap();
+    fixture.write("src/a.rs", "fn main() {}\nlet needle = 1;\n");
+    fixture.write("b.txt", "NEEDLE\n".repeat(500));
+    fixture.write("ignored.log", "needle\n");
+    fixture.write(".gitignore", "*.log\n");
+    fixture.write("binary", b"needle\0");
+    let found = fixture.call("file.search", json!({"pattern": "needle"})).await;
     assert_eq!(words(&found), "src/a.rs:2: let needle = 1;\n");
-    let many = desk.call("file.search", json!({"pattern": "needle", "ignore_case": true, "limit": 3})).await;
+    let many =
+        fixture.call("file.search", json!({"pattern": "needle", "ignore_case": true, "limit": 3})).await;
     assert_eq!(words(&many).lines().count(), 3);
     assert!(many.summary.contains("there are more"));
     let literal =
-        desk.call("file.search", json!({"pattern": "main() {", "literal": true, "path": "src"})).await;
+        fixture.call("file.search", json!({"pattern": "main() {", "literal": true, "path": "src"})).await;
     assert!(words(&literal).starts_with("src/a.rs:1:"));
-    let wrong = desk.call("file.search", json!({"pattern": "main("})).await;
+    let wrong = fixture.call("file.search", json!({"pattern": "main("})).await;
     assert!(wrong.status == CallStatus::Error && words(&wrong).contains("set literal"));
-    let huge = desk.call("file.search", json!({"pattern": "(x{1000}){1000}"})).await;
+    let huge = fixture.call("file.search", json!({"pattern": "(x{1000}){1000}"})).await;
     assert_eq!(huge.status, CallStatus::Error, "a pattern may not fill the memory");
 }
 
 #[tokio::test]
 async fn edits_are_exact_and_give_their_diff() {
-    let desk = desk();
-    desk.write("a.txt", "one\r\ntwo\r\ntwo\r\n");
+    let fixture = fixture();
+    fixture.write("a.txt", "one\r\ntwo\r\ntwo\r\n");
     let edit = |old: &str, new: &str, all: bool| json!({"path": "a.txt", "old": old, "new": new, "all": all});
     for (old, text) in [("three", "does not occur"), ("two", "occurs 2 times"), ("one\n", "does not occur")] {
-        let output = desk.call("file.edit", edit(old, "x", false)).await;
+        let output = fixture.call("file.edit", edit(old, "x", false)).await;
         assert!(output.status == CallStatus::Error && words(&output).contains(text), "{}", words(&output));
     }
-    let output = desk.call("file.edit", edit("one", "eins", false)).await;
+    let output = fixture.call("file.edit", edit("one", "eins", false)).await;
     assert_eq!(output.summary, "Edited a.txt (+1 -1 lines)");
     assert!(
         words(&output).contains("--- a/a.txt\n+++ b/a.txt\n") && words(&output).contains("-one\r\n+eins\r\n")
     );
-    desk.call("file.edit", edit("two", "zwei", true)).await;
-    assert_eq!(std::fs::read(desk.workspace.join("a.txt")).unwrap(), b"eins\r\nzwei\r\nzwei\r\n");
+    fixture.call("file.edit", edit("two", "zwei", true)).await;
+    assert_eq!(std::fs::read(fixture.workspace.join("a.txt")).unwrap(), b"eins\r\nzwei\r\nzwei\r\n");
     let new = json!({"path": "new.txt", "old": "", "new": "hello\n"});
-    assert_eq!(desk.call("file.edit", new.clone()).await.summary, "Made new.txt (+1 -0 lines)");
-    assert!(words(&desk.call("file.edit", new).await).contains("is there already"));
-    desk.write("binary", b"a\xffb");
-    let binary = desk.call("file.edit", json!({"path": "binary", "old": "a", "new": "b"})).await;
+    assert_eq!(fixture.call("file.edit", new.clone()).await.summary, "Made new.txt (+1 -0 lines)");
+    assert!(words(&fixture.call("file.edit", new).await).contains("is there already"));
+    fixture.write("binary", b"a\xffb");
+    let binary = fixture.call("file.edit", json!({"path": "binary", "old": "a", "new": "b"})).await;
     assert!(words(&binary).contains("not UTF-8"));
     let left: Vec<_> =
-        std::fs::read_dir(&desk.workspace).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        std::fs::read_dir(&fixture.workspace).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "nothing is left behind: {left:?}");
 }
 
 #[tokio::test]
 async fn writes_are_asked_for_and_other_modes_have_none() {
-    let mut desk = desk();
-    desk.confirm = Answers(false, 0.into());
-    desk.write("a.txt", "one");
-    let output = desk.call("file.edit", json!({"path": "a.txt", "old": "one", "new": "two"})).await;
-    assert_eq!((output.status, desk.confirm.1.load(Ordering::SeqCst)), (CallStatus::Denied, 1));
-    assert_eq!(std::fs::read_to_string(desk.workspace.join("a.txt")).unwrap(), "one");
-    desk.call("file.read", json!({"path": "a.txt"})).await;
-    assert_eq!(desk.confirm.1.load(Ordering::SeqCst), 1, "looking is not asked for");
-    desk.mode = Mode::Chat;
-    let output = desk.call("file.read", json!({"path": "a.txt"})).await;
+    let mut fixture = fixture();
+    fixture.confirm = Answers(false, 0.into());
+    fixture.write("a.txt", "one");
+    let output = fixture.call("file.edit", json!({"path": "a.txt", "old": "one", "new": "two"})).await;
+    assert_eq!((output.status, fixture.confirm.1.load(Ordering::SeqCst)), (CallStatus::Denied, 1));
+    assert_eq!(std::fs::read_to_string(fixture.workspace.join("a.txt")).unwrap(), "one");
+    fixture.call("file.read", json!({"path": "a.txt"})).await;
+    assert_eq!(fixture.confirm.1.load(Ordering::SeqCst), 1, "looking is not asked for");
+    fixture.mode = Mode::Chat;
+    let output = fixture.call("file.read", json!({"path": "a.txt"})).await;
     assert!(
         output.status == CallStatus::Denied && words(&output).contains("chat mode"),
         "{}",
@@ -169,21 +170,21 @@ async fn writes_are_asked_for_and_other_modes_have_none() {
 #[cfg(unix)]
 #[tokio::test]
 async fn programs_run_without_a_shell_and_only_if_they_are_allowed() {
-    let desk = Desk::code(&allowing(&["echo", "sh", "pwd", "env"]));
+    let fixture = Fixture::code(&allowing(&["echo", "sh", "pwd", "env"]));
     let run = |program: &str, args: &[&str]| json!({"program": program, "args": args});
-    let output = desk.call("command.run", run("echo", &["$HOME", "a b", "| rm"])).await;
+    let output = fixture.call("command.run", run("echo", &["$HOME", "a b", "| rm"])).await;
     assert_eq!(output.summary, "echo: exit code 0");
     assert!(words(&output).contains("--- stdout\n$HOME a b | rm\n"));
-    assert_eq!(desk.confirm.1.load(Ordering::SeqCst), 1, "it is asked for each time");
-    let failed = desk.call("command.run", run("sh", &["-c", "echo no >&2; exit 3"])).await;
+    assert_eq!(fixture.confirm.1.load(Ordering::SeqCst), 1, "it is asked for each time");
+    let failed = fixture.call("command.run", run("sh", &["-c", "echo no >&2; exit 3"])).await;
     assert!(failed.status == CallStatus::Error && words(&failed).contains("exit code 3\n--- stderr\nno"));
     for program in ["cat", "./echo", "/bin/echo", "../echo", ""] {
-        let output = desk.call("command.run", run(program, &[])).await;
+        let output = fixture.call("command.run", run(program, &[])).await;
         assert_ne!(output.status, CallStatus::Success, "{program}");
     }
-    let none = Desk::code(&ToolSettings::default());
+    let none = Fixture::code(&ToolSettings::default());
     assert!(words(&none.call("command.run", run("echo", &[])).await).contains("tools.commands"));
-    let variables = words(&desk.call("command.run", run("env", &[])).await);
+    let variables = words(&fixture.call("command.run", run("env", &[])).await);
     assert!(variables.contains("PATH=") && !variables.contains("CARGO_"), "{variables}");
 }
 
@@ -191,21 +192,21 @@ async fn programs_run_without_a_shell_and_only_if_they_are_allowed() {
 #[tokio::test]
 async fn programs_that_hang_are_ended_with_all_that_they_started() {
     let settings = ToolSettings { command_timeout: Duration::from_millis(500), ..allowing(&["sh"]) };
-    let desk = Desk::code(&settings);
+    let fixture = Fixture::code(&settings);
     let run = |script: &str| json!({"program": "sh", "args": ["-c", script]});
     let began = Instant::now();
-    let output = desk.call("command.run", run("echo begun; sleep 60 & echo $! > child; sleep 60")).await;
+    let output = fixture.call("command.run", run("echo begun; sleep 60 & echo $! > child; sleep 60")).await;
     assert_eq!(output.status, CallStatus::Timeout, "{}", words(&output));
     assert!(words(&output).contains("begun") && began.elapsed() < Duration::from_secs(5));
-    ended(&desk.workspace.join("child"));
+    ended(&fixture.workspace.join("child"));
     let began = Instant::now();
-    let output = desk.call("command.run", run("sleep 61 & echo $! > child; echo done")).await;
+    let output = fixture.call("command.run", run("sleep 61 & echo $! > child; echo done")).await;
     assert!(
         output.status == CallStatus::Success && began.elapsed() < Duration::from_secs(5),
         "{}",
         words(&output)
     );
-    ended(&desk.workspace.join("child"));
+    ended(&fixture.workspace.join("child"));
 }
 
 /// The process whose id the file holds is gone, or soon is.
@@ -227,9 +228,9 @@ fn ended(file: &Path) {
 #[cfg(unix)]
 #[tokio::test]
 async fn output_beyond_the_limit_is_counted_and_dropped() {
-    let desk = Desk::code(&ToolSettings { max_result_bytes: 10_000, ..allowing(&["sh"]) });
+    let fixture = Fixture::code(&ToolSettings { max_result_bytes: 10_000, ..allowing(&["sh"]) });
     let script = "yes 0123456789 | head -c 100000000; printf '\\377\\000' >&2";
-    let output = desk.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
+    let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
     assert_eq!(output.status, CallStatus::Success);
     assert!(output.summary.contains("99995000 bytes of output beyond the limit"), "{}", output.summary);
     assert!(output.content.len() < 11_000);
@@ -238,8 +239,8 @@ async fn output_beyond_the_limit_is_counted_and_dropped() {
 
 #[tokio::test]
 async fn a_turn_without_time_calls_nothing() {
-    let mut desk = desk();
-    desk.budget.deadline = Some(tokio::time::Instant::now());
-    desk.write("a.txt", "one");
-    assert_eq!(desk.call("file.read", json!({"path": "a.txt"})).await.status, CallStatus::Timeout);
+    let mut fixture = fixture();
+    fixture.budget.deadline = Some(tokio::time::Instant::now());
+    fixture.write("a.txt", "one");
+    assert_eq!(fixture.call("file.read", json!({"path": "a.txt"})).await.status, CallStatus::Timeout);
 }

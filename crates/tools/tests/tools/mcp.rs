@@ -10,7 +10,7 @@ use larder_vault::Mode;
 use larder_vault::context::CallStatus;
 use serde_json::{Value, json};
 
-use crate::support::{Answers, Desk, words};
+use crate::support::{Answers, Fixture, words};
 
 fn tools() -> Value {
     json!({"tools": [
@@ -59,18 +59,18 @@ fn settings(place: McpTransport) -> ToolSettings {
     }
 }
 
-async fn desk(url: &str) -> (Desk, Vec<String>) {
-    let mut desk = Desk::new(&settings(McpTransport::Url { url: url.to_owned(), key_env: None }));
-    let problems = desk.toolbox.connect().await;
-    (desk, problems)
+async fn fixture(url: &str) -> (Fixture, Vec<String>) {
+    let mut fixture = Fixture::new(&settings(McpTransport::Url { url: url.to_owned(), key_env: None }));
+    let problems = fixture.toolbox.connect().await;
+    (fixture, problems)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_a_server_are_tools_like_any_other() {
     let server = server().await;
-    let (desk, problems) = desk(&format!("{}/mcp", server.address())).await;
+    let (fixture, problems) = fixture(&format!("{}/mcp", server.address())).await;
     assert!(matches!(problems.as_slice(), [one] if one.contains("cannot be used")), "{problems:?}");
-    let specs = desk.toolbox.specs(Mode::Chat, &["mcp.far.*".to_owned()]);
+    let specs = fixture.toolbox.specs(Mode::Chat, &["mcp.far.*".to_owned()]);
     let shown: Vec<(&str, ToolClass, bool)> =
         specs.iter().map(|spec| (spec.name.as_str(), spec.class, spec.summarizable)).collect();
     assert_eq!(
@@ -82,40 +82,40 @@ async fn tools_of_a_server_are_tools_like_any_other() {
             ("mcp.far.look", ToolClass::Read, true)
         ]
     );
-    let output = desk.call("mcp.far.look", json!({"name": "it"})).await;
+    let output = fixture.call("mcp.far.look", json!({"name": "it"})).await;
     assert_eq!((output.status, words(&output).as_str()), (CallStatus::Success, "saw \"it\""));
-    let wrong = desk.call("mcp.far.look", json!({})).await;
+    let wrong = fixture.call("mcp.far.look", json!({})).await;
     assert!(wrong.status == CallStatus::Error && words(&wrong).contains("name"), "{}", words(&wrong));
-    let huge = desk.call("mcp.far.huge", json!({})).await;
+    let huge = fixture.call("mcp.far.huge", json!({})).await;
     assert!(huge.content.len() < 1_001_000 && huge.summary.contains("cut"), "{}", huge.summary);
-    let failed = desk.call("mcp.far.drop", json!({})).await;
+    let failed = fixture.call("mcp.far.drop", json!({})).await;
     assert!(failed.status == CallStatus::Error && words(&failed) == "it is locked");
-    assert_eq!(desk.confirm.1.load(Ordering::SeqCst), 1, "what may do harm is asked for");
+    assert_eq!(fixture.confirm.1.load(Ordering::SeqCst), 1, "what may do harm is asked for");
     let began = Instant::now();
-    let late = desk.call("mcp.far.hang", json!({})).await;
+    let late = fixture.call("mcp.far.hang", json!({})).await;
     assert_eq!(late.status, CallStatus::Timeout, "{}", words(&late));
     assert!(began.elapsed() < Duration::from_secs(8));
     assert_eq!(
-        desk.call("mcp.far.look", json!({"name": "it"})).await.status,
+        fixture.call("mcp.far.look", json!({"name": "it"})).await.status,
         CallStatus::Success,
         "it goes on"
     );
-    let mut wary = desk;
+    let mut wary = fixture;
     wary.confirm = Answers(false, AtomicUsize::new(0));
     assert_eq!(wary.call("mcp.far.drop", json!({})).await.status, CallStatus::Denied);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_costs_its_own_tools_only() {
-    let (desk, problems) = desk("http://127.0.0.1:9/mcp").await;
+    let (fixture, problems) = fixture("http://127.0.0.1:9/mcp").await;
     assert!(matches!(problems.as_slice(), [one] if one.contains("MCP server far")), "{problems:?}");
-    let output = desk.call("mcp.far.look", json!({})).await;
+    let output = fixture.call("mcp.far.look", json!({})).await;
     assert!(output.status == CallStatus::Error && words(&output).contains("there is no tool"));
-    assert!(!desk.toolbox.specs(Mode::Chat, &[]).is_empty());
+    assert!(!fixture.toolbox.specs(Mode::Chat, &[]).is_empty());
     let place =
         McpTransport::Program { command: "no-such-program".to_owned(), args: Vec::new(), env: Vec::new() };
-    let mut desk = Desk::new(&settings(place));
-    assert!(desk.toolbox.connect().await[0].contains("there is no program"));
+    let mut fixture = Fixture::new(&settings(place));
+    assert!(fixture.toolbox.connect().await[0].contains("there is no program"));
 }
 
 #[cfg(unix)]
@@ -131,11 +131,11 @@ case "$line" in
 *'"tools/call"'*) reply "{\"content\":[{\"type\":\"text\",\"text\":\"$(env | grep -c '^CARGO_') variables\"}]}";;
 esac; done"#;
     let args = vec!["-c".to_owned(), script.to_owned()];
-    let mut desk =
-        Desk::new(&settings(McpTransport::Program { command: "sh".to_owned(), args, env: Vec::new() }));
-    assert_eq!(desk.toolbox.connect().await, Vec::<String>::new());
-    assert_eq!(words(&desk.call("mcp.far.env", json!({})).await), "0 variables");
-    assert_ne!(desk.call("mcp.far.die", json!({})).await.status, CallStatus::Success);
-    let again = desk.call("mcp.far.env", json!({})).await;
+    let mut fixture =
+        Fixture::new(&settings(McpTransport::Program { command: "sh".to_owned(), args, env: Vec::new() }));
+    assert_eq!(fixture.toolbox.connect().await, Vec::<String>::new());
+    assert_eq!(words(&fixture.call("mcp.far.env", json!({})).await), "0 variables");
+    assert_ne!(fixture.call("mcp.far.die", json!({})).await.status, CallStatus::Success);
+    let again = fixture.call("mcp.far.env", json!({})).await;
     assert_eq!(again.status, CallStatus::Success, "a new connection is made: {}", words(&again));
 }

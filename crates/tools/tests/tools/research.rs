@@ -6,7 +6,7 @@ use larder_vault::context::CallStatus;
 use larder_vault::{Document, Research, Stock, Ttl, read_json};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, settings, words};
+use crate::support::{Fixture, settings, words};
 
 const TASK: &str = "Which laptop with an NVIDIA GPU costs least?";
 
@@ -78,8 +78,8 @@ fn able(host: String) -> impl Fn(&str) -> String + Send + Sync {
 async fn claims_count_where_their_quotes_stand() {
     let server = web().await;
     let host = server.address().to_owned();
-    let desk = Desk::answering(&with_search(&server), able(host.clone()));
-    let output = desk.call("internet.research", json!({"query": TASK, "mode": "commerce"})).await;
+    let fixture = Fixture::answering(&with_search(&server), able(host.clone()));
+    let output = fixture.call("internet.research", json!({"query": TASK, "mode": "commerce"})).await;
     assert_eq!(output.status, CallStatus::Success, "{}", words(&output));
     assert_eq!(output.summary, "Found 3 claims on 2 of 2 pages");
     let claims: Vec<(&str, Ttl)> =
@@ -94,10 +94,14 @@ async fn claims_count_where_their_quotes_stand() {
     );
     assert!(words(&output).contains("1 claims were dropped") && words(&output).contains("404"));
     let origin = output.claims[2].origin.as_ref().unwrap();
-    let bytes = desk.documents.store().resolve(origin.bytes.as_ref().unwrap()).unwrap();
+    let bytes = fixture.documents.store().resolve(origin.bytes.as_ref().unwrap()).unwrap();
     assert_eq!(bytes, b"HP Victus 15 is $649", "the claim leads back to its bytes");
-    let (taken, asked) = (desk.meter.total(), desk.prompts.lock().unwrap().len() as u64);
-    assert_eq!(taken.usage.input, 10 * asked, "every call of the sub-run is told, at ten tokens a prompt");
+    let (taken, asked) = (fixture.meter.total(), fixture.prompts.lock().unwrap().len() as u64);
+    assert_eq!(
+        taken.usage.input,
+        10 * asked,
+        "every call of the sub-run is reported, at ten tokens a prompt"
+    );
     assert!(taken.cost.is_some());
     let research: Research =
         read_json(std::str::from_utf8(&output.files["research.json"]).unwrap()).value.unwrap();
@@ -109,29 +113,29 @@ async fn claims_count_where_their_quotes_stand() {
     assert_eq!(research.listings.len(), 1, "{:?}", research.listings);
     assert_eq!((research.listings[0].price.as_str(), research.listings[0].in_stock), ("$649", Stock::Yes));
     assert_eq!(research.sources.len(), 2);
-    let at = desk.turn.research();
+    let at = fixture.turn.research();
     let read = Document::<Research>::read(std::str::from_utf8(&output.files["research.md"]).unwrap(), &at);
     assert!(read.problems.is_empty(), "{:?}", read.problems);
     assert_eq!(read.value.unwrap().value, research);
     assert_eq!(output.files.keys().filter(|name| name.ends_with("manifest.json")).count(), 2);
-    let prompts = desk.prompts.lock().unwrap();
+    let prompts = fixture.prompts.lock().unwrap();
     let steps: Vec<&str> = prompts.iter().map(|prompt| step(prompt)).collect();
     let select = prompts.iter().find(|prompt| step(prompt) == "select");
     let select = select.unwrap_or_else(|| panic!("no sources are chosen: {steps:?}"));
     assert!(
-        select.contains(&desk.query) && select.contains("laptop with NVIDIA GPU for sale"),
+        select.contains(&fixture.query) && select.contains("laptop with NVIDIA GPU for sale"),
         "R1-3.62: {select}"
     );
-    assert!(prompts.iter().all(|prompt| prompt.contains(&desk.query)), "R1-3.61");
+    assert!(prompts.iter().all(|prompt| prompt.contains(&fixture.query)), "R1-3.61");
 }
 
 #[tokio::test]
 async fn a_turn_has_one_research_document() {
     let server = web().await;
-    let mut desk = Desk::answering(&with_search(&server), able(server.address().to_owned()));
-    let first = desk.call("internet.research", json!({"query": TASK})).await;
-    desk.files = first.files.clone();
-    let second = desk.call("internet.research", json!({"query": "And which is in stock?"})).await;
+    let mut fixture = Fixture::answering(&with_search(&server), able(server.address().to_owned()));
+    let first = fixture.call("internet.research", json!({"query": TASK})).await;
+    fixture.files = first.files.clone();
+    let second = fixture.call("internet.research", json!({"query": "And which is in stock?"})).await;
     let read = |output: &larder_tools::ToolOutput| -> Research {
         read_json(std::str::from_utf8(&output.files["research.json"]).unwrap()).value.unwrap()
     };
@@ -146,8 +150,8 @@ async fn a_turn_has_one_research_document() {
 #[tokio::test]
 async fn steps_that_fail_are_replaced_by_rules() {
     let server = web().await;
-    let desk = Desk::answering(&with_search(&server), |_| "no JSON at all".to_owned());
-    let output = desk.call("internet.research", json!({"query": TASK})).await;
+    let fixture = Fixture::answering(&with_search(&server), |_| "no JSON at all".to_owned());
+    let output = fixture.call("internet.research", json!({"query": TASK})).await;
     assert_eq!(output.status, CallStatus::Success, "{}", words(&output));
     assert_eq!(output.summary, "Found 0 claims on 0 of 2 pages");
     assert!(words(&output).contains("was visited and not evaluated"));
@@ -156,7 +160,7 @@ async fn steps_that_fail_are_replaced_by_rules() {
         2,
         "the pages are kept"
     );
-    let poor = Desk::answering(
+    let poor = Fixture::answering(
         &ToolSettings { research_tokens: 1, ..with_search(&server) },
         able(server.address().to_owned()),
     );

@@ -1,4 +1,4 @@
-//! A desk with everything that a call needs: an engine over a model that answers by its prompt, one user's documents,
+//! Everything that a call needs: an engine over a model that answers by its prompt, one user's documents,
 //! a workspace.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl Confirm for Answers {
     }
 }
 
-pub struct Desk {
+pub struct Fixture {
     engine: Engine,
     pub documents: UserDocuments,
     pub toolbox: ToolBox,
@@ -56,7 +56,7 @@ pub fn now() -> Timestamp {
     "2026-01-05T10:00:00Z".parse().unwrap()
 }
 
-impl Desk {
+impl Fixture {
     pub fn new(settings: &ToolSettings) -> Self {
         Self::answering(settings, |prompt| panic!("nobody is to be asked: {prompt}"))
     }
