@@ -19,8 +19,9 @@ use larder_text::tokens::Counter;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+pub use self::recipes::MissingRecipe;
 pub(crate) use self::recipes::check;
-pub use self::recipes::{COMPRESSION_RECIPES, MissingRecipe};
+pub(crate) use self::recipes::compression_recipe;
 use crate::engine::Engine;
 use crate::executor::{CondensingTally, ProgressObserver, RunError, RunOutcome};
 use crate::inputs::RunInput;
@@ -231,7 +232,7 @@ impl Engine {
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
             content: ContentHash::new(request.text.as_bytes()),
-            content_type: content_type_name(request),
+            content_type: request.content_type.as_str(),
             target_tokens: request.target as u64,
             query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,
@@ -259,9 +260,4 @@ fn condenser_id(author: &Author, pins: &[String], preserve: &[String]) -> String
     let keeps = ContentHash::new(serde_json::json!([pins, preserve]).to_string().as_bytes());
     let Author { model, recipe, version } = author;
     format!("v{CONDENSER_VERSION} {model} {recipe} {version} {}", keeps.to_hex())
-}
-
-/// The name under which the cache keeps a content type.
-fn content_type_name(request: &CondenseRequest<'_>) -> &'static str {
-    recipes::name(request.content_type)
 }

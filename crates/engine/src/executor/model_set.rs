@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use larder_condense::ContentType;
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_models::chat::Usage;
 use larder_models::price::{Prices, Usd};
 use larder_models::table::{ModelTable, Provider};
 
 use super::next_layer;
-use crate::condensing::COMPRESSION_RECIPES;
+use crate::condensing::compression_recipe;
 use crate::engine::Engine;
 
 /// What one call of a recipe may take.
@@ -89,7 +90,7 @@ impl Engine {
             reach.add_layer(table, next, mode);
         }
         if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
-            for (.., name) in COMPRESSION_RECIPES {
+            for name in ContentType::ALL.map(compression_recipe) {
                 let Ok(condenses) = self.recipe_or_builtin(name) else { continue };
                 reach.add_layer(table, condenses.layer, condenses.mode);
             }
