@@ -88,7 +88,7 @@ fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
         let at = last_join(token, rank, &ranks).ok_or("a token comes about by no joining")?;
         let (left, right) = token.split_at(at);
-        let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is no token".into()) };
+        let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is not a token".into()) };
         if [a, b].iter().any(|&part| part >= rank) || rank < 256 {
             return Err("a token ranks before its parts".into());
         }
@@ -176,7 +176,7 @@ fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
                 let (byte, bit) = bridges::slot(left, right);
                 bytes[byte] |= bit;
             } else if !last.is_ascii() && length(first) >= 3 {
-                // A token that ends after the first byte may stand before any second one.
+                // A token that ends after the first byte may precede any second one.
                 for second in right.get(1).map_or(0x80..=0xBF, |&second| second..=second) {
                     let (byte, bit) = bridges::suspect(last, first, second);
                     bytes[bridges::PAIRS + byte] |= bit;

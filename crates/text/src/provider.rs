@@ -1,8 +1,8 @@
-//! Who serves a model. Knows no server.
+//! The kinds of providers and their names. Knows no server.
 
 use serde::{Deserialize, Serialize};
 
-/// Who serves a model.
+/// The kind of server that answers for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
@@ -19,7 +19,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Every one with its word in `larder.toml`.
+    /// Every provider with its name in `larder.toml`.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("openai", Self::OpenAi),
         ("anthropic", Self::Anthropic),
@@ -28,7 +28,7 @@ impl Provider {
         ("replay", Self::Replay),
     ];
 
-    /// The word in `larder.toml`.
+    /// The name in `larder.toml`.
     pub fn as_str(self) -> &'static str {
         Self::NAMES.iter().find(|(_, provider)| *provider == self).map_or("", |(name, _)| name)
     }

@@ -25,7 +25,7 @@ pub(super) fn read(file: impl Read) -> Result<Hub, String> {
 
 /// The entries under `tokenizer.`; of the rest only the shape is read.
 fn metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Error> {
-    let mut reader = Reader(file);
+    let mut reader = GgufReader(file);
     if &reader.bytes::<4>()? != b"GGUF" {
         return Err(invalid("it does not start with GGUF"));
     }
@@ -54,9 +54,9 @@ fn invalid(what: &str) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, what)
 }
 
-struct Reader<R>(R);
+struct GgufReader<R>(R);
 
-impl<R: Read> Reader<R> {
+impl<R: Read> GgufReader<R> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], std::io::Error> {
         let mut bytes = [0; N];
         self.0.read_exact(&mut bytes)?;
@@ -127,7 +127,7 @@ fn tokenizer_json(metadata: &Map<String, Value>) -> Result<Value, String> {
     }
     let strings = |key: &str| -> Result<Vec<&str>, String> {
         let array = metadata.get(key).and_then(Value::as_array).ok_or(format!("it has no array {key}"))?;
-        array.iter().map(|v| v.as_str().ok_or(format!("{key} holds something that is no string"))).collect()
+        array.iter().map(|v| v.as_str().ok_or(format!("{key} holds a value that is not a string"))).collect()
     };
     let tokens = strings("tokenizer.ggml.tokens")?;
     let merges = strings("tokenizer.ggml.merges")?;

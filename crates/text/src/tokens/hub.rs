@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::TokenError;
-use super::engine::{Engine, Shape};
+use super::engine::{CountShape, TokenEngine};
 
 /// A composition can merge three bytes into one, and a decomposition can turn one into three (UAX #15, table of
 /// expansion factors).
@@ -15,7 +15,7 @@ const BYTES: usize = 256;
 /// A tokenizer read from `tokenizer.json`.
 pub(super) struct Hub {
     pipeline: Pipeline,
-    shape: Shape,
+    shape: CountShape,
 }
 
 enum Pipeline {
@@ -36,7 +36,7 @@ impl Hub {
     /// Builds a tokenizer from the parsed file.
     pub(super) fn build(json: &mut Value) -> Result<Self, String> {
         let root = json.as_object_mut().ok_or("the file holds no JSON object")?;
-        // A count is of the whole text, whatever length the model was trained on.
+        // The whole text is counted, even beyond the length that the model was trained on.
         root.insert("truncation".to_owned(), Value::Null);
         root.insert("padding".to_owned(), Value::Null);
         check_ids(json)?;
@@ -69,13 +69,13 @@ impl Hub {
     }
 }
 
-impl Engine for Hub {
+impl TokenEngine for Hub {
     fn count(&self, text: &str) -> usize {
         // A text that the pipeline refuses (a pattern that gives up) is charged by its bytes.
         self.try_count(text).unwrap_or(text.len())
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> CountShape {
         self.shape
     }
 }
@@ -103,8 +103,8 @@ fn check_ids(json: &Value) -> Result<(), String> {
 }
 
 /// What the pipeline's parts allow to prove. Anything unfamiliar proves nothing, and is counted whole.
-fn shape(json: &Value) -> Shape {
-    let unproven = Shape { per_byte: None, longest: None, cuts: false };
+fn shape(json: &Value) -> CountShape {
+    let unproven = CountShape { per_byte: None, longest: None, cuts: false };
     let factor = match json.pointer("/normalizer/type").and_then(Value::as_str) {
         None => 1,
         Some("NFC") => NFC_FACTOR,
@@ -121,11 +121,11 @@ fn shape(json: &Value) -> Shape {
     let matched = json.get("added_tokens").and_then(Value::as_array).into_iter().flatten();
     let mut matched = matched.filter(|token| token.get("special").and_then(Value::as_bool) != Some(true));
     if matched.any(|token| !is_whole(token)) {
-        return Shape { per_byte: Some(factor), ..unproven };
+        return CountShape { per_byte: Some(factor), ..unproven };
     }
     // In the byte-level alphabet each character of a token represents one byte.
     let longest = tokens.keys().map(|token| token.chars().count()).max().unwrap_or(1);
-    Shape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
+    CountShape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
 }
 
 /// Whether an added token, which is matched before the pattern, can never lie across a safe cut.

@@ -112,8 +112,8 @@ impl<'a> Merges<'a> {
     /// A token ranks above those that it is made of, so ranks come up in order, and all places of a rank are known when
     /// its turn comes.
     pub(super) fn lengths(self, piece: &[u8]) -> Vec<usize> {
-        let mut parts: Vec<Part> = (0..piece.len())
-            .map(|at| Part { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
+        let mut parts: Vec<MergePart> = (0..piece.len())
+            .map(|at| MergePart { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
             .collect();
         let mut queue: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, bytes) in piece.windows(2).enumerate() {
@@ -151,7 +151,7 @@ impl<'a> Merges<'a> {
 }
 
 /// Takes down that the part at `at` joins with the next one to the token of this rank.
-fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
+fn offer(parts: &mut [MergePart], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
     parts[at].joined = rank;
     if rank != NONE {
         queue.entry(rank).or_default().push(at);
@@ -159,7 +159,7 @@ fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, r
 }
 
 /// A part of a long piece, described where its first byte is; where its last byte is appears its start.
-struct Part {
+struct MergePart {
     token: u32,
     /// The rank to which it joins with the next part, or [`NONE`].
     joined: u32,
