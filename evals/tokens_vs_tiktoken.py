@@ -8,7 +8,7 @@
 tiktoken would download its vocabularies. Here they come out of Larder's own build instead, and are used only if
 their bytes have the SHA-256 that tiktoken expects of the original files. Without FILEs, texts of about 4 MB are
 made by a generator with a fixed seed: prose, JSON, code and Japanese. tiktoken counts each text three times and its
-best time stands. Larder counts each in a process of its own: `first` is the first count after the vocabulary is
+best time is reported. Larder counts each in a process of its own: `first` is the first count after the vocabulary is
 ready, `best` the best of three by counters that remember no count of the text. The ratio is that of `first`.
 `--threads N` keeps both to N processors (Linux).
 """

@@ -77,71 +77,66 @@ fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
     Ok(bytes)
 }
 
-/// For each token of more than a byte, the two that it is made of last; and the tokens that are known by their bytes.
+/// What [`merges::Merges::load`] reads: for each token of more than a byte the two that it is made of last, and the seeds of
+/// the tables that are filled from them.
 fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     let ranks: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
     let id = |token: &[u8]| match token {
         [byte] => Some(u32::from(*byte)),
         _ => ranks.get(token).copied(),
     };
-    let (mut byte_pairs, mut pairs, mut whole) = (vec![u32::MAX; 256 * 256], Vec::new(), Vec::new());
+    let (mut packed, mut pairs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
+        if rank as usize != 256 + packed.len() {
+            return Err("a token ranks among the bytes".into());
+        }
         let at = last_join(token, rank, &ranks).ok_or("a token comes about by no joining")?;
         let (left, right) = token.split_at(at);
         let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is not a token".into()) };
-        if [a, b].iter().any(|&part| part >= rank) || rank < 256 {
+        if [a, b].iter().any(|&part| part >= rank) {
             return Err("a token ranks before its parts".into());
         }
-        if let &[a, b] = token.as_slice() {
-            byte_pairs[usize::from(a) << 8 | usize::from(b)] = rank;
-        }
-        let pair = merges::pair(a, b);
-        pairs.push((merges::hash_of_pair(pair), merges::entry(pair, rank).to_le_bytes()));
+        packed.push(merges::pack(a, b));
+        pairs.push(merges::hash_of_pair(merges::pair(a, b)));
         if (3..=merges::WHOLE).contains(&token.len()) {
-            let bytes = merges::whole(token);
-            whole.push((merges::hash_of_whole(bytes), bytes.to_le_bytes()));
+            whole.push(merges::hash_of_whole(merges::whole(token)));
         }
     }
-    let mut bytes: Vec<u8> = byte_pairs.into_iter().flat_map(u32::to_le_bytes).collect();
-    bytes.extend(hashed_table(&pairs)?);
-    bytes.extend(hashed_table(&whole)?);
+    let sizes = [u32::try_from(pairs.len())?, u32::try_from(whole.len())?];
+    let mut bytes: Vec<u8> = sizes.into_iter().flat_map(u32::to_le_bytes).collect();
+    for hashes in [&pairs, &whole] {
+        bytes.extend(seeds_of(hashes)?.into_iter().flat_map(u16::to_le_bytes));
+    }
+    bytes.extend(packed.into_iter().flatten());
     Ok(bytes)
 }
 
-/// A table of entries by the hashes of their keys. The crowds are placed from the largest on, each by the first seed
-/// that finds free places for all of it.
-fn hashed_table<const N: usize>(entries: &[(u64, [u8; N])]) -> Result<Vec<u8>, Box<dyn error::Error>> {
-    let mut crowds = vec![Vec::new(); entries.len() / hashed::CROWD + 1];
-    for entry in entries {
-        let crowd = hashed::crowd(entry.0, crowds.len());
-        crowds[crowd].push(entry);
+/// The seeds by which keys with these hashes find a place each. The crowds are placed from the largest on, each by the
+/// first seed that finds free places for all of it.
+fn seeds_of(hashes: &[u64]) -> Result<Vec<u16>, Box<dyn error::Error>> {
+    let mut crowds = vec![Vec::new(); hashed::crowds(hashes.len())];
+    for &hash in hashes {
+        let crowd = hashed::crowd(hash, crowds.len());
+        crowds[crowd].push(hash);
     }
     let mut order: Vec<usize> = (0..crowds.len()).collect();
     order.sort_by_key(|&crowd| std::cmp::Reverse(crowds[crowd].len()));
-    let (mut seeds, mut placed) = (vec![0_u16; crowds.len()], vec![None; entries.len() * 21 / 20 + 1]);
+    let (mut seeds, mut taken) = (vec![0_u16; crowds.len()], vec![false; hashed::size(hashes.len())]);
+    let mut places = Vec::new();
     for crowd in order {
-        let members = &crowds[crowd];
-        let places = |seed| -> Vec<usize> {
-            members.iter().map(|(hash, _)| hashed::place(*hash, seed, placed.len())).collect()
-        };
-        let are_free = |places: &[usize]| {
-            places
-                .iter()
-                .enumerate()
-                .all(|(i, place)| placed[*place].is_none() && !places[..i].contains(place))
-        };
-        let seed =
-            (0..=u16::MAX).find(|&seed| are_free(&places(seed))).ok_or("the entries find no places")?;
-        seeds[crowd] = seed;
-        for (place, (_, entry)) in places(seed).into_iter().zip(members) {
-            placed[place] = Some(entry);
-        }
+        let seed = (0..=u16::MAX).find(|&seed| {
+            places.clear();
+            crowds[crowd].iter().all(|&hash| {
+                let place = hashed::place(hash, seed, taken.len());
+                let is_free = !taken[place] && !places.contains(&place);
+                places.push(place);
+                is_free
+            })
+        });
+        seeds[crowd] = seed.ok_or("the entries find no places")?;
+        places.iter().for_each(|&place| taken[place] = true);
     }
-    let sizes = [u32::try_from(seeds.len())?, u32::try_from(placed.len())?];
-    let mut bytes: Vec<u8> = sizes.into_iter().flat_map(u32::to_le_bytes).collect();
-    bytes.extend(seeds.into_iter().flat_map(u16::to_le_bytes));
-    bytes.extend(placed.into_iter().flat_map(|entry| entry.copied().unwrap_or([0; N])));
-    Ok(bytes)
+    Ok(seeds)
 }
 
 /// Where the last two parts of a token meet when its bytes are encoded by the tokens that rank before it.
@@ -176,7 +171,7 @@ fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
                 let (byte, bit) = bridges::slot(left, right);
                 bytes[byte] |= bit;
             } else if !last.is_ascii() && length(first) >= 3 {
-                // A token that ends after the first byte may precede any second one.
+                // A token that ends after the first byte may stand before any second one.
                 for second in right.get(1).map_or(0x80..=0xBF, |&second| second..=second) {
                     let (byte, bit) = bridges::suspect(last, first, second);
                     bytes[bridges::PAIRS + byte] |= bit;

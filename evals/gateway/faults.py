@@ -249,7 +249,7 @@ class Client(threading.Thread):
 
 
 def breakages(seed, disk, mode, upstream, gateway, stop, counts, calm):
-    """Breaks something every few seconds, each thing once a round; from `calm` on the gateway stands."""
+    """Breaks something every few seconds, each thing once a round; from `calm` on nothing is broken."""
     rng = random.Random(seed)
     kinds = []
     while not stop.wait(rng.uniform(0.5, 2)):
@@ -318,7 +318,7 @@ def pointers_seen(record):
 
 
 def dangling(larder, home, gateway, seen, originals):
-    """Pointers that do not lead back to the bytes they stand for: by the gateway, and some by the command line too."""
+    """Pointers that do not resolve to their bytes: by the gateway, and some by the command line too."""
     known, bad = set(originals), []
     for at, pointer in enumerate(seen):
         status, got = get(gateway, f"/api/v1/pointers/{pointer}/content")
@@ -422,7 +422,7 @@ def run(options, larder, home, disk, record, mode, upstream, gateway):
         client.join(90)
     seen = pointers_seen(record)
     bad = dangling(larder, str(home), gateway.number, seen, [text for client in clients for text in client.originals])
-    # What the gateway keeps open to use again goes with its other end.
+    # What the gateway keeps open to use again closes with its other end.
     upstream.kill()
     left = left_over(gateway)
     verify = subprocess.run([larder, "verify"], env={**os.environ, "LARDER_HOME": str(home)}, capture_output=True, text=True)

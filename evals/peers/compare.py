@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Larder beside headroom-ai and tokenfold, on the same texts, in one run, on one core; writes a Markdown table.
+"""Larder compared with headroom-ai and tokenfold, on the same texts, in one run, on one core; writes a Markdown table.
 
     export LARDER_CORPORA=…                        # see evals/README.md
     python3 evals/peers/compare.py [--into docs/benchmarks.md]

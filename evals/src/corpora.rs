@@ -64,7 +64,7 @@ pub fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The text of a file, unpacked if its name ends in `.gz`. Bytes that are no UTF-8 become U+FFFD, as they do wherever
+/// The text of a file, unpacked if its name ends in `.gz`. Bytes that are not UTF-8 become U+FFFD, as they do wherever
 /// a program hands text to a model.
 ///
 /// # Errors
@@ -85,7 +85,7 @@ fn unpacked(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 /// The JSON value of a file.
 ///
 /// # Errors
-/// The file cannot be read or is no JSON.
+/// The file cannot be read or is not JSON.
 pub fn json(path: &Path) -> Result<serde_json::Value, Failure> {
     serde_json::from_str(&text(path)?).map_err(|error| format!("{}: {error}", path.display()).into())
 }

@@ -94,7 +94,7 @@ pub fn faults(original: &str, condensed: &Condensed, target: usize) -> Vec<Strin
     let mut at = 0;
     for gap in &condensed.gaps {
         if gap.bytes.start < at {
-            faults.push(format!("gap {:?} overlaps what stands before it", gap.bytes));
+            faults.push(format!("gap {:?} overlaps the text before it", gap.bytes));
         }
         at = gap.bytes.end;
         faults.extend(gap_fault(original, condensed, gap));

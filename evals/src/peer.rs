@@ -14,7 +14,7 @@ use crate::{Failure, corpora, measure, suites};
 /// form by someone else. Both are scored alike. C is `logs`, `json` or `diffs`.
 ///
 /// # Errors
-/// A line is no request, or its file cannot be read.
+/// A line is not a request, or its file cannot be read.
 pub fn command() -> Result<(), Failure> {
     Counter::o200k().count("ready");
     let mut out = std::io::stdout().lock();
@@ -27,7 +27,8 @@ pub fn command() -> Result<(), Failure> {
 }
 
 fn answer(request: &Value) -> Result<Value, Failure> {
-    let field = |name: &str| request[name].as_str().ok_or_else(|| format!("{request}: {name:?} is no text"));
+    let field =
+        |name: &str| request[name].as_str().ok_or_else(|| format!("{request}: {name:?} is not a text"));
     let file = field("file")?;
     let (folder, content_type) = match field("corpus")? {
         "logs" => ("logs", ContentType::Log),

@@ -196,7 +196,7 @@ fn path(suite: &str) -> PathBuf {
 /// The committed figures of a suite, if there are any.
 ///
 /// # Errors
-/// The file is there and is no JSON.
+/// The file exists and is not JSON.
 pub fn baseline(suite: &str) -> Result<Option<Value>, Failure> {
     match std::fs::read_to_string(path(suite)) {
         Ok(text) => Ok(Some(serde_json::from_str(&text)?)),

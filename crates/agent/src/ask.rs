@@ -37,7 +37,7 @@ use self::passages::{Finding, Passages};
 use self::quotation::{Quotation, quotation};
 use self::quoting::is_embedded;
 use larder_engine::Engine;
-use larder_engine::executor::{ModelSet, ProgressObserver, RunError, RunOutcome, call_of};
+use larder_engine::executor::{ModelSet, ProgressObserver, RunError, RunOutcome, max_call_usage};
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::AskSettings;
 
@@ -128,7 +128,7 @@ impl SearchReport {
     fn failed(&mut self, recipe: &Recipe, reach: &ModelSet) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
-        self.pay(Some(reach.cost(&call_of(recipe))).filter(|cost| *cost > Usd::default()));
+        self.pay(Some(reach.cost(&max_call_usage(recipe))).filter(|cost| *cost > Usd::default()));
     }
 
     /// Tokens in and out.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_agent::ask::{AskError, Asker, Question};
+use larder_agent::ask::{AskAnswer, AskError, Asker, Question};
 use larder_engine::config::Config;
 use larder_engine::executor::{NoopObserver, ProgressObserver, RunReceipt};
 use larder_engine::project::Project;
@@ -109,10 +109,37 @@ fn a_question_reaches_its_planner_where_a_model_plans() {
     let (mut engine, dir) = shop();
     engine.models = Arc::new(Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None));
     let names = |planner| {
-        let asking = AskSettings { answer: AnswerMode::Generate, planner, limits: AskLimits::DEFAULT };
+        let asking = AskSettings { answer: AnswerMode::Generate, planner, limits: AskLimits::default() };
         let question = Question { text: "Who?", paths: &[], recipe: "ask/answer", asking };
         question.reach(&engine).names().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(names(Planner::Rules), ["voice"]);
     assert_eq!(names(Planner::Model), ["big", "spare", "voice"]);
+}
+
+/// Answers by quoting from one file.
+async fn quoted(name: &str, text: &str, question: &str) -> AskAnswer {
+    let (engine, dir) = shop();
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let limits = AskLimits::default();
+    let asking = AskSettings { answer: AnswerMode::Quote, planner: Planner::Rules, limits };
+    let question = Question { text: question, paths: &[path], recipe: "ask/answer", asking };
+    Asker::new(&engine, &NoopObserver).ask(&question).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_question_that_a_file_only_repeats_is_not_answered_by_it() {
+    let question = "What is the capital of France?";
+    let code = "//! Tests of the model.\n\nfn asks() {\n    let request = ask(&format!(\"{text}\\nWhat is the capital of France?\"), 40);\n    model.chat(&request);\n}\n";
+    let answer = quoted("model.rs", code, question).await;
+    assert!(!answer.verified, "{answer:?}");
+    assert!(answer.claims.iter().all(|claim| !claim.text.contains("France")), "{answer:?}");
+    let other = "Under it are other names: variables in capitals, keys in small letters.\n";
+    let answer = quoted("settings.md", other, question).await;
+    assert!(!answer.verified, "{answer:?}");
+    let notes = "What is the capital of France? Many ask that.\n\nThe capital of France is Paris.\n";
+    let answer = quoted("notes.md", notes, question).await;
+    assert!(answer.verified, "{answer:?}");
+    assert_eq!(answer.claims[0].text, "The capital of France is Paris.");
 }

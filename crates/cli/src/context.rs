@@ -72,7 +72,7 @@ impl Context {
 
     pub fn models(&self) -> Models {
         let models = Models::new(self.config.models().clone(), self.folder(), &env)
-            .with_upstreams(&self.config.gateway().upstreams, &env);
+            .with_upstreams(&self.config.gateway().upstreams(), &env);
         #[cfg(feature = "local")]
         let models = models.with_embedded(std::sync::Arc::new(larder_local::LocalModels(self.weights())));
         models

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use larder_agent::turn::{HostError, TurnError};
 use larder_condense::CondenseError;
-use larder_engine::condensing::MissingRecipe;
+use larder_engine::MissingRecipe;
 use larder_engine::config::ConfigError;
 use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::RunError;

@@ -10,6 +10,7 @@ mod memory;
 mod output;
 mod progress;
 mod turns;
+mod version;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,9 +26,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// threads in turn and would keep them all.
 const IDLE_THREAD: Duration = Duration::from_secs(2);
 
-/// Reports a command line that cannot be read.
+/// Reports a command line that cannot be read, or prints the help or version that it asks for.
 fn explain(refused: &clap::Error) -> ExitCode {
     let typed: Vec<String> = std::env::args().skip(1).collect();
+    if refused.kind() == clap::error::ErrorKind::DisplayVersion
+        && typed.iter().any(|arg| version::is_verbose(arg))
+    {
+        return match output::line(&version::details()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => error.report(),
+        };
+    }
     let word = typed.iter().skip_while(|word| *word != "turn").nth(1);
     match word.and_then(|word| args::mistyped(word)).filter(|_| refused.use_stderr()) {
         Some(hint) => error::CliError::Usage(hint).report(),

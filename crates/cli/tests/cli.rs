@@ -16,6 +16,27 @@ fn long_text() -> String {
 }
 
 #[test]
+fn a_verbose_version_lists_what_is_compiled_in() {
+    let shop = Shop::new();
+    let plain = shop.ok(&["--version"]).out;
+    assert_eq!(plain, format!("larder {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(shop.ok(&["-V"]).out, plain);
+    let verbose = shop.ok(&["--version", "--verbose"]).out;
+    assert_eq!(shop.ok(&["-V", "-v"]).out, verbose);
+    assert_eq!(shop.ok(&["-vV"]).out, verbose);
+    let rest = verbose.strip_prefix(&plain).unwrap();
+    let facts: Vec<(&str, &str)> = rest.lines().map(|line| line.split_once(": ").unwrap()).collect();
+    let names: Vec<&str> = facts.iter().map(|(name, _)| *name).collect();
+    let expected =
+        ["commit", "target", "compiler", "profile", "features", "tokenizers", "grammars", "sqlite"];
+    assert_eq!(names, expected);
+    assert!(facts.iter().all(|(_, fact)| !fact.is_empty()), "{verbose}");
+    for part in ["s3", "o200k_base", "Rust", "rustc 1."] {
+        assert!(verbose.contains(part), "{part}: {verbose}");
+    }
+}
+
+#[test]
 fn count_says_tokens_label_and_tokenizer() {
     let shop = Shop::new();
     shop.write("a.txt", "hello world\n");

@@ -26,12 +26,13 @@ pub use self::engine::seen_text::SeenText;
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
 pub use self::truncate::truncate;
+pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
 pub use self::types::html::{WebPage, web_page};
 pub use self::types::structure_of;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 2;
+pub const CONDENSER_VERSION: u32 = 3;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

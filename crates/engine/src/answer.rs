@@ -29,7 +29,7 @@ pub fn read<T: DeserializeOwned>(output: &Value) -> Result<T, UnusableAnswer> {
     T::deserialize(output).map_err(|error| UnusableAnswer::new(format!("the answer cannot be read: {error}")))
 }
 
-/// Texts that say something, without what stands around them.
+/// The texts that are not blank, trimmed.
 pub fn said(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
@@ -39,7 +39,7 @@ pub fn stated(text: Option<&String>) -> Option<String> {
     text.map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A dotted topic such as `commerce.laptop` (R1-4.5), from whatever a model made of it; `general` if nothing is left.
+/// A dotted topic such as `commerce.laptop` (R1-4.5), from a model's spelling of it; `general` if nothing is left.
 pub fn topic(written: &str) -> String {
     let step = |step: &str| {
         let plain: String = step

@@ -1,14 +1,14 @@
-//! Settings: `larder.toml`, environment and flags in layers, where every value knows where it comes from.
+//! Reads settings from flags, the environment, `larder.toml` and defaults, in this order (C86), and records the origin of
+//! each value.
 //!
-//! Precedence: flag, environment, file, default (C86). Unknown keys are errors with a suggestion; all problems of a
-//! file are reported at once. The `[models]` table belongs to `larder-models`.
+//! Unknown keys are errors with a suggestion; all problems of a file are reported together. Which settings exist is
+//! declared in [`settings`](crate::settings); the `[models]` table belongs to `larder-models`.
 
-mod gateway;
-mod known;
+mod mcp;
 mod places;
+mod policy;
 mod servers;
-mod tools;
-mod turns;
+mod vault;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,19 +19,14 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
-pub use self::gateway::GatewaySettings;
-use self::known::{Known, known, nearest};
-use self::places::Places;
-use crate::engine::{
-    DEFAULT_COMPRESSION_SAVINGS, DEFAULT_COMPRESSION_THRESHOLD, DEFAULT_SUMMARIZER_TIMEOUT, RunPolicy,
+use self::places::KeyPlaces;
+use crate::settings::spec::{SettingSection, SettingSpec};
+use crate::settings::{
+    self, AskSettings, CompressionSettings, GatewaySettings, RunPolicy, ToolSettings, TurnLimits,
 };
-use crate::project::DEFAULT_CONTEXT_BUDGET;
-use crate::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 
 /// The name of the file in a project folder.
 pub const FILE: &str = "larder.toml";
-/// How long condensed forms are cached (R0-30.5).
-const COMPRESSION_CACHE_TTL: Duration = Duration::from_secs(300);
 
 /// Environment lookup, injected so that nothing else reads the environment.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -40,7 +35,7 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingOrigin {
-    /// Nobody set it.
+    /// The default; nothing sets it.
     Default,
     /// The file, at this line.
     File {
@@ -76,17 +71,17 @@ pub struct Setting {
     pub key: String,
     /// Its value.
     pub value: String,
-    /// Where that comes from.
+    /// Where the value comes from.
     pub origin: SettingOrigin,
-    /// Environment variables that set it; the first is its name, the others are older ones.
+    /// Environment variables that set it, in order of precedence.
     pub env: &'static [&'static str],
-    /// Older names of its key that the file may use.
+    /// Older keys that the file may use.
     pub aliases: &'static [&'static str],
-    /// What it does.
+    /// What it does, in sentences.
     pub help: &'static str,
 }
 
-/// The stable code of problems in settings, beside those of recipes.
+/// The diagnostic code of problems in settings.
 const CODE: &str = "L070";
 
 /// One problem of a settings file, in the shape of a recipe's diagnostics.
@@ -104,7 +99,7 @@ pub struct SettingProblem {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// How to fix it; empty where the message says it all.
+    /// How to fix it; empty if the message suffices.
     pub help: String,
 }
 
@@ -130,7 +125,7 @@ pub enum ConfigError {
     /// The file has problems; all of them.
     #[error("{}", list(.0))]
     Problems(Vec<SettingProblem>),
-    /// The command line gives a setting what it cannot be.
+    /// The command line gives a setting an illegal value.
     #[error("{key} cannot be {value:?}; see `larder config`")]
     Flag {
         /// The setting.
@@ -138,7 +133,7 @@ pub enum ConfigError {
         /// The value.
         value: String,
     },
-    /// An environment variable holds what its setting cannot be.
+    /// An environment variable gives its setting an illegal value.
     #[error("${name} is {value:?}, which {key} cannot be; unset it or give a value like {like}")]
     Environment {
         /// The variable.
@@ -148,7 +143,7 @@ pub enum ConfigError {
         /// The setting.
         key: &'static str,
         /// A legal value.
-        like: &'static str,
+        like: String,
     },
 }
 
@@ -156,15 +151,15 @@ fn list(problems: &[SettingProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// All settings, resolved.
+/// All settings with their values and origins.
 #[derive(Debug, Clone)]
 pub struct Config {
     home: Setting,
     settings: Vec<Setting>,
     models: ModelTable,
-    /// Where the file is, and the place of each of its keys.
+    /// The path of the file, and the place of each key in it.
     path: String,
-    places: Places,
+    places: KeyPlaces,
 }
 
 impl Config {
@@ -205,16 +200,16 @@ impl Config {
                 help: problem.help,
             }));
         });
-        let places = Places::of(text);
+        let places = KeyPlaces::of(text);
         let file = read_tables(text, path, &places, &mut problems);
         let (Ok(models), true) = (models, problems.is_empty()) else {
             return Err(ConfigError::Problems(problems));
         };
-        let mut settings = Vec::new();
-        for known in known() {
-            settings.push(resolve_one(known, &file, path, env)?);
+        let mut resolved = Vec::new();
+        for spec in settings::all() {
+            resolved.push(resolve_one(spec, &file, path, env)?);
         }
-        settings.extend(tools::settings(&file, path));
+        resolved.extend(mcp::settings(&file, path));
         let (value, origin) = match (home, env(HOME_ENV)) {
             (Some(home), _) => (home.to_string_lossy().into_owned(), SettingOrigin::Flag),
             (None, Some(home)) => (home, SettingOrigin::Environment { name: HOME_ENV.into() }),
@@ -228,7 +223,7 @@ impl Config {
             aliases: &[],
             help: HOME_HELP,
         };
-        let config = Self { home, settings, models, path: path.to_owned(), places };
+        let config = Self { home, settings: resolved, models, path: path.to_owned(), places };
         config.check_embedding()?;
         config.check_policy()?;
         Ok(config)
@@ -237,14 +232,14 @@ impl Config {
     /// The same settings with one from the command line.
     ///
     /// # Errors
-    /// When there is no such setting, or it cannot be this.
+    /// When there is no such setting, or the value is illegal.
     pub fn with_flag(mut self, key: &'static str, value: &str) -> Result<Self, ConfigError> {
-        let known = known().find(|known| known.key == key && (known.check)(value));
+        let spec = settings::all().find(|spec| spec.key == key && (spec.accepts)(value));
         let place = self.settings.iter_mut().find(|setting| setting.key == key);
-        let (Some(known), Some(place)) = (known, place) else {
+        let (Some(spec), Some(place)) = (spec, place) else {
             return Err(ConfigError::Flag { key, value: value.to_owned() });
         };
-        *place = setting(known, value, SettingOrigin::Flag);
+        *place = setting(spec, value, SettingOrigin::Flag);
         Ok(self)
     }
 
@@ -253,60 +248,51 @@ impl Config {
         Path::new(&self.home.value)
     }
 
-    /// Which model plays which layer.
+    /// The model table.
     pub fn models(&self) -> &ModelTable {
         &self.models
     }
 
-    /// The policy that holds for every run.
+    /// The policy of every run.
     pub fn policy(&self) -> RunPolicy {
-        RunPolicy {
-            compression_enabled: self.is_on("policy.compression_enabled"),
-            use_llm_summarizer: self.is_on("policy.use_llm_summarizer"),
-            summarizer_timeout: self
-                .seconds("policy.summarizer_timeout_s")
-                .unwrap_or(DEFAULT_SUMMARIZER_TIMEOUT),
-            compression_threshold: self
-                .number("policy.compression_threshold")
-                .unwrap_or(DEFAULT_COMPRESSION_THRESHOLD),
-            min_compression_savings: self
-                .number("policy.min_compression_savings")
-                .unwrap_or(DEFAULT_COMPRESSION_SAVINGS),
-        }
+        self.section()
     }
 
-    /// `token_budget.total` of recipes that name none.
+    /// `token_budget.total`, in tokens, of recipes that declare none.
     pub fn default_context_budget(&self) -> usize {
-        self.number("policy.default_context_budget").unwrap_or(DEFAULT_CONTEXT_BUDGET)
+        self.section::<CompressionSettings>().default_context_budget
     }
 
-    /// How long condensed forms are cached.
+    /// How long renditions written by a model are cached.
     pub fn compaction_ttl(&self) -> Duration {
-        self.seconds("policy.compression_cache_ttl_s").unwrap_or(COMPRESSION_CACHE_TTL)
+        self.section::<CompressionSettings>().cache_ttl
     }
 
     /// How `larder ask` answers.
     pub fn asking(&self) -> AskSettings {
-        let answer = self.value("ask.answer").and_then(AnswerMode::named).unwrap_or(AnswerMode::Auto);
-        let planner = self.value("ask.planner").and_then(Planner::named).unwrap_or(Planner::Auto);
-        let AskLimits { depth, calls, tokens } = AskLimits::DEFAULT;
-        let limits = AskLimits {
-            depth: self.number("ask.max_depth").unwrap_or(depth),
-            calls: self.number("ask.max_calls").unwrap_or(calls),
-            tokens: self.number("ask.max_tokens").unwrap_or(tokens),
-        };
-        AskSettings { answer, planner, limits }
+        AskSettings { limits: self.section(), ..self.section() }
     }
 
-    fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
-        self.value(key)?.parse().ok()
+    /// The settings of the gateway.
+    pub fn gateway(&self) -> GatewaySettings {
+        self.section()
     }
 
-    fn seconds(&self, key: &str) -> Option<Duration> {
-        self.number(key).map(Duration::from_secs)
+    /// What tools may do.
+    pub fn tools(&self) -> ToolSettings {
+        ToolSettings { mcp: self.mcp_servers(), ..self.section() }
     }
 
-    /// Every setting, for people.
+    /// The limits of a turn.
+    pub fn turn_limits(&self) -> TurnLimits {
+        self.section()
+    }
+
+    fn section<S: SettingSection>(&self) -> S {
+        S::read(&|key| self.value(key))
+    }
+
+    /// Every setting, for display.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all = vec![self.home.clone()];
         all.extend(self.settings.iter().cloned());
@@ -329,14 +315,14 @@ impl Config {
         all
     }
 
-    /// Where a layer's binding comes from: its own line, or that of the shipped table it is taken from.
+    /// Where a layer's binding comes from: its own line, or that of the built-in table.
     fn origin_of(&self, key: &str) -> SettingOrigin {
         let place = self.places.find(key).or_else(|| self.places.find("models.table"));
         place
             .map_or(SettingOrigin::Default, |(line, _)| SettingOrigin::File { path: self.path.clone(), line })
     }
 
-    /// The layers that these recipes ask for and no model plays, as problems of the settings file.
+    /// The layers that these recipes need and that no model is bound to, as problems of the file.
     pub fn unbound<'r>(&self, recipes: impl IntoIterator<Item = &'r Recipe>) -> Vec<SettingProblem> {
         let mut wanted: BTreeMap<Layer, Vec<String>> = BTreeMap::new();
         for recipe in
@@ -369,54 +355,50 @@ impl Config {
     }
 }
 
-/// How a layer without a model is listed.
+/// The value shown for a layer without a model.
 const UNBOUND: &str = "(unbound)";
-const LAYER_HELP: &str = "the model that plays this layer";
+const LAYER_HELP: &str = "Model that is bound to this layer.";
 const HOME_ENV: &str = "LARDER_HOME";
-const HOME_HELP: &str = "where originals, runs and interventions are kept";
+const HOME_HELP: &str = "Folder where originals, runs and interventions are stored.";
 
-fn setting(known: &Known, value: &str, origin: SettingOrigin) -> Setting {
-    let Known { env, aliases, help, .. } = *known;
-    Setting { key: known.key.to_owned(), value: value.to_owned(), origin, env, aliases, help }
+fn setting(spec: &SettingSpec, value: &str, origin: SettingOrigin) -> Setting {
+    let SettingSpec { key, env, aliases, help, .. } = *spec;
+    Setting { key: key.to_owned(), value: value.to_owned(), origin, env, aliases, help }
 }
 
 fn resolve_one(
-    known: &Known,
+    spec: &SettingSpec,
     file: &[(String, String, usize)],
     path: &str,
     env: Env<'_>,
 ) -> Result<Setting, ConfigError> {
-    for name in known.env {
+    for name in spec.env {
         if let Some(value) = env(name) {
-            if !(known.check)(&value) {
-                return Err(ConfigError::Environment {
-                    name: (*name).to_owned(),
-                    value,
-                    key: known.key,
-                    like: known.example(),
-                });
+            let name = (*name).to_owned();
+            if !(spec.accepts)(&value) {
+                return Err(ConfigError::Environment { name, value, key: spec.key, like: spec.example() });
             }
-            return Ok(setting(known, &value, SettingOrigin::Environment { name: (*name).to_owned() }));
+            return Ok(setting(spec, &value, SettingOrigin::Environment { name }));
         }
     }
-    let stated = file.iter().find(|(key, ..)| key == known.key);
+    let stated = file.iter().find(|(key, ..)| key == spec.key);
     Ok(match stated {
         Some((_, value, line)) => {
-            setting(known, value, SettingOrigin::File { path: path.to_owned(), line: *line })
+            setting(spec, value, SettingOrigin::File { path: path.to_owned(), line: *line })
         }
-        None => setting(known, known.default, SettingOrigin::Default),
+        None => setting(spec, &(spec.default)(), SettingOrigin::Default),
     })
 }
 
-/// The tables of settings as key, value and line; problems of the rest of the file too.
+/// The settings of the file as key, value and line. Everything else in it becomes a problem.
 fn read_tables(
     text: &str,
     path: &str,
-    places: &Places,
+    places: &KeyPlaces,
     problems: &mut Vec<SettingProblem>,
 ) -> Vec<(String, String, usize)> {
     let mut found = Vec::new();
-    // A file that is no TOML at all has been reported with the models.
+    // A file that is not TOML was reported with the models.
     let Ok(table) = text.parse::<toml::Table>() else { return found };
     let mut report = |key: &str, message: String, help: String| {
         let (line, column) = places.get(key);
@@ -426,31 +408,31 @@ fn read_tables(
     let mut stated = Vec::new();
     for (name, value) in table.iter().filter(|(name, _)| *name != "models") {
         match value {
-            toml::Value::Table(table) if known::is_table(name) => flatten(name, table, &mut stated),
-            _ => report(name, format!("unknown table or key {name}"), nearest(name)),
+            toml::Value::Table(table) if settings::is_table(name) => flatten(name, table, &mut stated),
+            _ => report(name, format!("unknown table or key {name}"), settings::suggest(name)),
         }
     }
     let (servers, stated): (Vec<_>, Vec<_>) =
-        stated.into_iter().partition(|(full, _)| full.starts_with(tools::MCP));
-    let servers: Vec<tools::Stated> =
+        stated.into_iter().partition(|(full, _)| full.starts_with(mcp::PREFIX));
+    let servers: Vec<mcp::Stated> =
         servers.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
-    for (key, message, help) in tools::problems(&servers) {
+    for (key, message, help) in mcp::problems(&servers) {
         report(&key, message, help);
     }
     found.extend(servers);
     for (full, text) in stated {
-        match known().find(|known| known.is_called(&full)) {
-            None => report(&full, format!("unknown setting {full}"), nearest(&full)),
-            Some(known) if !(known.check)(&text) => report(
+        match settings::find(&full) {
+            None => report(&full, format!("unknown setting {full}"), settings::suggest(&full)),
+            Some(spec) if !(spec.accepts)(&text) => report(
                 &full,
                 format!("{full} cannot be {text}"),
-                format!("give a value like {}", known.example()),
+                format!("give a value like {}", spec.example()),
             ),
-            Some(known) => {
+            Some(spec) => {
                 let (line, _) = places.get(&full);
-                // The first of a setting counts: its own name goes before its older ones.
-                let at = if full == known.key { 0 } else { found.len() };
-                found.insert(at, (known.key.to_owned(), text, line));
+                // The first entry of a setting applies, so its own name precedes the older ones.
+                let at = if full == spec.key { 0 } else { found.len() };
+                found.insert(at, (spec.key.to_owned(), text, line));
             }
         }
     }

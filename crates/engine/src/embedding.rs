@@ -1,5 +1,5 @@
-//! Vectors of what is asked and of what turns and research say, by the embedding model that the settings name. The only
-//! place that asks such a model; what is near to what is the index's business.
+//! Vectors of queries, turns and research, by the embedding model that the settings name. The only place that calls such
+//! a model; comparing vectors is the index's job.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use larder_models::connect::Models;
 use larder_models::price::Prices;
 use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
-use crate::executor::ProgressObserver;
+use crate::run::ProgressObserver;
 
-/// Texts of one call. Few, since what a call took is known only once all of it was answered, and some providers take one
-/// text a request.
+/// Texts per call. Few, because the cost of a call is known only once it is answered, and some providers accept one text
+/// per request.
 const BATCH: usize = 16;
 /// How long a turn waits for the vector of its query: words find most things without it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Turns whose missing vectors are looked for together.
+/// Turns whose missing vectors are looked up together.
 const WINDOW: u64 = 256;
 /// Bytes of a query that are read, as of what turns say.
 const LONGEST: usize = 1_500;
@@ -25,7 +25,7 @@ const LONGEST: usize = 1_500;
 /// Why there are no vectors.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingError {
-    /// The model cannot be had, or failed.
+    /// The model is not available, or failed.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The index failed.
@@ -68,7 +68,7 @@ impl Embedder {
         &self.identity
     }
 
-    /// The vector of a query, of which the first 1,500 bytes count. `observer` is told what it takes.
+    /// The vector of a query, of which the first 1,500 bytes count. The cost is reported to `observer`.
     ///
     /// # Errors
     /// The model fails, or takes longer than five seconds or what the table allows.
@@ -86,7 +86,7 @@ impl Embedder {
     }
 
     /// Makes the vectors that turns of these numbers and their research lack, newest first, as long as `observer` lets
-    /// more be spent; gives how many it made. What was made before an error is kept.
+    /// more be spent; returns how many it made. What was made before an error is kept.
     ///
     /// # Errors
     /// The model or the index fails.
@@ -124,7 +124,7 @@ impl Embedder {
         Ok(vectors.len() as u64)
     }
 
-    /// A text that the model refuses does not stand in the way of those beside it.
+    /// Embeds texts one by one, so that a text that the model refuses does not block the others.
     async fn make_singly(
         &self,
         documents: &UserDocuments,
@@ -151,8 +151,8 @@ impl Embedder {
         if made == 0 { Err(refusal.into()) } else { Ok(made) }
     }
 
-    /// Makes all vectors that are missing, those of the newest turns first, and drops those of other models; `progress` is
-    /// told how many were made. Gives the same number.
+    /// Makes all vectors that are missing, those of the newest turns first, and drops those of other models; `progress`
+    /// receives the number so far. Returns the total.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).

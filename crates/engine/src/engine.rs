@@ -1,88 +1,51 @@
-//! The engine: one project, its models and one user's store, put together. Everything above it calls only this.
+//! What runs share: one project, its models and one user's store. Knows nothing of how a recipe is run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
-use larder_condense::Condensed;
 use larder_core::output::Schemas;
-use larder_core::pack::Rendition;
-use larder_core::recipe::{Recipe, RecipeError};
+use larder_core::recipe::{Mode, Recipe, RecipeError};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
 use larder_text::tokens::{Counter, Label, Registry};
 
-use crate::condensing::{self, MissingRecipe};
-use crate::executor::{NoopSink, ReducedText, RunMetricsSink};
+use crate::compression_recipes::{self, MissingRecipe};
+use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
+use crate::settings::RunPolicy;
 
 /// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
 pub type LoadCounter = dyn Fn(&str) -> Option<Counter> + Send + Sync;
 
-/// A project with its models and one user's store. Clones share all but the store.
+/// What all runs of one user share: a project, its models, the user's store and the policy. Clones are cheap.
 #[derive(Clone)]
 pub struct Engine {
     /// Recipes and prompts.
     pub project: Arc<Project>,
     /// Models by layer.
     pub models: Arc<Models>,
-    /// What persists.
+    /// The user's store.
     pub store: UserStore,
     /// Policy settings.
     pub policy: RunPolicy,
     pub(crate) schemas: Arc<Schemas>,
-    /// The recipes that ship, for what a project does not bring itself.
+    /// The built-in recipes, for names that the project does not define.
     pub(crate) cookbook: Arc<OnceLock<Project>>,
     tokenizers: Arc<Tokenizers>,
-    /// Told of every run, whoever starts it.
+    /// Receives a report of every run.
     pub(crate) metrics: Arc<dyn RunMetricsSink>,
 }
 
-/// Counters by name, found once.
+/// Counters by name, each looked up once.
 struct Tokenizers {
     registry: Registry,
     load: Box<LoadCounter>,
     counters: Mutex<BTreeMap<String, Counter>>,
 }
 
-/// How long a model may condense for one run, when the settings do not say.
-pub const DEFAULT_SUMMARIZER_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The share of its tokens to which a prompt is condensed though it fits, when the settings do not say (R0-30.3).
-pub const DEFAULT_COMPRESSION_THRESHOLD: f64 = 0.9;
-/// Tokens that this must save, when the settings do not say (R0-30.6).
-pub const DEFAULT_COMPRESSION_SAVINGS: usize = 500;
-
-/// Settings that hold for every run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunPolicy {
-    /// Whether a NERVES model may condense; otherwise the deterministic condensers do (R3-4.20).
-    pub use_llm_summarizer: bool,
-    /// How long a model may condense for one run; what is not done then is condensed by rule (C46).
-    pub summarizer_timeout: Duration,
-    /// Whether anything is condensed at all; counting and refusal stay when it is off (C50).
-    pub compression_enabled: bool,
-    /// A prompt that fits but takes more than this share of its tokens is condensed to it, by rule (C19).
-    pub compression_threshold: f64,
-    /// Tokens that this must save; what does not fit is condensed whatever it saves (C25).
-    pub min_compression_savings: usize,
-}
-
-impl Default for RunPolicy {
-    fn default() -> Self {
-        Self {
-            use_llm_summarizer: false,
-            summarizer_timeout: DEFAULT_SUMMARIZER_TIMEOUT,
-            compression_enabled: true,
-            compression_threshold: DEFAULT_COMPRESSION_THRESHOLD,
-            min_compression_savings: DEFAULT_COMPRESSION_SAVINGS,
-        }
-    }
-}
-
 impl Engine {
-    /// Puts an engine together. `load` finds tokenizers that the registry does not know, such as the one inside a
+    /// `load` finds tokenizers that the registry does not know, such as the one inside a
     /// model's weights.
     ///
     /// # Errors
@@ -106,7 +69,7 @@ impl Engine {
             metrics: Arc::new(NoopSink),
         };
         if engine.policy.use_llm_summarizer {
-            condensing::check(|name| engine.recipe_or_builtin(name))?;
+            compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
         }
         Ok(engine)
     }
@@ -117,18 +80,10 @@ impl Engine {
         Self { store, ..self.clone() }
     }
 
-    /// The same, with all that it does told to `metrics`.
+    /// The same engine, reporting to `metrics`.
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
         Self { metrics, ..self }
-    }
-
-    /// Tells the metrics of a text that was condensed without a run.
-    pub fn condensed(&self, condensed: &Condensed, took: Duration) {
-        if condensed.tokens < condensed.original_tokens {
-            let (before, after) = (condensed.original_tokens, condensed.tokens);
-            self.metrics.text_condensed(ReducedText { to: Rendition::Condensed, before, after }, took);
-        }
     }
 
     /// A recipe of the project, or of the cookbook where the project has none of that name.
@@ -142,6 +97,19 @@ impl Engine {
             }
             found => found,
         }
+    }
+
+    /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.
+    ///
+    /// # Errors
+    /// When there is none, or it has errors.
+    pub fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
+        let found = self.project.recipe(name).or_else(|error| match mode {
+            Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
+            None => Err(error),
+        });
+        // Commands rely on built-in recipes, whether or not the project has recipes of its own.
+        found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
     }
 
     /// The counter of a model: the tokenizer its table entry names, else the one registered for its id.

@@ -18,7 +18,7 @@ pub struct InputDocument {
     pub text: Arc<str>,
     /// The larger document of which it is a stretch.
     pub slice: Option<Slice>,
-    /// How well it answers the query, beside others of its kind; 1.0 is neutral.
+    /// How well it answers the query, relative to others of its kind; 1.0 is neutral.
     pub relevance: f64,
 }
 

@@ -5,19 +5,29 @@
 #![deny(missing_docs)]
 
 pub mod answer;
-pub mod condensing;
+pub mod blocking;
+mod candidate;
+mod compression_recipes;
+mod condensing;
 pub mod config;
 pub mod embedding;
 mod engine;
+mod evidence;
 pub mod executor;
 pub mod inputs;
+mod metrics;
+mod model_set;
 mod packer;
 mod prepare;
 pub mod project;
+mod prompt;
+mod run;
 pub mod settings;
 
-pub use self::engine::{Engine, LoadCounter, RunPolicy};
+pub use self::compression_recipes::MissingRecipe;
+pub use self::engine::{Engine, LoadCounter};
 pub use self::prepare::PrepareError;
+pub use self::settings::RunPolicy;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

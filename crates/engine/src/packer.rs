@@ -7,8 +7,8 @@ use larder_core::pack::{
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-use crate::engine::RunPolicy;
 use crate::prepare::NOTE;
+use crate::settings::RunPolicy;
 
 /// A pack, or the receipt of a refusal.
 pub(crate) type Packed = Result<Box<Pack>, Box<Receipt>>;
@@ -27,10 +27,10 @@ pub(crate) fn pack(request: &PackRequest, counter: &Counter, key: &PointerKey) -
     }
 }
 
-/// A prompt that stands whole and takes more than the threshold, condensed to it by rule, where every part then still
-/// stands at least condensed and that saves enough; any other as it is (C19, C25).
+/// Condenses by rule a prompt that fits whole but exceeds the threshold, if every part then still is at least condensed
+/// and that saves enough; otherwise returns it unchanged (C19, C25).
 ///
-/// The note of a repair counts on neither side: what is asked again must not look otherwise for it.
+/// The note of a repair counts on neither side, so that it does not change the rest of the prompt.
 pub(crate) fn relieved(
     whole: Box<Pack>,
     request: &PackRequest,
@@ -46,17 +46,17 @@ pub(crate) fn relieved(
         let total = whole.receipt.total;
         total > threshold && total.saturating_sub(tokens) >= policy.min_compression_savings
     };
-    let stands = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
-    // What was decided for a message must not change with what stands beside the conversation.
+    let is_whole = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
+    // The decision for a message must not change with what surrounds the conversation.
     let decides_once = |slot: &Slot| slot.form == SlotForm::Messages && slot.shrink_to.is_some();
     let may = policy.compression_enabled && !request.slots.iter().any(decides_once);
-    if !may || !enough(threshold) || !stands(&whole) {
+    if !may || !enough(threshold) || !is_whole(&whole) {
         return Ok(whole);
     }
     let mut smaller = PackRequest { by_model: false, ..request.clone() };
     smaller.budget.response_reserve += available.saturating_sub(threshold);
     for slot in &mut smaller.slots {
-        // A prompt that fits loses nothing but what condensing marks: no part becomes a line or a beginning.
+        // Parts of a prompt that fits may only be condensed, with markers; none becomes a pointer or is truncated.
         slot.overflow = Overflow { condense: slot.overflow.condense, ..Overflow::REFUSE };
     }
     let Ok(mut made) = pack(&smaller, counter, key)? else { return Ok(whole) };
@@ -67,7 +67,7 @@ pub(crate) fn relieved(
     }
     receipt.budget.limits = request.budget;
     receipt.budget.available = available;
-    // The budget is what it was, and so is what each slot may have of it.
+    // The receipt shows the budget of the call, not the reduced one.
     for (slot, before) in receipt.budget.slots.iter_mut().zip(&whole.receipt.budget.slots) {
         (slot.allowed, slot.soft_trigger) = (before.allowed, before.soft_trigger);
     }

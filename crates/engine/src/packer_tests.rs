@@ -1,4 +1,4 @@
-//! What a prompt becomes that stands whole and takes most of its budget.
+//! What becomes of a prompt that fits whole and uses most of its budget.
 
 use larder_core::pack::{CallBudget, CallFraming, Cap, Part, Protection};
 

@@ -388,3 +388,7 @@ fn tag_of(input: &str) -> String {
         None => tag,
     }
 }
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

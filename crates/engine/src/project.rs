@@ -69,7 +69,7 @@ impl Project {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(dir: &Path, counter: &Counter, total: usize) -> Result<Self, ProjectError> {
-        let folder::Contents { files, problems } = folder::read(dir)?;
+        let folder::FolderContents { files, problems } = folder::read(dir)?;
         let mut report = recipe::check_with(&files, counter, Some(total));
         for problem in problems {
             report.add(problem);

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
 use larder_engine::Engine;
-use larder_engine::config::{Config, GatewaySettings, Setting};
+use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
+use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
 use larder_tools::DenyAll;
@@ -35,7 +36,7 @@ pub struct Loaded {
 impl Loaded {
     /// The files with providers' keys, as they are now: to be called before anything reads them.
     fn key_files(&self) -> KeyFiles {
-        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams))
+        KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams()))
     }
 }
 
@@ -262,16 +263,16 @@ impl App {
         self.documents.user(store.user())
     }
 
-    /// What runs turns of this caller, as the settings are now. Blocks; not to be called from a future.
+    /// What runs turns of this caller, as the settings are now. Blocks, too.
     ///
     /// # Errors
     /// Something that turns need cannot be opened.
-    pub fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
+    pub async fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
         let current = self.current();
         Ok(Turns {
             engine: current.engine(&caller.store),
             documents: self.documents.user(caller.store.user())?,
-            tools: current.tools.get().map_err(|error| Problem::internal(&error))?,
+            tools: current.tools.get().await.map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
             // Over HTTP there is nobody to ask, so dangerous calls are refused.

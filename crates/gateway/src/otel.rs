@@ -9,7 +9,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use larder_models::chat::ModelError;
 use larder_models::plain_client::PlainClient;
-use larder_models::table::Provider;
 use larder_text::hash::ContentHash;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, SpanKind, Status, Tracer, TracerProvider};
@@ -155,15 +154,6 @@ fn name(head: &RequestSummary) -> String {
     format!("{} {model}", operation(head.wire)).trim_end().to_owned()
 }
 
-const fn provider(provider: Provider) -> &'static str {
-    match provider {
-        Provider::OpenAi => "openai",
-        Provider::Anthropic => "anthropic",
-        Provider::Bedrock => "aws.bedrock",
-        Provider::Embedded | Provider::Replay => "larder",
-    }
-}
-
 /// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
 fn hashed(name: &str) -> String {
     let mut hash = ContentHash::new(name.as_bytes()).to_hex();
@@ -191,7 +181,7 @@ fn attributes(head: &RequestSummary) -> Vec<KeyValue> {
         KeyValue::new("larder.overhead_us", count(head.times.overhead_us())),
     ];
     if let Some(model) = &head.answered_by {
-        out.push(KeyValue::new("gen_ai.provider.name", provider(model.provider)));
+        out.push(KeyValue::new("gen_ai.provider.name", model.provider.info().telemetry_name));
         out.push(KeyValue::new("gen_ai.request.model", model.id.clone()));
     }
     if head.tokens.output > 0 {

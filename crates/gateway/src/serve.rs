@@ -51,7 +51,9 @@ pub async fn run(
     watched: WatchedFiles,
     asked: impl Future<Output = ()>,
 ) -> usize {
-    if let Err(error) = app.documents.recover().await {
+    let documents = app.documents.clone();
+    let recovered = tokio::task::spawn_blocking(move || documents.recover()).await;
+    if let Ok(Err(error)) = recovered {
         tracing::error!(%error, "turns that a crash interrupted were not written again; the next start tries anew");
     }
     let gateway = app.current().gateway.clone();

@@ -1,7 +1,7 @@
 //! The forward pass of the BERT encoder that MiniLM is, for one text at a time. Knows tokens only as numbers.
 
-use candle_core::{D, Device, Result, Tensor};
-use candle_nn::{Embedding, LayerNorm, Linear, Module, VarBuilder, embedding, layer_norm, linear, ops};
+use super::numbers::{self, View};
+use super::safetensors::Tensors;
 
 /// The shape of the model.
 pub(super) struct Shape {
@@ -13,47 +13,96 @@ pub(super) struct Shape {
     pub layers: usize,
     pub heads: usize,
     pub feed_forward: usize,
-    pub norm_epsilon: f64,
+    pub norm_epsilon: f32,
 }
 
 /// The encoder with its weights.
 pub(super) struct Bert {
-    words: Embedding,
-    segments: Embedding,
-    positions: Embedding,
-    norm: LayerNorm,
+    width: usize,
+    words: Vec<f32>,
+    segments: Vec<f32>,
+    positions: Vec<f32>,
+    norm: Norm,
     layers: Vec<Layer>,
 }
 
 impl Bert {
-    /// The encoder from weights named as the published model names them.
-    pub(super) fn load(weights: &VarBuilder, shape: &Shape) -> Result<Self> {
-        let (input, encoder) = (weights.pp("embeddings"), weights.pp("encoder"));
+    /// The encoder from weights named as the published model names them; the error says which one is missing or has
+    /// another size.
+    pub(super) fn load(weights: &Tensors<'_>, shape: &Shape) -> Result<Self, String> {
         let width = shape.width;
+        let table = |name: &str, rows: usize| {
+            weights.get(&format!("embeddings.{name}_embeddings.weight"), rows * width)
+        };
         Ok(Self {
-            words: embedding(shape.vocabulary, width, input.pp("word_embeddings"))?,
-            segments: embedding(shape.segments, width, input.pp("token_type_embeddings"))?,
-            positions: embedding(shape.positions, width, input.pp("position_embeddings"))?,
-            norm: layer_norm(width, shape.norm_epsilon, input.pp("LayerNorm"))?,
+            width,
+            words: table("word", shape.vocabulary)?,
+            segments: table("token_type", shape.segments)?,
+            positions: table("position", shape.positions)?,
+            norm: Norm::load(weights, "embeddings.LayerNorm", shape)?,
             layers: (0..shape.layers)
-                .map(|index| Layer::load(&encoder.pp(format!("layer.{index}")), shape))
-                .collect::<Result<_>>()?,
+                .map(|index| Layer::load(weights, &format!("encoder.layer.{index}"), shape))
+                .collect::<Result<_, _>>()?,
         })
     }
 
-    /// The state of each token after the last layer: one text, one row a token.
-    pub(super) fn forward(&self, tokens: &[u32]) -> Result<Tensor> {
-        let tokens = Tensor::new(tokens, &Device::Cpu)?.unsqueeze(0)?;
-        let length = u32::try_from(tokens.dim(1)?).map_err(candle_core::Error::wrap)?;
-        let words = self.words.forward(&tokens)?;
-        let segments = self.segments.forward(&tokens.zeros_like()?)?;
-        let positions = self.positions.forward(&Tensor::arange(0, length, &Device::Cpu)?)?;
-        let input = (words + segments)?.broadcast_add(&positions)?;
-        let mut states = self.norm.forward(&input)?;
-        for layer in &self.layers {
-            states = layer.forward(&states)?;
+    /// The state of each token after the last layer, one after the other. At most as many tokens as there are positions
+    /// are read; unknown numbers read as nothing.
+    pub(super) fn forward(&self, tokens: &[u32]) -> Vec<f32> {
+        let mut states = Vec::with_capacity(tokens.len() * self.width);
+        for (token, position) in tokens.iter().zip(self.positions.chunks_exact(self.width)) {
+            let mut state = position.to_vec();
+            numbers::add(&mut state, self.words.chunks_exact(self.width).nth(*token as usize).unwrap_or(&[]));
+            numbers::add(&mut state, &self.segments);
+            states.extend(state);
         }
-        Ok(states)
+        self.norm.apply(&mut states);
+        for layer in &self.layers {
+            states = layer.forward(&states);
+        }
+        states
+    }
+}
+
+/// The weights of a norm of rows.
+struct Norm {
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    epsilon: f32,
+}
+
+impl Norm {
+    fn load(weights: &Tensors<'_>, name: &str, shape: &Shape) -> Result<Self, String> {
+        Ok(Self {
+            weights: weights.get(&format!("{name}.weight"), shape.width)?,
+            bias: weights.get(&format!("{name}.bias"), shape.width)?,
+            epsilon: shape.norm_epsilon,
+        })
+    }
+
+    fn apply(&self, rows: &mut [f32]) {
+        numbers::layer_norm(rows, &self.weights, &self.bias, self.epsilon);
+    }
+}
+
+/// The weights of a linear layer.
+struct Linear {
+    inputs: usize,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    fn load(weights: &Tensors<'_>, name: &str, inputs: usize, outputs: usize) -> Result<Self, String> {
+        Ok(Self {
+            inputs,
+            weights: weights.get(&format!("{name}.weight"), inputs * outputs)?,
+            bias: weights.get(&format!("{name}.bias"), outputs)?,
+        })
+    }
+
+    fn forward(&self, rows: &[f32]) -> Vec<f32> {
+        numbers::linear(rows, self.inputs, &self.weights, &self.bias)
     }
 }
 
@@ -63,46 +112,61 @@ struct Layer {
     key: Linear,
     value: Linear,
     attended: Linear,
-    attended_norm: LayerNorm,
+    attended_norm: Norm,
     up: Linear,
     down: Linear,
-    norm: LayerNorm,
+    norm: Norm,
 }
 
 impl Layer {
-    fn load(weights: &VarBuilder, shape: &Shape) -> Result<Self> {
-        let Shape { width, heads, feed_forward, norm_epsilon, .. } = *shape;
-        let square = |name: &str| linear(width, width, weights.pp("attention").pp(name));
+    fn load(weights: &Tensors<'_>, name: &str, shape: &Shape) -> Result<Self, String> {
+        let Shape { width, heads, feed_forward, .. } = *shape;
+        let linear = |part: &str, inputs: usize, outputs: usize| {
+            Linear::load(weights, &format!("{name}.{part}"), inputs, outputs)
+        };
         Ok(Self {
             heads,
-            query: square("self.query")?,
-            key: square("self.key")?,
-            value: square("self.value")?,
-            attended: square("output.dense")?,
-            attended_norm: layer_norm(width, norm_epsilon, weights.pp("attention.output.LayerNorm"))?,
-            up: linear(width, feed_forward, weights.pp("intermediate.dense"))?,
-            down: linear(feed_forward, width, weights.pp("output.dense"))?,
-            norm: layer_norm(width, norm_epsilon, weights.pp("output.LayerNorm"))?,
+            query: linear("attention.self.query", width, width)?,
+            key: linear("attention.self.key", width, width)?,
+            value: linear("attention.self.value", width, width)?,
+            attended: linear("attention.output.dense", width, width)?,
+            attended_norm: Norm::load(weights, &format!("{name}.attention.output.LayerNorm"), shape)?,
+            up: linear("intermediate.dense", width, feed_forward)?,
+            down: linear("output.dense", feed_forward, width)?,
+            norm: Norm::load(weights, &format!("{name}.output.LayerNorm"), shape)?,
         })
     }
 
-    fn forward(&self, states: &Tensor) -> Result<Tensor> {
-        let attended = self.attended.forward(&self.attend(states)?)?;
-        let attended = self.attended_norm.forward(&(attended + states)?)?;
-        let output = self.down.forward(&self.up.forward(&attended)?.gelu_erf()?)?;
-        self.norm.forward(&(output + attended)?)
+    fn forward(&self, states: &[f32]) -> Vec<f32> {
+        let mut attended = self.attended.forward(&self.attend(states));
+        numbers::add(&mut attended, states);
+        self.attended_norm.apply(&mut attended);
+        let mut hidden = self.up.forward(&attended);
+        numbers::gelu(&mut hidden);
+        let mut output = self.down.forward(&hidden);
+        numbers::add(&mut output, &attended);
+        self.norm.apply(&mut output);
+        output
     }
 
-    fn attend(&self, states: &Tensor) -> Result<Tensor> {
-        let (texts, length, width) = states.dims3()?;
-        let head_width = width / self.heads;
-        let split = |projection: &Linear| {
-            let projected = projection.forward(states)?;
-            projected.reshape((texts, length, self.heads, head_width))?.transpose(1, 2)?.contiguous()
-        };
-        let (query, key, value) = (split(&self.query)?, split(&self.key)?, split(&self.value)?);
-        let scores = (query.matmul(&key.t()?)? / (head_width as f64).sqrt())?;
-        let context = ops::softmax(&scores, D::Minus1)?.matmul(&value)?;
-        context.transpose(1, 2)?.contiguous()?.flatten_from(D::Minus2)
+    fn attend(&self, states: &[f32]) -> Vec<f32> {
+        let mut queries = self.query.forward(states);
+        let (keys, values) = (self.key.forward(states), self.value.forward(states));
+        let width = self.query.inputs;
+        let (length, head_width) = (states.len() / width, width / self.heads);
+        numbers::scale(&mut queries, (head_width as f32).sqrt().recip());
+        let mut scores = vec![0.0; length * length];
+        let mut context = vec![0.0; states.len()];
+        for head in (0..width).step_by(head_width) {
+            // The columns of one head, inside rows of all of them.
+            let [queries, keys, values] =
+                [&queries, &keys, &values].map(|rows| View::rows(&rows[head..], width));
+            let size = (length, head_width, length);
+            numbers::multiply(size, queries, keys.transposed(), &mut scores, length);
+            scores.chunks_exact_mut(length).for_each(numbers::softmax);
+            let size = (length, length, head_width);
+            numbers::multiply(size, View::rows(&scores, length), values, &mut context[head..], width);
+        }
+        context
     }
 }

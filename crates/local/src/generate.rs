@@ -70,7 +70,7 @@ impl Generator {
             None => None,
         };
         let cached = self.known_prefix(&plan.prompt);
-        let Some(logits) = self.read(&plan.prompt, cached, listener).map_err(broken)? else {
+        let Some(logits) = self.read(&plan.prompt, cached, listener) else {
             return Ok(None);
         };
         let writing = Writing {
@@ -87,7 +87,7 @@ impl Generator {
             Some(constraint) => writing.bound(constraint),
             None => writing.free(),
         };
-        let Some(written) = written.map_err(broken)? else { return Ok(None) };
+        let Some(written) = written else { return Ok(None) };
         let usage = Usage {
             input: plan.prompt.len() as u64,
             cached_input: cached as u64,
@@ -130,25 +130,18 @@ impl Generator {
         shared.min(prompt.len().saturating_sub(1)) / PASS * PASS
     }
 
-    fn read(
-        &mut self,
-        prompt: &[u32],
-        known: usize,
-        listener: &dyn Listener,
-    ) -> Result<Option<Vec<f32>>, candle_core::Error> {
+    /// The logits after a prompt of which `known` tokens need not be read; `None` if the listener left.
+    fn read(&mut self, prompt: &[u32], known: usize, listener: &dyn Listener) -> Option<Vec<f32>> {
         self.known.truncate(known);
         let mut logits = Vec::new();
         for pass in prompt.get(known..).unwrap_or_default().chunks(PASS) {
             let position = self.known.len();
-            let Some(after) = self.model.forward(pass, position, &|| !listener.is_gone())? else {
-                return Ok(None);
-            };
-            logits = after;
+            logits = self.model.forward(pass, position, &|| !listener.is_gone())?;
             if pass.len() == PASS {
                 self.known.extend_from_slice(pass);
             }
         }
-        Ok(Some(logits))
+        Some(logits)
     }
 }
 
@@ -183,15 +176,13 @@ struct Writing<'a> {
     stream: TextStream,
 }
 
-type Outcome = Result<Option<Written>, candle_core::Error>;
-
 impl Writing<'_> {
     /// Writes until the model ends its turn or the budget is used up.
-    fn free(mut self) -> Outcome {
+    fn free(mut self) -> Option<Written> {
         let mut tokens = Vec::new();
         loop {
             if tokens.len() == self.budget {
-                return Ok(Some(self.done(tokens.len(), StopReason::Length)));
+                return Some(self.done(tokens.len(), StopReason::Length));
             }
             for &marker in self.generator.tokenizer.silent() {
                 if let Some(logit) = self.logits.get_mut(marker as usize) {
@@ -200,18 +191,18 @@ impl Writing<'_> {
             }
             let token = self.sampler.pick(&mut self.logits, &tokens);
             if self.generator.tokenizer.ends_turn(token) {
-                return Ok(Some(self.done(tokens.len(), StopReason::Stop)));
+                return Some(self.done(tokens.len(), StopReason::Stop));
             }
             tokens.push(token);
             self.tell(&[token]);
-            if tokens.len() < self.budget && !self.advance(&[token])? {
-                return Ok(None);
+            if tokens.len() < self.budget && !self.advance(&[token]) {
+                return None;
             }
         }
     }
 
     /// Writes what the grammar allows until it is whole.
-    fn bound(mut self, mut constraint: Constraint) -> Outcome {
+    fn bound(mut self, mut constraint: Constraint) -> Option<Written> {
         let mut told = 0;
         let mut open = true;
         while open {
@@ -237,28 +228,28 @@ impl Writing<'_> {
             open = constraint.push(&tokens);
             self.tell(constraint.settled().get(told..).unwrap_or_default());
             told = constraint.settled().len();
-            if open && !self.advance(&tokens)? {
-                return Ok(None);
+            if open && !self.advance(&tokens) {
+                return None;
             }
         }
         self.tell(constraint.settled().get(told..).unwrap_or_default());
         let tokens = constraint.settled().len();
-        Ok(Some(self.done(tokens, StopReason::Stop)))
+        Some(self.done(tokens, StopReason::Stop))
     }
 
     /// Reads the tokens just written; `false` if the listener left.
-    fn advance(&mut self, tokens: &[u32]) -> Result<bool, candle_core::Error> {
+    fn advance(&mut self, tokens: &[u32]) -> bool {
         if self.position + tokens.len() > WINDOW {
             // Only a reply that will be closed from an earlier point gets here; what it would say next is moot.
-            return Ok(true);
+            return true;
         }
         let listener = self.listener;
-        match self.generator.model.forward(tokens, self.position, &|| !listener.is_gone())? {
+        match self.generator.model.forward(tokens, self.position, &|| !listener.is_gone()) {
             Some(logits) => self.logits = logits,
-            None => return Ok(false),
+            None => return false,
         }
         self.position += tokens.len();
-        Ok(true)
+        true
     }
 
     fn tell(&mut self, tokens: &[u32]) {

@@ -2,15 +2,13 @@
 //! x86; on the first open it is re-quantised to Q8_0 and kept beside the original. Knows the two file layouts and
 //! nothing of how the weights are used.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufReader, Cursor, Write};
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use candle_core::quantized::gguf_file::{Content, Value, write};
-use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device, Tensor};
+use larder_text::gguf::{ALIGNMENT, Header, TensorInfo, read_metadata};
 use larder_text::hash::ContentHash;
+use serde_json::{Map, Value};
 
 use super::llama::{LayerWeights, Shape, Weights};
 use super::matrix::{BLOCK, BLOCK_BYTES, Matrix};
@@ -22,7 +20,7 @@ const LAYOUT: &str = "larder-q8_0-1";
 pub(super) struct Imported {
     pub shape: Shape,
     pub weights: Weights,
-    pub metadata: HashMap<String, Value>,
+    pub metadata: Map<String, Value>,
 }
 
 /// Why weights could not be read.
@@ -31,7 +29,7 @@ pub(super) enum ImportError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{}: not the expected model file: {source}", path.display())]
-    Format { path: PathBuf, source: candle_core::Error },
+    Format { path: PathBuf, source: std::io::Error },
     #[error("{}: not the expected model file: `{key}` is missing or not as expected", path.display())]
     Metadata { path: PathBuf, key: String },
 }
@@ -43,7 +41,8 @@ pub(super) fn import(original: &Path) -> Result<Imported, ImportError> {
         Some(bytes) => bytes,
         None => cache.make(original)?,
     };
-    read(&bytes, original)
+    let file = BufReader::new(File::open(original).map_err(io(original))?);
+    read(&bytes, read_metadata(file).map_err(format(original))?, original)
 }
 
 /// The re-quantised copy and the note that proves it whole.
@@ -103,38 +102,57 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn requantize(original: &Path) -> Result<Vec<u8>, ImportError> {
-    let mut reader = BufReader::new(File::open(original).map_err(io(original))?);
-    let content = Content::read(&mut reader).map_err(format(original))?;
-    let shape = shape(&content.metadata, original)?;
-    let mut convert = || -> candle_core::Result<Vec<u8>> {
-        let mut tensor = |name: &str| content.tensor(&mut reader, name, &Device::Cpu);
-        let mut tensors = vec![
-            ("token_embd.weight".to_owned(), quantized(&[tensor("token_embd.weight")?])?),
-            ("output_norm.weight".to_owned(), tensor("output_norm.weight")?),
-        ];
-        for layer in 0..shape.layers {
-            let mut fuse = |parts: &[&str]| {
-                let parts = parts.iter().map(|part| tensor(&format!("blk.{layer}.{part}.weight")));
-                quantized(&parts.collect::<candle_core::Result<Vec<_>>>()?)
-            };
-            for (name, parts) in FUSED {
-                tensors.push((format!("blk.{layer}.{name}.weight"), fuse(parts)?));
-            }
-            for name in ["attn_norm", "ffn_norm"] {
-                let name = format!("blk.{layer}.{name}.weight");
-                let norm = tensor(&name)?;
-                tensors.push((name, norm));
-            }
+    let bytes = fs::read(original).map_err(io(original))?;
+    let file = TensorFile::read(&bytes, original)?;
+    let mut tensors = vec![file.stacked("token_embd.weight", &["token_embd.weight".to_owned()])?];
+    tensors.push(file.copied("output_norm.weight")?);
+    for layer in 0..shape(&file.header.metadata, original)?.layers {
+        let name = |part: &str| format!("blk.{layer}.{part}.weight");
+        for (fused, parts) in FUSED {
+            let parts: Vec<String> = parts.iter().map(|part| name(part)).collect();
+            tensors.push(file.stacked(&name(fused), &parts)?);
         }
-        let mut metadata: Vec<_> =
-            content.metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        metadata.sort_unstable_by_key(|(key, _)| *key);
-        let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-        let mut bytes = Cursor::new(Vec::new());
-        write(&mut bytes, &metadata, &tensors)?;
-        Ok(bytes.into_inner())
-    };
-    convert().map_err(format(original))
+        for norm in ["attn_norm", "ffn_norm"] {
+            tensors.push(file.copied(&name(norm))?);
+        }
+    }
+    Ok(write(&tensors))
+}
+
+/// A tensor to write: its name, its sizes with that of the rows first, GGML's number of its format, and its bytes.
+struct Written {
+    name: String,
+    dimensions: Vec<u64>,
+    kind: u32,
+    bytes: Vec<u8>,
+}
+
+/// A GGUF file of tensors without metadata.
+fn write(tensors: &[Written]) -> Vec<u8> {
+    let mut file = b"GGUF".to_vec();
+    file.extend(3_u32.to_le_bytes());
+    file.extend((tensors.len() as u64).to_le_bytes());
+    file.extend(0_u64.to_le_bytes());
+    let mut offset = 0;
+    for tensor in tensors {
+        file.extend((tensor.name.len() as u64).to_le_bytes());
+        file.extend(tensor.name.as_bytes());
+        file.extend((tensor.dimensions.len() as u32).to_le_bytes());
+        file.extend(tensor.dimensions.iter().flat_map(|size| size.to_le_bytes()));
+        file.extend(tensor.kind.to_le_bytes());
+        file.extend(u64::to_le_bytes(offset));
+        offset += (tensor.bytes.len() as u64).next_multiple_of(ALIGNMENT);
+    }
+    for tensor in tensors {
+        pad(&mut file);
+        file.extend(&tensor.bytes);
+    }
+    pad(&mut file);
+    file
+}
+
+fn pad(file: &mut Vec<u8>) {
+    file.resize(file.len().next_multiple_of(ALIGNMENT as usize), 0);
 }
 
 /// Matrices of the re-quantised file and the matrices of the original whose rows they stack.
@@ -145,23 +163,23 @@ const FUSED: [(&str, &[&str]); 4] = [
     ("ffn_down", &["ffn_down"]),
 ];
 
-fn quantized(parts: &[QTensor]) -> candle_core::Result<QTensor> {
-    let parts =
-        parts.iter().map(|part| part.dequantize(&Device::Cpu)).collect::<candle_core::Result<Vec<_>>>()?;
-    QTensor::quantize(&Tensor::cat(&parts, 0)?, GgmlDType::Q8_0)
-}
+/// GGML's numbers of the formats that are read: f32, and blocks of 32 weights of four or eight bits under a scale.
+const F32: u32 = 0;
+const Q4_1: u32 = 3;
+const Q8_0: u32 = 8;
+/// Bytes of a block of [`Q4_1`]: scale and minimum as f16, then two weights in each byte.
+const Q4_1_BYTES: usize = 4 + BLOCK / 2;
 
-fn read(bytes: &[u8], path: &Path) -> Result<Imported, ImportError> {
-    let content = Content::read(&mut Cursor::new(bytes)).map_err(format(path))?;
-    let shape = shape(&content.metadata, path)?;
-    let file = TensorFile { bytes, content: &content, path };
+fn read(bytes: &[u8], metadata: Map<String, Value>, path: &Path) -> Result<Imported, ImportError> {
+    let shape = shape(&metadata, path)?;
+    let file = TensorFile::read(bytes, path)?;
     let layers = (0..shape.layers).map(|layer| {
         let name = |part: &str| format!("blk.{layer}.{part}.weight");
         Ok(LayerWeights {
-            attention_norm: file.vector(&name("attn_norm"))?,
+            attention_norm: file.values(&name("attn_norm"))?,
             qkv: file.matrix(&name("attn_qkv"))?,
             attention_output: file.matrix(&name("attn_output"))?,
-            feed_forward_norm: file.vector(&name("ffn_norm"))?,
+            feed_forward_norm: file.values(&name("ffn_norm"))?,
             gate_up: file.matrix(&name("ffn_gate_up"))?,
             down: file.matrix(&name("ffn_down"))?,
         })
@@ -169,50 +187,122 @@ fn read(bytes: &[u8], path: &Path) -> Result<Imported, ImportError> {
     let weights = Weights {
         embedding: file.matrix("token_embd.weight")?,
         layers: layers.collect::<Result<_, _>>()?,
-        output_norm: file.vector("output_norm.weight")?,
+        output_norm: file.values("output_norm.weight")?,
     };
-    Ok(Imported { shape, weights, metadata: content.metadata })
+    Ok(Imported { shape, weights, metadata })
 }
 
-/// Tensors of a re-quantised file in memory.
+/// A file of tensors in memory.
 struct TensorFile<'a> {
     bytes: &'a [u8],
-    content: &'a Content,
+    header: Header,
     path: &'a Path,
 }
 
-impl TensorFile<'_> {
-    fn matrix(&self, name: &str) -> Result<Matrix, ImportError> {
-        let missing = || ImportError::Metadata { path: self.path.to_owned(), key: name.to_owned() };
-        let info = self.content.tensor_infos.get(name).filter(|info| info.ggml_dtype == GgmlDType::Q8_0);
-        let info = info.ok_or_else(missing)?;
-        let (outputs, inputs) = info.shape.dims2().map_err(format(self.path))?;
-        let start = self
-            .content
-            .tensor_data_offset
-            .checked_add(info.offset)
-            .and_then(|start| usize::try_from(start).ok());
-        let bytes = start.and_then(|start| {
-            let length = info.shape.elem_count() / BLOCK * BLOCK_BYTES;
-            self.bytes.get(start..start.checked_add(length)?)
-        });
-        bytes.and_then(|bytes| Matrix::from_bytes(outputs, inputs, bytes)).ok_or_else(missing)
+impl<'a> TensorFile<'a> {
+    fn read(bytes: &'a [u8], path: &'a Path) -> Result<Self, ImportError> {
+        Ok(Self { bytes, header: Header::read(bytes).map_err(format(path))?, path })
     }
 
-    fn vector(&self, name: &str) -> Result<Tensor, ImportError> {
-        let tensor = self.content.tensor(&mut Cursor::new(self.bytes), name, &Device::Cpu);
-        tensor.and_then(|tensor| tensor.dequantize(&Device::Cpu)).map_err(format(self.path))
+    fn missing(&self, name: &str) -> ImportError {
+        ImportError::Metadata { path: self.path.to_owned(), key: name.to_owned() }
+    }
+
+    /// What the header says of a tensor, and its bytes.
+    fn tensor(&self, name: &str) -> Result<(&TensorInfo, &'a [u8]), ImportError> {
+        let found = self.header.tensors.get(name).and_then(|info| {
+            let values =
+                info.dimensions.iter().try_fold(1_u64, |product, &size| product.checked_mul(size))?;
+            let values = usize::try_from(values).ok()?;
+            let length = match info.kind {
+                F32 => values.checked_mul(4)?,
+                Q4_1 => values / BLOCK * Q4_1_BYTES,
+                Q8_0 => values / BLOCK * BLOCK_BYTES,
+                _ => return None,
+            };
+            let start = usize::try_from(self.header.data.checked_add(info.offset)?).ok()?;
+            Some((info, self.bytes.get(start..start.checked_add(length)?)?))
+        });
+        found.ok_or_else(|| self.missing(name))
+    }
+
+    /// Outputs and inputs of a matrix, which the file gives the other way round.
+    fn sizes(&self, name: &str, info: &TensorInfo) -> Result<(usize, usize), ImportError> {
+        let size = |size: u64| usize::try_from(size).map_err(|_| self.missing(name));
+        match *info.dimensions.as_slice() {
+            [inputs, outputs] => Ok((size(outputs)?, size(inputs)?)),
+            _ => Err(self.missing(name)),
+        }
+    }
+
+    fn matrix(&self, name: &str) -> Result<Matrix, ImportError> {
+        let (info, bytes) = self.tensor(name)?;
+        let (outputs, inputs) = self.sizes(name, info)?;
+        let matrix = Some(bytes).filter(|_| info.kind == Q8_0);
+        let matrix = matrix.and_then(|bytes| Matrix::from_bytes(outputs, inputs, bytes));
+        matrix.ok_or_else(|| self.missing(name))
+    }
+
+    /// The values of a tensor as numbers.
+    fn values(&self, name: &str) -> Result<Vec<f32>, ImportError> {
+        let (info, bytes) = self.tensor(name)?;
+        match info.kind {
+            F32 => Ok(bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect()),
+            Q4_1 => Ok(bytes.as_chunks().0.iter().flat_map(restore_q4_1).collect()),
+            _ => {
+                let (outputs, inputs) = self.sizes(name, info)?;
+                let all: Vec<u32> = (0..outputs as u32).collect();
+                let matrix = Matrix::from_bytes(outputs, inputs, bytes).ok_or_else(|| self.missing(name))?;
+                Ok(matrix.rows(&all))
+            }
+        }
+    }
+
+    /// The rows of several matrices, one after the other, re-quantised as one.
+    fn stacked(&self, name: &str, parts: &[String]) -> Result<Written, ImportError> {
+        let (mut values, mut outputs, mut inputs) = (Vec::new(), 0, 0);
+        for part in parts {
+            let (rows, columns) = self.sizes(part, self.tensor(part)?.0)?;
+            values.extend(self.values(part)?);
+            outputs += rows;
+            inputs = columns;
+        }
+        let bytes = Matrix::quantize(&values).ok_or_else(|| self.missing(name))?;
+        let dimensions = vec![inputs as u64, outputs as u64];
+        Ok(Written { name: name.to_owned(), dimensions, kind: Q8_0, bytes })
+    }
+
+    /// A tensor of f32 as it is.
+    fn copied(&self, name: &str) -> Result<Written, ImportError> {
+        let (info, bytes) = self.tensor(name)?;
+        let dimensions = info.dimensions.clone();
+        Ok(Written { name: name.to_owned(), dimensions, kind: info.kind, bytes: bytes.to_vec() })
     }
 }
 
-fn shape(metadata: &HashMap<String, Value>, path: &Path) -> Result<Shape, ImportError> {
+/// The weights of a block of [`Q4_1`]: the low halves of all bytes, then the high halves.
+fn restore_q4_1(block: &[u8; Q4_1_BYTES]) -> [f32; BLOCK] {
+    let [a, b, c, d, weights @ ..] = block;
+    let (scale, least) =
+        (half::f16::from_le_bytes([*a, *b]).to_f32(), half::f16::from_le_bytes([*c, *d]).to_f32());
+    let mut values = [0.0; BLOCK];
+    let (low, high) = values.split_at_mut(BLOCK / 2);
+    for ((low, high), byte) in low.iter_mut().zip(high).zip(weights) {
+        *low = f32::from(byte & 15) * scale + least;
+        *high = f32::from(byte >> 4) * scale + least;
+    }
+    values
+}
+
+fn shape(metadata: &Map<String, Value>, path: &Path) -> Result<Shape, ImportError> {
     let missing = |key: &str| ImportError::Metadata { path: path.to_owned(), key: key.to_owned() };
     let size = |key: &str| {
-        let value = metadata.get(key).and_then(|value| value.to_u32().ok()).filter(|&value| value > 0);
-        value.map(|value| value as usize).ok_or_else(|| missing(key))
+        let value = metadata.get(key).and_then(|value| value.as_u64()).filter(|&value| value > 0);
+        value.and_then(|value| usize::try_from(value).ok()).ok_or_else(|| missing(key))
     };
-    let real =
-        |key: &str| metadata.get(key).and_then(|value| value.to_f32().ok()).ok_or_else(|| missing(key));
+    let real = |key: &str| {
+        metadata.get(key).and_then(Value::as_f64).map(|value| value as f32).ok_or_else(|| missing(key))
+    };
     let shape = Shape {
         layers: size("llama.block_count")?,
         width: size("llama.embedding_length")?,
@@ -232,6 +322,6 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> ImportError + '_ {
     move |source| ImportError::Io { path: path.to_owned(), source }
 }
 
-fn format(path: &Path) -> impl Fn(candle_core::Error) -> ImportError + '_ {
+fn format(path: &Path) -> impl Fn(std::io::Error) -> ImportError + '_ {
     move |source| ImportError::Format { path: path.to_owned(), source }
 }

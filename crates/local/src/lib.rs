@@ -11,6 +11,8 @@ mod import;
 mod llama;
 mod matrix;
 mod minilm;
+mod numbers;
+mod safetensors;
 mod sample;
 mod template;
 mod text;
@@ -87,7 +89,7 @@ impl Embedded {
         let imported = import::import(&path).map_err(|error| wrong(error.to_string()))?;
         let tokenizer = Tokenizer::from_metadata(&imported.metadata);
         let tokenizer = Arc::new(tokenizer.map_err(|error| wrong(format!("{}: {error}", path.display())))?);
-        let model = Llama::new(imported.shape, imported.weights, WINDOW).map_err(broken)?;
+        let model = Llama::new(imported.shape, imported.weights, WINDOW);
         let worker = Worker::start(Generator::new(model, tokenizer)).map_err(broken)?;
         Ok(Self { worker })
     }

@@ -1,16 +1,13 @@
 //! The forward pass of a Llama-shaped model with Q8_0 weights on the CPU, and its key-value cache. Knows tokens only
 //! as numbers; sampling, text and requests live elsewhere.
-//!
-//! Own code instead of candle's `quantized_llama` for three reasons: the products of [`Matrix`], fused weights for
-//! queries, keys and values, and a cache that can be cut back to a shared prefix.
 
-use candle_core::{DType, Device, Result, Tensor};
-use candle_nn::{ops, rotary_emb};
+use rayon::prelude::*;
 
 use super::matrix::Matrix;
+use super::numbers::{self, View};
 
-/// Positions by which the key-value cache grows.
-const CACHE_STEP: usize = 512;
+/// Tokens from which on attention is worked out as products of matrices.
+const BLOCKED_TOKENS: usize = 8;
 
 /// The shape of the model, as its file states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,10 +33,10 @@ impl Shape {
 
 /// The weights of one layer: queries, keys and values in one matrix, gate and up projection in another.
 pub(super) struct LayerWeights {
-    pub attention_norm: Tensor,
+    pub attention_norm: Vec<f32>,
     pub qkv: Matrix,
     pub attention_output: Matrix,
-    pub feed_forward_norm: Tensor,
+    pub feed_forward_norm: Vec<f32>,
     pub gate_up: Matrix,
     pub down: Matrix,
 }
@@ -48,40 +45,14 @@ pub(super) struct LayerWeights {
 pub(super) struct Weights {
     pub embedding: Matrix,
     pub layers: Vec<LayerWeights>,
-    pub output_norm: Tensor,
+    pub output_norm: Vec<f32>,
 }
 
-/// Keys and values of one layer, `[kv_heads, capacity, head_width]` each; grows by [`CACHE_STEP`] positions.
+/// Keys and values of one layer: a row for each position, with all heads.
+#[derive(Default)]
 struct Cache {
-    keys: Tensor,
-    values: Tensor,
-}
-
-impl Cache {
-    fn new(shape: &Shape) -> Result<Self> {
-        let empty =
-            || Tensor::zeros((shape.kv_heads, CACHE_STEP, shape.head_width()), DType::F32, &Device::Cpu);
-        Ok(Self { keys: empty()?, values: empty()? })
-    }
-
-    /// Writes keys and values at `position` and gives all of them up to there.
-    fn put(&mut self, keys: &Tensor, values: &Tensor, position: usize) -> Result<(Tensor, Tensor)> {
-        let end = position + keys.dim(1)?;
-        for (store, new) in [(&mut self.keys, keys), (&mut self.values, values)] {
-            let (heads, capacity, width) = store.dims3()?;
-            if end > capacity {
-                let grown = Tensor::zeros(
-                    (heads, end.next_multiple_of(CACHE_STEP), width),
-                    store.dtype(),
-                    store.device(),
-                )?;
-                grown.slice_set(store, 1, 0)?;
-                *store = grown;
-            }
-            store.slice_set(new, 1, position)?;
-        }
-        Ok((self.keys.narrow(1, 0, end)?, self.values.narrow(1, 0, end)?))
-    }
+    keys: Vec<f32>,
+    values: Vec<f32>,
 }
 
 struct Layer {
@@ -89,52 +60,134 @@ struct Layer {
     cache: Cache,
 }
 
-/// What all layers share during one pass.
-struct Pass {
+/// What all layers share during one pass: the first position, and the turns of each.
+struct Pass<'a> {
     position: usize,
-    cos: Tensor,
-    sin: Tensor,
-    mask: Option<Tensor>,
+    turns: &'a [Turn],
 }
 
+/// Cosine and sine of an angle.
+type Turn = (f32, f32);
+
 impl Layer {
-    fn forward(&mut self, rows: &Tensor, shape: &Shape, pass: &Pass) -> Result<Tensor> {
-        let normed = ops::rms_norm(rows, &self.weights.attention_norm, shape.norm_epsilon)?;
-        let rows = (rows + self.attend(&normed, shape, pass)?)?;
-        let normed = ops::rms_norm(&rows, &self.weights.feed_forward_norm, shape.norm_epsilon)?;
-        let gate_up = self.weights.gate_up.forward(&normed)?;
-        let gate = gate_up.narrow(1, 0, shape.feed_forward)?.contiguous()?;
-        let up = gate_up.narrow(1, shape.feed_forward, shape.feed_forward)?.contiguous()?;
-        rows + self.weights.down.forward(&(ops::silu(&gate)? * up)?)?
+    fn forward(&mut self, rows: &mut [f32], shape: &Shape, pass: &Pass<'_>) {
+        let normed = numbers::rms_norm(rows, &self.weights.attention_norm, shape.norm_epsilon);
+        numbers::add(rows, &self.attend(&normed, shape, pass));
+        let normed = numbers::rms_norm(rows, &self.weights.feed_forward_norm, shape.norm_epsilon);
+        let gate_up = self.weights.gate_up.forward(&normed);
+        let gated: Vec<f32> = gate_up
+            .chunks_exact(2 * shape.feed_forward)
+            .map(|row| row.split_at(shape.feed_forward))
+            .flat_map(|(gate, up)| gate.iter().zip(up).map(|(gate, up)| numbers::silu(*gate) * up))
+            .collect();
+        numbers::add(rows, &self.weights.down.forward(&gated));
     }
 
-    fn attend(&mut self, rows: &Tensor, shape: &Shape, pass: &Pass) -> Result<Tensor> {
-        let tokens = rows.dim(0)?;
-        let qkv = self.weights.qkv.forward(rows)?;
-        let heads = |start: usize, count: usize| {
-            let part = qkv.narrow(1, start, count * shape.head_width())?;
-            part.reshape((tokens, count, shape.head_width()))?.transpose(0, 1)?.contiguous()
-        };
-        let rotate = |part: Tensor| rotary_emb::rope_i(&part.unsqueeze(0)?, &pass.cos, &pass.sin)?.squeeze(0);
-        let queries = rotate(heads(0, shape.heads)?)?;
-        let keys = rotate(heads(shape.width, shape.kv_heads)?)?;
-        let values = heads(shape.width + shape.kv_width(), shape.kv_heads)?;
-        let (keys, values) = self.cache.put(&keys, &values, pass.position)?;
+    fn attend(&mut self, rows: &[f32], shape: &Shape, pass: &Pass<'_>) -> Vec<f32> {
+        let (width, kv_width, head_width) = (shape.width, shape.kv_width(), shape.head_width());
+        let mut qkv = self.weights.qkv.forward(rows);
+        let Cache { keys, values } = &mut self.cache;
+        keys.truncate(pass.position * kv_width);
+        values.truncate(pass.position * kv_width);
+        let scale = (head_width as f32).sqrt().recip();
+        for (row, turns) in
+            qkv.chunks_exact_mut(width + 2 * kv_width).zip(pass.turns.chunks_exact(head_width / 2))
+        {
+            let (queries, rest) = row.split_at_mut(width);
+            let (new_keys, new_values) = rest.split_at_mut(kv_width);
+            queries.chunks_exact_mut(head_width).for_each(|head| turn(head, turns));
+            new_keys.chunks_exact_mut(head_width).for_each(|head| turn(head, turns));
+            numbers::scale(queries, scale);
+            keys.extend_from_slice(new_keys);
+            values.extend_from_slice(new_values);
+        }
+        let tokens = rows.len() / width;
+        let heads: Vec<Vec<f32>> = (0..shape.heads)
+            .into_par_iter()
+            .map(|head| {
+                // Queries that follow each other share a key head.
+                let shared = head / (shape.heads / shape.kv_heads) * head_width;
+                let head = Head {
+                    queries: View::rows(&qkv[head * head_width..], width + 2 * kv_width),
+                    keys: View::rows(&keys[shared..], kv_width),
+                    values: View::rows(&values[shared..], kv_width),
+                    width: head_width,
+                    position: pass.position,
+                    tokens,
+                };
+                if tokens < BLOCKED_TOKENS { pulp::Arch::new().dispatch(head) } else { head.blocked() }
+            })
+            .collect();
+        let mut mixed = Vec::with_capacity(rows.len());
+        for token in 0..tokens {
+            for head in &heads {
+                mixed.extend_from_slice(&head[token * head_width..(token + 1) * head_width]);
+            }
+        }
+        self.weights.attention_output.forward(&mixed)
+    }
+}
 
-        // Queries that share a key head stand one after the other, so a group is one matrix.
-        let group = shape.heads / shape.kv_heads;
-        let queries = (queries * f64::from(shape.head_width() as f32).sqrt().recip())?;
-        let scores =
-            queries.reshape((shape.kv_heads, group * tokens, shape.head_width()))?.matmul(&keys.t()?)?;
-        let scores = scores.reshape((shape.heads, tokens, pass.position + tokens))?;
-        let scores = match &pass.mask {
-            Some(mask) => scores.broadcast_add(mask)?,
-            None => scores,
-        };
-        let weights = ops::softmax_last_dim(&scores)?;
-        let weights = weights.reshape((shape.kv_heads, group * tokens, pass.position + tokens))?;
-        let mixed = weights.matmul(&values)?.reshape((shape.heads, tokens, shape.head_width()))?;
-        self.weights.attention_output.forward(&mixed.transpose(0, 1)?.reshape((tokens, shape.width))?)
+/// Turns each pair of neighbours by its angle.
+fn turn(head: &mut [f32], turns: &[Turn]) {
+    let (pairs, _) = head.as_chunks_mut::<2>();
+    for ([x, y], (cos, sin)) in pairs.iter_mut().zip(turns) {
+        (*x, *y) = (*x * cos - *y * sin, *x * sin + *y * cos);
+    }
+}
+
+/// One head of attention in one pass; each token looks at itself and what came before.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    queries: View<'a>,
+    keys: View<'a>,
+    values: View<'a>,
+    width: usize,
+    /// The position of the first token.
+    position: usize,
+    tokens: usize,
+}
+
+impl Head<'_> {
+    /// The mixed values of each token, as products of matrices.
+    fn blocked(self) -> Vec<f32> {
+        let Self { queries, keys, values, width, position, tokens } = self;
+        let seen = position + tokens;
+        let mut scores = vec![0.0; tokens * seen];
+        numbers::multiply((tokens, width, seen), queries, keys.transposed(), &mut scores, seen);
+        for (token, scores) in scores.chunks_exact_mut(seen).enumerate() {
+            let (looked_at, after) = scores.split_at_mut(position + token + 1);
+            numbers::softmax(looked_at);
+            after.fill(0.0);
+        }
+        let mut mixed = vec![0.0; tokens * width];
+        numbers::multiply((tokens, seen, width), View::rows(&scores, seen), values, &mut mixed, width);
+        mixed
+    }
+}
+
+/// The same token by token, compiled for the vector instructions that the machine has.
+impl pulp::WithSimd for Head<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Vec<f32> {
+        let Self { queries, keys, values, width, position, tokens } = self;
+        let mut mixed = vec![0.0; tokens * width];
+        let mut scores = Vec::new();
+        for (token, mixed) in mixed.chunks_exact_mut(width).enumerate() {
+            let query = &queries.values[token * queries.row..][..width];
+            scores.clear();
+            let rows = keys.values.chunks(keys.row).take(position + token + 1);
+            scores.extend(rows.map(|key| numbers::dot(query, &key[..width])));
+            numbers::softmax(&mut scores);
+            for (share, value) in scores.iter().zip(values.values.chunks(values.row)) {
+                for (mixed, value) in mixed.iter_mut().zip(&value[..width]) {
+                    *mixed += share * value;
+                }
+            }
+        }
+        mixed
     }
 }
 
@@ -143,27 +196,22 @@ pub(super) struct Llama {
     shape: Shape,
     embedding: Matrix,
     layers: Vec<Layer>,
-    output_norm: Tensor,
-    cos: Tensor,
-    sin: Tensor,
+    output_norm: Vec<f32>,
+    /// For each position, a turn for each pair of numbers of a head.
+    turns: Vec<Turn>,
 }
 
 impl Llama {
     /// A model for up to `window` positions.
-    pub(super) fn new(shape: Shape, weights: Weights, window: usize) -> Result<Self> {
-        let (cos, sin) = rotations(&shape, window)?;
-        Ok(Self {
+    pub(super) fn new(shape: Shape, weights: Weights, window: usize) -> Self {
+        let layers = weights.layers.into_iter();
+        Self {
             embedding: weights.embedding,
-            layers: weights
-                .layers
-                .into_iter()
-                .map(|weights| Ok(Layer { weights, cache: Cache::new(&shape)? }))
-                .collect::<Result<_>>()?,
+            layers: layers.map(|weights| Layer { weights, cache: Cache::default() }).collect(),
             output_norm: weights.output_norm,
+            turns: turns(&shape, window),
             shape,
-            cos,
-            sin,
-        })
+        }
     }
 
     /// Reads `tokens` at `position`; everything cached from there on is overwritten. Gives the logits after the last
@@ -173,46 +221,30 @@ impl Llama {
         tokens: &[u32],
         position: usize,
         proceed: &dyn Fn() -> bool,
-    ) -> Result<Option<Vec<f32>>> {
-        let count = tokens.len();
-        let pass = Pass {
-            position,
-            cos: self.cos.narrow(0, position, count)?,
-            sin: self.sin.narrow(0, position, count)?,
-            mask: if count > 1 { Some(causal_mask(count, position)?) } else { None },
-        };
-        let mut rows = self.embedding.rows(tokens)?;
+    ) -> Option<Vec<f32>> {
+        let pairs = self.shape.head_width() / 2;
+        let turns = &self.turns[position * pairs..(position + tokens.len()) * pairs];
+        let pass = Pass { position, turns };
+        let mut rows = self.embedding.rows(tokens);
         for layer in &mut self.layers {
             if !proceed() {
-                return Ok(None);
+                return None;
             }
-            rows = layer.forward(&rows, &self.shape, &pass)?;
+            layer.forward(&mut rows, &self.shape, &pass);
         }
-        let last = rows.narrow(0, count.saturating_sub(1), 1)?.contiguous()?;
-        let last = ops::rms_norm(&last, &self.output_norm, self.shape.norm_epsilon)?;
+        let last = &rows[rows.len().saturating_sub(self.shape.width)..];
+        let last = numbers::rms_norm(last, &self.output_norm, self.shape.norm_epsilon);
         // The output matrix is the embedding (tied weights).
-        self.embedding.forward(&last)?.squeeze(0)?.to_vec1().map(Some)
+        Some(self.embedding.forward(&last))
     }
 }
 
-fn rotations(shape: &Shape, window: usize) -> Result<(Tensor, Tensor)> {
+fn turns(shape: &Shape, window: usize) -> Vec<Turn> {
     let width = shape.head_width();
-    let angles: Vec<f32> = (0..window)
-        .flat_map(|position| {
-            (0..width)
-                .step_by(2)
-                .map(move |index| position as f32 / shape.rope_base.powf(index as f32 / width as f32))
-        })
-        .collect();
-    let angles = Tensor::from_vec(angles, (window, width / 2), &Device::Cpu)?;
-    Ok((angles.cos()?, angles.sin()?))
-}
-
-/// `[tokens, position + tokens]`: zero where a token may look, minus infinity at what comes after it.
-fn causal_mask(tokens: usize, position: usize) -> Result<Tensor> {
-    let seen = position + tokens;
-    let mask: Vec<f32> = (position..seen)
-        .flat_map(|row| (0..seen).map(move |column| if column <= row { 0.0 } else { f32::NEG_INFINITY }))
-        .collect();
-    Tensor::from_vec(mask, (tokens, seen), &Device::Cpu)
+    let angle =
+        |position: usize, index: usize| position as f32 / shape.rope_base.powf(index as f32 / width as f32);
+    (0..window)
+        .flat_map(|position| (0..width).step_by(2).map(move |index| angle(position, index)))
+        .map(|angle| (angle.cos(), angle.sin()))
+        .collect()
 }

@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::{DType, Device};
-use candle_nn::VarBuilder;
 use futures::future::BoxFuture;
 use rayon::prelude::*;
 use tokenizers::{Tokenizer, TruncationParams};
@@ -13,6 +11,8 @@ use tokenizers::{Tokenizer, TruncationParams};
 use larder_models::weights::{EMBEDDING_MODEL, EMBEDDING_TOKENIZER, EMBEDDING_WEIGHTS};
 
 use super::bert::{Bert, Shape};
+use super::numbers;
+use super::safetensors::Tensors;
 use super::{broken, not_configured};
 use larder_models::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
 
@@ -45,9 +45,8 @@ impl MiniLm {
         let wrong = |name: &str, error: &dyn std::fmt::Display| {
             missing(format!("{} is not the expected file: {error}", dir.join(name).display()))
         };
-        let weights =
-            VarBuilder::from_buffered_safetensors(file(EMBEDDING_WEIGHTS)?, DType::F32, &Device::Cpu);
-        let model = weights.and_then(|weights| Bert::load(&weights, &SHAPE));
+        let weights = file(EMBEDDING_WEIGHTS)?;
+        let model = Tensors::read(&weights).and_then(|weights| Bert::load(&weights, &SHAPE));
         let model = model.map_err(|error| wrong(EMBEDDING_WEIGHTS, &error))?;
         let tokenizer = Tokenizer::from_bytes(file(EMBEDDING_TOKENIZER)?);
         let mut tokenizer = tokenizer.map_err(|error| wrong(EMBEDDING_TOKENIZER, &error))?;
@@ -61,10 +60,13 @@ impl MiniLm {
 impl Inner {
     fn vector(&self, text: &str) -> Result<Vec<f32>, ModelError> {
         let encoding = self.tokenizer.encode_fast(text, true).map_err(broken)?;
-        let read = || self.model.forward(encoding.get_ids())?.mean(1)?.squeeze(0)?.to_vec1::<f32>();
-        let mut vector = read().map_err(broken)?;
-        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-        vector.iter_mut().for_each(|value| *value /= length);
+        let mut vector = vec![0.0; EMBEDDING_DIMENSIONS];
+        for state in self.model.forward(encoding.get_ids()).chunks_exact(EMBEDDING_DIMENSIONS) {
+            numbers::add(&mut vector, state);
+        }
+        // The mean of all states would be as long once its length is 1.
+        let length = numbers::dot(&vector, &vector).sqrt().max(f32::MIN_POSITIVE);
+        numbers::scale(&mut vector, length.recip());
         Ok(vector)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use candle_core::quantized::gguf_file::Value;
+use serde_json::{Map, Value};
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::digits::Digits;
@@ -16,7 +16,7 @@ use tokenizers::{
 use super::closing::is_closer;
 
 /// `token_type` of control tokens in a GGUF vocabulary.
-const CONTROL: u32 = 3;
+const CONTROL: u64 = 3;
 
 type Engine =
     TokenizerImpl<ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
@@ -40,7 +40,7 @@ pub(super) struct Tokenizer {
 
 impl Tokenizer {
     /// The tokenizer that the metadata of a GGUF file describes; the error says what is missing.
-    pub(super) fn from_metadata(metadata: &HashMap<String, Value>) -> Result<Self, String> {
+    pub(super) fn from_metadata(metadata: &Map<String, Value>) -> Result<Self, String> {
         let tokens = strings(metadata, "tokenizer.ggml.tokens")?;
         let merges = strings(metadata, "tokenizer.ggml.merges")?
             .into_iter()
@@ -49,7 +49,7 @@ impl Tokenizer {
             })
             .collect();
         let kinds = array(metadata, "tokenizer.ggml.token_type")?;
-        let is_control = |id: usize| kinds.get(id).and_then(kind).is_some_and(|kind| kind == CONTROL);
+        let is_control = |id: usize| kinds.get(id).and_then(Value::as_u64) == Some(CONTROL);
         let unbyte = byte_alphabet();
         let bytes = tokens.iter().enumerate().map(|(id, token)| match is_control(id) {
             true => Vec::new(),
@@ -117,18 +117,14 @@ impl Tokenizer {
     }
 }
 
-fn array<'m>(metadata: &'m HashMap<String, Value>, key: &str) -> Result<&'m [Value], String> {
-    let value = metadata.get(key).and_then(|value| value.to_vec().ok());
+fn array<'m>(metadata: &'m Map<String, Value>, key: &str) -> Result<&'m [Value], String> {
+    let value = metadata.get(key).and_then(Value::as_array);
     value.map(Vec::as_slice).ok_or_else(|| format!("`{key}` is missing"))
 }
 
-fn strings<'m>(metadata: &'m HashMap<String, Value>, key: &str) -> Result<Vec<&'m str>, String> {
-    let strings = array(metadata, key)?.iter().map(|value| value.to_string().map(String::as_str));
-    strings.collect::<Result<_, _>>().map_err(|_| format!("`{key}` is not a list of strings"))
-}
-
-fn kind(value: &Value) -> Option<u32> {
-    value.to_i32().ok().and_then(|kind| u32::try_from(kind).ok()).or_else(|| value.to_u32().ok())
+fn strings<'m>(metadata: &'m Map<String, Value>, key: &str) -> Result<Vec<&'m str>, String> {
+    let strings = array(metadata, key)?.iter().map(Value::as_str);
+    strings.collect::<Option<_>>().ok_or_else(|| format!("`{key}` is not a list of strings"))
 }
 
 /// GPT-2's printable stand-ins for the 256 bytes.

@@ -157,8 +157,9 @@ impl ServerHandler for Server {
         let caller = self.caller(&context)?;
         let call = tools::find(&request.name)?;
         let arguments = request.arguments.unwrap_or_default();
-        progress::run(&context, move |progress: &CallProgress| call(arguments, &caller, progress).into())
-            .await
+        let work =
+            move |progress: CallProgress| async move { call(arguments, &caller, &progress).await.into() };
+        progress::run(&context, work).await
     }
 
     async fn list_prompts(
@@ -175,9 +176,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let get = move |_: &CallProgress| {
-            prompts::get(&caller, &request.name, request.arguments.unwrap_or_default())
-        };
+        let arguments = request.arguments.unwrap_or_default();
+        let get = move |_: CallProgress| async move { prompts::get(&caller, &request.name, arguments) };
         Ok(progress::run(&context, get).await??.into())
     }
 
@@ -195,8 +195,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        Ok(progress::run(&context, move |_: &CallProgress| resources::read(&caller, &request.uri))
-            .await??
-            .into())
+        let read = move |_: CallProgress| async move { resources::read(&caller, &request.uri) };
+        Ok(progress::run(&context, read).await??.into())
     }
 }

@@ -1,12 +1,12 @@
-//! The course of one call: it runs where it may block, tells the client how far it is, and ends soon after the client
+//! The progress of one call: it may block, tells the client how far it is, and ends soon after the client
 //! no longer wants it. Knows no tool.
 
 use std::future::Future;
 
+use larder_engine::blocking;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -14,13 +14,12 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct CallProgress {
     cancelled: CancellationToken,
     stages: UnboundedSender<String>,
-    runtime: Handle,
 }
 
 impl CallProgress {
     /// Waits for `work`; `None` when the client no longer wants it.
-    pub fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(self.cancelled.run_until_cancelled(work))
+    pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.cancelled.run_until_cancelled(work).await
     }
 }
 
@@ -44,14 +43,17 @@ impl ProgressObserver for CallProgress {
     }
 }
 
-/// Runs `work` on a thread that may block. Each stage becomes a progress notification, if the client asked for them.
-pub(super) async fn run<T: Send + 'static>(
+/// Runs `work`, which may block. Each stage becomes a progress notification, if the client asked for them.
+pub(super) async fn run<F>(
     context: &RequestContext<RoleServer>,
-    work: impl FnOnce(&CallProgress) -> T + Send + 'static,
-) -> Result<T, ErrorData> {
+    work: impl FnOnce(CallProgress) -> F,
+) -> Result<F::Output, ErrorData>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
     let (stages, mut told) = unbounded_channel();
-    let progress = CallProgress { cancelled: context.ct.clone(), stages, runtime: Handle::current() };
-    let working = tokio::task::spawn_blocking(move || work(&progress));
+    let progress = CallProgress { cancelled: context.ct.clone(), stages };
+    let working = blocking::spawn(work(progress));
     let token = context.meta.get_progress_token();
     let mut step = 0.0;
     // The channel ends when the work is done and its progress is dropped.

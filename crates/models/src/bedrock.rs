@@ -10,13 +10,6 @@ use crate::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
 use crate::http::{HttpEndpoint, within};
 use crate::openai::vector;
 
-/// Where requests go when the model table names no address (R4-1.3).
-pub const DEFAULT_BASE_URL: &str = "https://bedrock-runtime.${AWS_REGION:-us-east-1}.amazonaws.com";
-/// The environment variable of the key, when the model table names none.
-pub const DEFAULT_KEY_ENV: &str = "AWS_BEARER_TOKEN_BEDROCK";
-/// The header of the key, when the model table names none.
-pub const DEFAULT_KEY_HEADER: &str = "authorization";
-
 /// A Titan Text Embeddings V2 model.
 #[derive(Debug)]
 pub struct TitanEmbeddings {

@@ -26,11 +26,11 @@ impl Default for BreakerPolicy {
 #[derive(Debug)]
 pub struct Breaker {
     policy: BreakerPolicy,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     failures: u32,
     /// Set while the breaker is open or half open.
     open_until: Option<Instant>,
@@ -56,7 +56,7 @@ impl Breaker {
         Ok(BreakerPermit { breaker: self, is_probe: true })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::anthropic::{self, Anthropic};
-use crate::bedrock::{self, TitanEmbeddings};
+use crate::anthropic::Anthropic;
+use crate::bedrock::TitanEmbeddings;
 use crate::chat::{ChatModel, EmbeddingModel, ModelError};
 use crate::http::{HttpClient, HttpEndpoint};
-use crate::openai::{self, OpenAi, OpenAiEmbeddings};
+use crate::openai::{OpenAi, OpenAiEmbeddings};
 use crate::replay::Replay;
 use crate::resilient::{Jitter, Resilient, RetryPolicy, random_jitter};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider};
+use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider, ServerInfo};
 use crate::upstream::{KeySource, Upstream, UpstreamTarget};
 
 pub use server_check::{ServerField, ServerProblem};
@@ -57,8 +57,8 @@ impl Models {
         for (_, spec) in table.models() {
             let address = pieces(base_url(spec));
             let named = address.into_iter().filter_map(|piece| match piece {
-                Piece::Variable { name, .. } => Some(name.to_owned()),
-                Piece::Text(_) => None,
+                AddressPiece::Variable { name, .. } => Some(name.to_owned()),
+                AddressPiece::Text(_) => None,
             });
             for name in named.chain(spec.api_key_env.clone()).chain(default_key(spec).map(str::to_owned)) {
                 variables.entry(name.clone()).or_insert_with(|| env(&name));
@@ -166,17 +166,14 @@ impl Models {
     /// [`ModelError::NotConfigured`] when there is no such model, it has no server, or its key file gives no key.
     pub fn target(&self, name: &str) -> Result<UpstreamTarget, ModelError> {
         let spec = self.spec(name)?;
-        if !spec.provider.is_remote() {
-            return Err(unset(name, "the model has no server that a request could pass to"));
-        }
-        let header = spec.key_header.as_deref().unwrap_or(key_header(spec.provider));
+        let server = server(name, spec.provider)?;
         // A variable that is not set leaves it to the client to bring a key of its own.
         let key = match &spec.api_key_file {
             Some(_) => self.key(name, spec)?,
             None => self.key(name, spec).ok().flatten(),
         };
         let base_url = self.expand(name, base_url(spec))?;
-        let key = key.map(|key| (header, key));
+        let key = key.map(|key| (key_header(spec, server), key));
         Ok(UpstreamTarget::new(
             HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?,
             spec.provider,
@@ -191,6 +188,7 @@ impl Models {
     pub fn upstream(&self, upstream: &Upstream) -> Result<UpstreamTarget, ModelError> {
         let Upstream { provider, base_url, key } = upstream;
         let name = provider.as_str();
+        let server = server(name, *provider)?;
         let key = match key {
             None => None,
             Some(KeySource::File(file)) => Some(
@@ -199,7 +197,7 @@ impl Models {
             ),
             Some(KeySource::Environment(variable)) => Some(self.required(name, variable)?),
         };
-        let key = key.map(|key| (key_header(*provider), key));
+        let key = key.map(|key| (server.key_header, key));
         Ok(UpstreamTarget::new(
             HttpEndpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?,
             *provider,
@@ -214,7 +212,7 @@ impl Models {
         let model: Arc<dyn ChatModel> = match spec.provider {
             Provider::OpenAi => Arc::new(OpenAi::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Anthropic => Arc::new(Anthropic::new(self.endpoint(name, spec)?, settings(spec))),
-            Provider::Bedrock => return Err(unset(name, "provider bedrock makes only embeddings")),
+            Provider::Bedrock => return Err(unset(name, "provider bedrock offers only embeddings")),
             Provider::Replay => {
                 Arc::new(Replay::new(self.folder.join(spec.folder.as_deref().unwrap_or_default())))
             }
@@ -244,7 +242,7 @@ impl Models {
             }
             Provider::Embedded => return self.embedded(name)?.embedding(spec),
             Provider::Anthropic | Provider::Replay => {
-                return Err(unset(name, "its provider offers no embeddings"));
+                return Err(unset(name, "its provider has no embedding models"));
             }
         };
         Ok(Arc::new(self.resilient(name, spec, model)))
@@ -264,14 +262,10 @@ impl Models {
     }
 
     fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<HttpEndpoint, ModelError> {
-        let extra = match spec.provider {
-            Provider::Anthropic => std::slice::from_ref(&anthropic::VERSION_HEADER),
-            _ => &[],
-        };
+        let server = server(name, spec.provider)?;
         let base_url = self.expand(name, base_url(spec))?;
-        let header = spec.key_header.as_deref().unwrap_or(key_header(spec.provider));
-        let key = self.key(name, spec)?.map(|key| (header, key));
-        HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, extra)
+        let key = self.key(name, spec)?.map(|key| (key_header(spec, server), key));
+        HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, server.headers)
     }
 
     /// The key of a model; `None` where the table asks for none.
@@ -304,8 +298,8 @@ impl Models {
         let mut expanded = String::with_capacity(text.len());
         for piece in pieces(text) {
             match piece {
-                Piece::Text(text) => expanded.push_str(text),
-                Piece::Variable { name, default } => {
+                AddressPiece::Text(text) => expanded.push_str(text),
+                AddressPiece::Variable { name, default } => {
                     let value = self.variable(name).or(default).ok_or_else(|| {
                         unset(
                             model,
@@ -320,37 +314,29 @@ impl Models {
     }
 }
 
-/// The address of a model's server, before its variables are filled in; empty for models that have none.
+/// The address of a model's server, before its variables are filled in; empty for models inside this process.
 fn base_url(spec: &ModelSpec) -> &str {
-    let own = match spec.provider {
-        Provider::OpenAi => openai::DEFAULT_BASE_URL,
-        Provider::Anthropic => anthropic::DEFAULT_BASE_URL,
-        Provider::Bedrock => bedrock::DEFAULT_BASE_URL,
-        Provider::Embedded | Provider::Replay => "",
-    };
+    let own = spec.provider.info().server.map_or("", |server| server.base_url);
     spec.base_url.as_deref().unwrap_or(own)
 }
 
-/// The header that carries the key of a provider's servers.
-const fn key_header(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Anthropic => anthropic::DEFAULT_KEY_HEADER,
-        Provider::Bedrock => bedrock::DEFAULT_KEY_HEADER,
-        Provider::OpenAi | Provider::Embedded | Provider::Replay => openai::DEFAULT_KEY_HEADER,
-    }
+/// The header that carries the key of a model.
+fn key_header(spec: &ModelSpec, server: ServerInfo) -> &str {
+    spec.key_header.as_deref().unwrap_or(server.key_header)
 }
 
-/// The variable that holds the key of the provider's own servers. Never sent to any other address.
+/// The variable with the key of the provider's own servers. Never sent to any other address.
 fn default_key(spec: &ModelSpec) -> Option<&'static str> {
-    if spec.base_url.is_some() || spec.api_key_file.is_some() {
-        return None;
-    }
-    match spec.provider {
-        Provider::OpenAi => Some(openai::DEFAULT_KEY_ENV),
-        Provider::Anthropic => Some(anthropic::DEFAULT_KEY_ENV),
-        Provider::Bedrock => Some(bedrock::DEFAULT_KEY_ENV),
-        Provider::Embedded | Provider::Replay => None,
-    }
+    let own = spec.base_url.is_none() && spec.api_key_file.is_none();
+    spec.provider.info().server.filter(|_| own).map(|server| server.key_env)
+}
+
+/// How the servers of a provider are reached.
+fn server(name: &str, provider: Provider) -> Result<ServerInfo, ModelError> {
+    provider
+        .info()
+        .server
+        .ok_or_else(|| unset(name, "the model has no server that requests could be sent to"))
 }
 
 fn settings(spec: &ModelSpec) -> ProviderSettings {
@@ -361,13 +347,13 @@ fn unset(model: &str, detail: &str) -> ModelError {
     ModelError::NotConfigured { provider: model.to_owned(), detail: detail.to_owned() }
 }
 
-enum Piece<'t> {
+enum AddressPiece<'t> {
     Text(&'t str),
     Variable { name: &'t str, default: Option<&'t str> },
 }
 
 /// The parts of a text with `${NAME}` and `${NAME:-default}`.
-fn pieces(mut text: &str) -> Vec<Piece<'_>> {
+fn pieces(mut text: &str) -> Vec<AddressPiece<'_>> {
     let mut pieces = Vec::new();
     while let Some((before, rest)) = text.split_once("${") {
         let Some((inside, after)) = rest.split_once('}') else { break };
@@ -375,11 +361,11 @@ fn pieces(mut text: &str) -> Vec<Piece<'_>> {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        pieces.push(Piece::Text(before));
-        pieces.push(Piece::Variable { name, default });
+        pieces.push(AddressPiece::Text(before));
+        pieces.push(AddressPiece::Variable { name, default });
         text = after;
     }
-    pieces.push(Piece::Text(text));
+    pieces.push(AddressPiece::Text(text));
     pieces
 }
 

@@ -34,7 +34,7 @@ pub trait Decoder: Send {
     /// When the event is malformed, or is the provider's own report of an error.
     fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError>;
 
-    /// The whole reply, after the last event. `said_end` tells whether an event was [`DecodeStep::End`].
+    /// The whole reply, after the last event. `said_end`: whether an event was [`DecodeStep::End`].
     ///
     /// # Errors
     /// What is missing, when the stream broke off.

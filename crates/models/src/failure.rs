@@ -37,7 +37,7 @@ const WINDOW_WORDS: [&str; 15] = [
 /// A refusal as the provider sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderFailure {
-    /// HTTP status, or the one that an error inside a stream stands for.
+    /// HTTP status, or the equivalent of an error inside a stream.
     pub status: u16,
     /// The provider's `type` and `code`, joined by a space.
     pub kind: String,
@@ -48,7 +48,7 @@ pub struct ProviderFailure {
 }
 
 impl ProviderFailure {
-    /// Reads an error body. Bodies that are not JSON become the detail as they stand.
+    /// Reads an error body. Bodies that are not JSON become the detail unchanged.
     pub fn from_body(
         status: u16,
         body: &[u8],

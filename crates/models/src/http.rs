@@ -37,7 +37,7 @@ impl HttpClient {
             (&self.proxied, Client::builder())
         };
         let client = cell.get_or_init(|| {
-            // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+            // rustls wants one provider per process; where the embedding program has chosen one, its choice is kept.
             let _ = rustls::crypto::ring::default_provider().install_default();
             builder
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -148,7 +148,7 @@ impl HttpEndpoint {
         self.secret.is_some()
     }
 
-    /// Sends bytes to `path` under the base address and waits for the head of the reply, whatever its status. The
+    /// Sends bytes to `path` under the base address and waits for the head of the reply with any status. The
     /// endpoint's own headers replace those of the same name.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::secret::Secret;
 /// Bytes of a reply that are taken.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// A server that is no model's.
+/// A server that serves no model.
 #[derive(Debug)]
 pub struct PlainClient {
     endpoint: HttpEndpoint,
@@ -33,7 +33,7 @@ impl PlainClient {
     }
 
     /// Sends bytes to `path` (without a leading slash) under the server's address; gives status and bytes of the
-    /// reply, whatever the status. Nothing is sent again.
+    /// reply with any status. Nothing is sent again.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when nothing

@@ -1,4 +1,4 @@
-//! Recorded replies: a folder of JSON files that stand in for a provider, and the wrapper that records them. Knows
+//! Recorded replies: a folder of JSON files that replaces a provider, and the wrapper that records them. Knows
 //! no provider.
 //!
 //! A file is found by the hash of what the model was asked (model, messages, tools, schema, `max_output`), so a prompt
@@ -179,7 +179,7 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// `gpt-x-0123456789abcdef.json`: readable, and safe whatever the model's id holds.
+/// `gpt-x-0123456789abcdef.json`: readable, and safe for any model id.
 fn file_name(model: &str, hash: ContentHash) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let slug: String = model.chars().map(safe).take(48).collect();

@@ -36,7 +36,7 @@ impl Secret {
         &self.0
     }
 
-    /// `text` with the key replaced by `***` wherever it stands.
+    /// `text` with every occurrence of the key replaced by `***`.
     pub fn redact(&self, text: &str) -> String {
         text.replace(&self.0, "***")
     }

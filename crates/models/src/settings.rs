@@ -1,4 +1,4 @@
-//! What a provider must know of a model besides its address: capabilities and extra fields of the body.
+//! What a provider must know of a model in addition to its address: capabilities and extra fields of the body.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl ProviderSettings {
         self.can(Capability::Streaming)
     }
 
-    /// Refuses what the model cannot do and must not be dropped in silence. A schema is not refused: whoever asks for
+    /// Refuses what the model cannot do and must not be dropped in silence. A schema is not refused: the caller that requests
     /// one also validates the reply.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
-/// Headers of a request that this client writes itself, or that concern only who stands before it. Replies come
+/// Headers of a request that this client writes itself, or that concern only a proxy in front of it. Replies come
 /// without compression, since they are read on their way.
 const OWN: [HeaderName; 5] = [
     header::HOST,
@@ -38,7 +38,7 @@ const LARDER: &str = "x-larder-";
 /// Pause before a connection is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A server for models that the table does not have.
+/// A server for models that are not in the model table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     /// What it speaks.
@@ -128,14 +128,11 @@ impl UpstreamTarget {
         self.provider
     }
 
-    /// What follows the server's address for a path of the gateway: addresses of OpenAI's kind end in `/v1`, those of
-    /// Anthropic's kind do not.
+    /// The path below the server's address for a path of the gateway: some base URLs contain its start already.
     pub fn path(&self, path: &str) -> String {
         let path = path.trim_start_matches('/');
-        match self.provider {
-            Provider::OpenAi => path.strip_prefix("v1/").unwrap_or(path).to_owned(),
-            _ => path.to_owned(),
-        }
+        let contained = self.provider.info().server.map_or("", |server| server.path_in_base_url);
+        path.strip_prefix(contained).unwrap_or(path).to_owned()
     }
 
     /// Whether requests carry a key of ours. Where they do not, clients bring their own.
@@ -143,7 +140,7 @@ impl UpstreamTarget {
         self.endpoint.has_key()
     }
 
-    /// Sends a request and waits for the head of the reply, whatever its status.
+    /// Sends a request and waits for the head of the reply with any status.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when nothing

@@ -272,7 +272,7 @@ impl Pull<'_> {
     fn install(&self, file: &ReleaseFile, mut from: impl Read, source: &Path) -> Result<(), WeightsError> {
         let aside = self.folder.join(format!("{}.new", file.name));
         let mut to = File::create(&aside).map_err(io(&aside))?;
-        let digest = Digest::copy(&mut from, source, |bytes| to.write_all(bytes).map_err(io(&aside)))?;
+        let digest = FileDigest::copy(&mut from, source, |bytes| to.write_all(bytes).map_err(io(&aside)))?;
         if let Err(error) = digest.check(&source.display().to_string(), file.sha256) {
             let _ = fs::remove_file(&aside);
             return Err(error);
@@ -284,9 +284,9 @@ impl Pull<'_> {
 }
 
 /// A SHA-256 under way.
-struct Digest(ring::digest::Context);
+struct FileDigest(ring::digest::Context);
 
-impl Digest {
+impl FileDigest {
     /// The digest of all that `from` gives; `take` sees each piece.
     fn copy(
         from: &mut impl Read,

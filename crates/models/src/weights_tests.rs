@@ -14,9 +14,9 @@ enum Manner {
     Whole,
     /// Breaks off after this many bytes of the body.
     BreakAfter(usize),
-    /// Sends the whole file whatever range was asked for.
+    /// Sends the whole file for any requested range.
     NoRanges,
-    /// Sends a range that nobody asked for.
+    /// Sends a range other than the requested one.
     WrongRange,
     /// This status and nothing else.
     Status(u16),

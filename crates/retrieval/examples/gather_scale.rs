@@ -59,7 +59,7 @@ async fn measure(turns: u32, with_vectors: bool) {
     let all = Documents::open(&store, &DocumentPlace::Folder(root.clone())).unwrap();
     let documents = all.user("henry").unwrap();
     (1..=turns).for_each(|number| write(&root, &documents, number));
-    all.reindex(&|_| {}).await.unwrap();
+    all.reindex(&|_| {}).unwrap();
     if with_vectors {
         embed(&documents, turns);
     }

@@ -1,4 +1,4 @@
-//! What was found, and how each candidate reads as text (R1-10.2 to R1-10.6).
+//! The candidates of a search, and their text for prompts (R1-10.2 to R1-10.6).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::trace::TraceEntry;
 pub struct Candidates {
     /// Earlier turns, at most 20 (R1-10.2).
     pub turn_index: Vec<TurnCandidate>,
-    /// Research on the topic that is still good: it may answer without any search (R1-10.3).
+    /// Valid research on the topic, which may answer without any search (R1-10.3).
     pub cached_intel: Vec<ResearchCandidate>,
     /// Other research, with its state (R1-10.4).
     pub research_hits: Vec<ResearchCandidate>,
-    /// What worked before for such queries and sites (R1-10.5).
+    /// Approaches that worked before for such queries and sites (R1-10.5).
     pub strategy_patterns: Vec<String>,
-    /// What the user likes, at most 5 (C102).
+    /// Preferences of the user, at most 5 (C102).
     pub preferences: Vec<PreferenceLine>,
-    /// What is known about and for the user, at most 5 (C102).
+    /// Facts about and for the user, at most 5 (C102).
     pub facts: Vec<FactLine>,
-    /// What a captured page says, or where to look (R1-6.10 to R1-6.20).
+    /// The answer of a captured page, or where to look for it (R1-6.10 to R1-6.20).
     pub page: Option<PageAnswer>,
-    /// Passages of documents that hold the words of the query.
+    /// Passages of documents that share words with the query, or that those refer to.
     pub passages: Vec<Passage>,
-    /// Everything that was considered, for the receipt.
+    /// Everything that was considered and why it was used or not, for the receipt.
     pub considered: Vec<TraceEntry>,
 }
 
@@ -41,9 +41,9 @@ pub struct TurnCandidate {
     pub turn: u32,
     /// Its `context.md`, in the archive if it is there.
     pub context: VaultPath,
-    /// What was asked.
+    /// The user's question.
     pub query: String,
-    /// What it came to, if it was summarized.
+    /// The summary of its answer, if there is one.
     pub summary: Option<String>,
     /// Such as `commerce.laptop`.
     pub topic: Option<String>,
@@ -72,7 +72,7 @@ pub struct ResearchCandidate {
     pub turn: u32,
     /// Such as `pet.hamster.syrian_hamster`.
     pub topic: String,
-    /// What it was for.
+    /// The intent of the question it was done for.
     pub intent: Intent,
     /// Its title.
     pub title: String,
@@ -80,7 +80,7 @@ pub struct ResearchCandidate {
     pub quality: Score,
     /// Active or stale; anything else is not offered (R1-12.4).
     pub state: ResearchState,
-    /// When it was made.
+    /// When it was done.
     pub created_at: Timestamp,
     /// Seconds since then.
     pub age_seconds: u64,
@@ -135,17 +135,17 @@ pub struct FactLine {
 pub struct Passage {
     /// The document.
     pub document: VaultPath,
-    /// Where it stands there, in bytes.
+    /// Its bytes in the document.
     pub bytes: Range<usize>,
-    /// The same in lines, from 1, both ends included.
+    /// Its lines, from 1, both ends included.
     pub lines: (usize, usize),
-    /// What stands there, as it stands.
+    /// The text of these bytes.
     pub text: String,
-    /// How well it answers, beside the best passage, which has 1.
+    /// How well it answers: 1 for the best passage, less for others.
     pub score: f64,
     /// Its tokens.
     pub tokens: usize,
-    /// The whole document.
+    /// The document it is from.
     #[serde(skip)]
     pub whole: Arc<str>,
 }

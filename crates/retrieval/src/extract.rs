@@ -1,4 +1,4 @@
-//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap; dividing into stretches.
+//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap.
 //! Pure; knows the forms of documents, not how they are found.
 
 use std::collections::BTreeSet;
@@ -10,21 +10,17 @@ use larder_vault::VaultPath;
 use larder_vault::links::NoteOutline;
 use serde_json::{Map, Value};
 
-/// A stretch ends at a blank line or heading from this many bytes on …
-const SHORT: usize = 300;
-/// … and at any line from this many.
-const LONG: usize = 1_200;
-/// Between what does not stand together.
+/// Between pieces that do not follow one another.
 const GAP: &str = "\n[…]\n";
 
-/// What was taken out of a document.
+/// An extract of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Extract {
-    /// As it stands there, gaps marked.
+    /// The original text, gaps marked.
     pub(super) text: String,
     /// The sections that were found, as they were asked for; empty if the document is given whole.
     pub(super) sections: Vec<String>,
-    /// Where it stands in the document, in bytes.
+    /// Its bytes in the document.
     pub(super) ranges: Vec<Range<usize>>,
     /// Sections that are not there.
     pub(super) missing: Vec<String>,
@@ -40,7 +36,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     let body = Sections::parse(text).frontmatter.end;
     let mut taken = Extract::default();
     if !wanted.is_empty() {
-        let index = Contents::of(text);
+        let index = NoteContents::of(text);
         for name in wanted {
             match index.find(name) {
                 Some(range) => {
@@ -60,7 +56,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
     taken
 }
 
-/// Ranges in order, those that touch made one.
+/// Ranges in order, adjacent ones merged.
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::new();
@@ -100,13 +96,13 @@ fn keys(text: &str, wanted: &[&String]) -> Extract {
     taken
 }
 
-/// Where sections, headings and blocks of a note stand.
-struct Contents {
+/// The positions of sections, headings and blocks of a note.
+struct NoteContents {
     sections: Sections,
     outline: NoteOutline,
 }
 
-impl Contents {
+impl NoteContents {
     fn of(text: &str) -> Self {
         Self { sections: Sections::parse(text), outline: NoteOutline::parse(text) }
     }
@@ -155,13 +151,13 @@ fn plain(text: &str) -> String {
 }
 
 /// `text` within `max` tokens, and whether it was cut. What is cut ends at a line where it can, and says how much is
-/// shown and where the rest stands.
+/// shown and where the rest is.
 pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (String, bool) {
     if counter.count_up_to(text, max).is_some() {
         return (text.to_owned(), false);
     }
     let mark = |shown: usize| {
-        format!("\n[cut here: {shown} of {} bytes are shown; the rest stands in {path}]", text.len())
+        format!("\n[cut here: {shown} of {} bytes are shown; the rest is in {path}]", text.len())
     };
     let mut room = max.saturating_sub(counter.count(&mark(text.len())));
     loop {
@@ -179,30 +175,6 @@ pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (Str
     }
 }
 
-/// Stretches of a text that tile it: paragraphs, short ones together, long ones by lines.
-pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
-    let mut stretches = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        let length = at - start;
-        let breaks = line.trim().is_empty() || line.starts_with('#');
-        if length > 0 && ((breaks && length >= SHORT) || length + line.len() > LONG) {
-            stretches.push(start..at);
-            start = at;
-        }
-        at += line.len();
-        while at - start > LONG {
-            let end = start + text[start..at].floor_char_boundary(LONG);
-            stretches.push(start..end);
-            start = end;
-        }
-    }
-    if start < text.len() {
-        stretches.push(start..text.len());
-    }
-    stretches
-}
-
 /// Byte ranges as lines from 1, both ends included, of a text of which the line breaks before each range are known.
 pub(super) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
     let first = text[..range.start].matches('\n').count() + 1;
@@ -211,10 +183,10 @@ pub(super) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
 }
 
 /// Names of the sections of a document, for the record of one that is missing.
-pub(super) fn headings(text: &str, most: usize) -> String {
+pub(super) fn headings(text: &str, max: usize) -> String {
     let headings: BTreeSet<String> =
         NoteOutline::parse(text).headings.into_iter().map(|heading| heading.text).collect();
-    headings.into_iter().take(most).collect::<Vec<_>>().join(", ")
+    headings.into_iter().take(max).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

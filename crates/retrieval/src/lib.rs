@@ -6,24 +6,26 @@
 //! [`Retrieval::follow`] reads what it chose within a budget. Everything that was considered is recorded with its
 //! score, its tokens, and why it was used or not.
 //!
-//! Knows documents and how they rank; knows no recipe, no prompt and no model: whoever has a vector of the query hands it
-//! over. The same documents, query, vector and moment give the same bytes.
+//! Knows documents and how they rank; does not know recipes, prompts or models: a caller that has a vector of the query
+//! passes it in. The same documents, query, vector and moment give the same bytes.
 #![deny(missing_docs)]
 
 mod candidates;
 mod extract;
+pub mod index;
 mod link_expansion;
 mod memory;
 mod page;
 mod passages;
+mod phrases;
+mod pool;
 mod ranking;
-pub mod recall;
+mod records;
 pub mod render;
 mod research;
 mod scope;
 mod trace;
 mod turns;
-mod words;
 
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
@@ -34,8 +36,9 @@ pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};
 pub use trace::TraceEntry;
 
+use index::Limits;
+use phrases::QueryWords;
 use trace::Trace;
-use words::Words;
 
 /// Turns that the turn index offers (R1-10.2).
 pub const TURN_INDEX_LIMIT: usize = 20;
@@ -44,7 +47,7 @@ pub const RECENT_TURNS: u64 = 3;
 /// Preferences that are shown, and facts (C102).
 pub const MAX_SHOWN: usize = 5;
 
-/// The cosine from which two texts may mean nearly the same, for models whose unrelated texts stand near 0, such as
+/// The cosine from which two texts may mean nearly the same, for models whose unrelated texts are near 0, such as
 /// MiniLM. With models whose texts are all near each other (ada-002, e5) nothing is kept out by it.
 const NEAR: f64 = 0.35;
 /// Turns, and pieces of research, that are ranked for being nearest.
@@ -52,10 +55,10 @@ const NEAREST: usize = 20;
 
 /// Whether a query names anything that could be searched for.
 pub fn has_search_terms(query: &str) -> bool {
-    !Words::of(query).searched().is_empty()
+    !QueryWords::new(query).searched().is_empty()
 }
 
-/// What a caller may ask for (C90).
+/// What a caller may use (C90).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
     /// Phase 0: recent turns, and whether a page was captured.
@@ -70,14 +73,14 @@ pub enum Grant {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetrievalError {
-    /// The caller asked for what its grant does not hold.
+    /// The caller asked for something outside its grant.
     #[error("{grant:?} may not {what}; only {allowed} may (C90)")]
     NotGranted {
         /// The caller's grant.
         grant: Grant,
-        /// What it asked for.
+        /// The operation it asked for.
         what: &'static str,
-        /// Who may.
+        /// The callers that may.
         allowed: &'static str,
     },
     /// The index could not be read. A single document that cannot be read is recorded as considered instead.
@@ -93,12 +96,13 @@ pub struct Retrieval<'a> {
     now: Timestamp,
     grant: Grant,
     vector: Option<&'a TextVector>,
+    limits: Limits,
 }
 
 impl<'a> Retrieval<'a> {
-    /// Retrieval for a caller with this grant. Ages are told as of `now`; `counter` counts what prompts will hold.
+    /// Retrieval for a caller with this grant. Ages are counted up to `now`; `counter` counts the tokens of prompts.
     pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
-        Self { documents, counter, now, grant, vector: None }
+        Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
     }
 
     /// The same with a vector of the query, so that [`find`](Self::find) looks for what means the same in other words
@@ -106,6 +110,12 @@ impl<'a> Retrieval<'a> {
     #[must_use]
     pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
         Self { vector, ..self }
+    }
+
+    /// The same with other limits for passages than the default ones.
+    #[must_use]
+    pub fn with_passage_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The newest `count` turns before turn `before`, newest first (R1-14.1).
@@ -118,7 +128,7 @@ impl<'a> Retrieval<'a> {
     }
 
     /// The captured page that a query speaks of (R1-14.6): of the captures of `turn`, or of the newest turns and those
-    /// whose pages hold its words, the one whose title and address `hint` names best. Of several visits to one page,
+    /// whose pages contain its words, the one whose title and address `hint` names best. Of several visits to one page,
     /// the newest.
     ///
     /// # Errors
@@ -186,21 +196,21 @@ impl<'a> Retrieval<'a> {
         if may { Ok(()) } else { Err(RetrievalError::NotGranted { grant: self.grant, what, allowed }) }
     }
 
-    /// Documents that hold words of the query, best first; none if it names nothing.
+    /// Documents that contain words of the query, best first; none if it has no words worth looking for.
     fn search(
         &self,
         query: &str,
         kinds: &[DocumentKind],
         limit: u64,
     ) -> Result<Vec<DocumentHit>, RetrievalError> {
-        let words = Words::of(query).searched();
+        let words = QueryWords::new(query).searched();
         if words.is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.documents.search(&words, kinds, limit)?)
     }
 
-    /// Turns whose meaning is near that of the query, nearest first; none if it names nothing or there is no vector of it.
+    /// Turns whose meaning is near that of the query, nearest first; none without a vector of it.
     fn near_turns(&self, request: &SearchRequest<'_>) -> Result<Vec<u32>, RetrievalError> {
         let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
         let found = self.documents.near_turns(vector, request.before, NEAR, NEAREST)?;
@@ -223,7 +233,7 @@ impl<'a> Retrieval<'a> {
     }
 }
 
-/// What was asked, together.
+/// The arguments of a search.
 #[derive(Clone, Copy)]
 struct SearchRequest<'q> {
     query: &'q str,

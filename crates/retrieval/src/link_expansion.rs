@@ -1,5 +1,5 @@
 //! Following links: level by level, within a budget, each document once (R1-8.8 to R1-8.12, R1-10.8; C23). Knows which
-//! sections were asked for; does not know the query. What documents say is never obeyed, only read.
+//! sections were asked for; does not know the query. Instructions in documents are never followed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,17 +11,17 @@ use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Extract, cut, extract, headings};
-use super::scope::{Target, VaultScope, in_turn};
+use super::scope::{LinkTarget, VaultScope, in_turn};
 use super::trace::{Trace, TraceEntry};
 use super::{Grant, Retrieval};
 
-/// Links of one document that are looked at; a hostile page may hold millions.
-const MOST_LINKS: usize = 64;
-/// Below so many tokens no further document is begun: what would stand of it says nothing.
-const LEAST: usize = 64;
+/// Links of one document that are considered; a hostile page may contain millions.
+const MAX_LINKS: usize = 64;
+/// With fewer tokens left no further document is read: too little of it would be shown.
+const MIN_TOKENS: usize = 64;
 /// Headings that a record names where a section is missing.
 const NAMED_HEADINGS: usize = 12;
-/// Who uses a document is not where it has its claims from (R1-8.9): links below this heading are not followed.
+/// Documents that use this one are not the source of its claims (R1-8.9): links below this heading are not followed.
 const BACKLINKS: &str = "Linked From";
 
 /// A link that a model wants followed (R1-10.7).
@@ -34,7 +34,7 @@ pub struct LinkToFollow {
     pub sections_to_extract: Vec<String>,
 }
 
-/// What following links brought.
+/// The documents that links led to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkExpansion {
     /// In the order in which they were read: level by level.
@@ -48,11 +48,11 @@ pub struct LinkExpansion {
 /// A linked document, or what was asked for of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkedDocument {
-    /// Where it stands.
+    /// Its place in the vault.
     pub path: VaultPath,
     /// The sections that were asked for and found; empty if it is given whole.
     pub sections: Vec<String>,
-    /// What stands there, as it stands; gaps and cuts are marked.
+    /// The original text; gaps and cuts are marked.
     pub text: String,
     /// Its tokens.
     pub tokens: usize,
@@ -60,27 +60,27 @@ pub struct LinkedDocument {
     pub depth: u8,
     /// The document whose link led here; none for what was asked for.
     pub from: Option<VaultPath>,
-    /// Where the text stands in the document, in bytes, before any cut; empty for keys of a JSON document.
+    /// The bytes of the text in the document, before any cut; empty for keys of a JSON document.
     pub bytes: Vec<Range<usize>>,
-    /// Claims that stand in the text, with the byte ranges that they come from (R1-3.42).
+    /// Claims that the text contains, with the byte ranges that they come from (R1-3.42).
     pub claims: Vec<Claim>,
 }
 
 /// A link to read.
-struct Wanted {
+struct QueuedLink {
     written: String,
     sections: Vec<String>,
     depth: u8,
     from: Option<VaultPath>,
 }
 
-struct Walk<'r> {
+struct LinkWalk<'r> {
     retrieval: &'r Retrieval<'r>,
     scope: VaultScope,
     depth: usize,
     left: usize,
-    queue: VecDeque<Wanted>,
-    /// What was read, and from where.
+    queue: VecDeque<QueuedLink>,
+    /// The documents read, each with the one whose link led there.
     read: BTreeMap<VaultPath, Option<VaultPath>>,
     documents: Vec<LinkedDocument>,
     trace: Trace,
@@ -91,7 +91,7 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
     let narrow = retrieval.grant == Grant::Synthesis;
     let home = retrieval.documents.place().preferences().folder().to_owned();
     let budget = link_budget(limit);
-    let mut walk = Walk {
+    let mut walk = LinkWalk {
         retrieval,
         scope: VaultScope::new(&home),
         depth: if narrow { 1 } else { MAX_LINK_DEPTH },
@@ -101,25 +101,25 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
         documents: Vec::new(),
         trace: Trace::default(),
     };
-    walk.ask(asked, if narrow { 1 } else { MOST_LINKS });
+    walk.ask(asked, if narrow { 1 } else { MAX_LINKS });
     while let Some(wanted) = walk.queue.pop_front() {
         walk.visit(wanted).await;
     }
     LinkExpansion { documents: walk.documents, considered: walk.trace.finish(), tokens: budget - walk.left }
 }
 
-impl Walk<'_> {
+impl LinkWalk<'_> {
     /// Queues what was asked for; a document that was asked for twice gets the sections of both.
-    fn ask(&mut self, asked: &[LinkToFollow], most: usize) {
-        let mut wanted: Vec<Wanted> = Vec::new();
+    fn ask(&mut self, asked: &[LinkToFollow], max: usize) {
+        let mut wanted: Vec<QueuedLink> = Vec::new();
         for link in asked {
             match wanted.iter().position(|known| known.written == link.path) {
                 Some(known) => wanted[known].sections.extend(link.sections_to_extract.iter().cloned()),
-                None if wanted.len() == most => {
-                    let why = format!("only {most} links are followed for this caller");
+                None if wanted.len() == max => {
+                    let why = format!("only {max} links are followed for this caller");
                     self.trace.unused("link", &link.path, 0.0, why);
                 }
-                None => wanted.push(Wanted {
+                None => wanted.push(QueuedLink {
                     written: link.path.clone(),
                     sections: link.sections_to_extract.clone(),
                     depth: 1,
@@ -130,7 +130,7 @@ impl Walk<'_> {
         self.queue.extend(wanted);
     }
 
-    async fn visit(&mut self, wanted: Wanted) {
+    async fn visit(&mut self, wanted: QueuedLink) {
         let target = match self.scope.places(&wanted.written, wanted.from.as_ref()) {
             Ok(target) => target,
             Err(why) => return self.trace.unused("link", &wanted.written, 0.0, why),
@@ -145,7 +145,7 @@ impl Walk<'_> {
             let why = format!("level {} is not followed for this caller", wanted.depth);
             return self.trace.unused("link", &wanted.written, 0.0, why);
         }
-        if self.left < LEAST {
+        if self.left < MIN_TOKENS {
             return self.trace.unused("link", &wanted.written, 0.0, "the tokens for links are used up");
         }
         match self.load(&target).await {
@@ -159,7 +159,7 @@ impl Walk<'_> {
     }
 
     /// Why a document is not read again: the link leads back to what led here, or it was read before.
-    fn seen(&self, places: &[VaultPath], wanted: &Wanted) -> Option<String> {
+    fn seen(&self, places: &[VaultPath], wanted: &QueuedLink) -> Option<String> {
         let place = places.iter().find(|place| self.read.contains_key(*place))?;
         let from = wanted.from.as_ref();
         let before = from.and_then(|from| self.read.get(from)).and_then(Option::as_ref);
@@ -172,7 +172,7 @@ impl Walk<'_> {
     }
 
     /// The first of the places that is there; a turn that lies in the archive is found there.
-    async fn load(&self, target: &Target) -> Result<Option<(VaultPath, String)>, String> {
+    async fn load(&self, target: &LinkTarget) -> Result<Option<(VaultPath, String)>, String> {
         let documents = self.retrieval.documents;
         let mut places = target.places.clone();
         for (number, inside) in target.places.iter().filter_map(in_turn) {
@@ -182,7 +182,7 @@ impl Walk<'_> {
         }
         let mut failed = None;
         for path in places {
-            match documents.read_text(&path).await {
+            match documents.read_text(&path) {
                 Ok(Some(text)) => return Ok(Some((path, text))),
                 Ok(None) => {}
                 Err(error) => failed = failed.or(Some(error.to_string())),
@@ -191,8 +191,8 @@ impl Walk<'_> {
         failed.map_or(Ok(None), Err)
     }
 
-    fn take(&mut self, path: VaultPath, text: &str, fragment: Option<String>, wanted: Wanted) {
-        let Wanted { mut sections, depth, from, .. } = wanted;
+    fn take(&mut self, path: VaultPath, text: &str, fragment: Option<String>, wanted: QueuedLink) {
+        let QueuedLink { mut sections, depth, from, .. } = wanted;
         sections.extend(fragment.filter(|_| sections.is_empty()));
         let taken = extract(&path, text, &sections);
         let counter = self.retrieval.counter;
@@ -229,8 +229,8 @@ impl Walk<'_> {
         });
     }
 
-    /// Queues the links in what was taken of a document. Both styles of a link stand side by side (R1-8.1): the second
-    /// leads where the first does and is passed over.
+    /// Queues the links in what was taken of a document. Links are written in two styles side by side (R1-8.1): the second
+    /// leads where the first does and is skipped.
     fn queue_links(&mut self, path: &VaultPath, text: &str, taken: &Extract, depth: u8) {
         if !path.name().ends_with(".md") {
             return;
@@ -239,7 +239,7 @@ impl Walk<'_> {
         let backlinks =
             headings.filter(|heading| heading.text.trim() == BACKLINKS).map(|heading| heading.section);
         let left_out: Vec<Range<usize>> = backlinks.collect();
-        let (mut known, mut more) = (Vec::<(String, Option<Target>)>::new(), 0);
+        let (mut known, mut more) = (Vec::<(String, Option<LinkTarget>)>::new(), 0);
         for link in links(text) {
             let stands_in =
                 |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&link.range.start));
@@ -248,7 +248,7 @@ impl Walk<'_> {
             if !stands_in(&taken.ranges) || stands_in(&left_out) || again {
                 continue;
             }
-            if known.len() == MOST_LINKS {
+            if known.len() == MAX_LINKS {
                 more += 1;
                 continue;
             }
@@ -261,18 +261,18 @@ impl Walk<'_> {
             let why = format!("{more} further links of this document are not considered");
             self.trace.unused("link", path.as_str(), 0.0, why);
         }
-        let from = |written| Wanted { written, sections: Vec::new(), depth, from: Some(path.clone()) };
+        let from = |written| QueuedLink { written, sections: Vec::new(), depth, from: Some(path.clone()) };
         self.queue.extend(known.into_iter().map(|(written, _)| from(written)));
     }
 }
 
 /// Whether two links mean the same place.
-fn same(known: Option<&Target>, other: Option<&Target>) -> bool {
+fn same(known: Option<&LinkTarget>, other: Option<&LinkTarget>) -> bool {
     let (Some(known), Some(other)) = (known, other) else { return false };
     known.fragment == other.fragment && known.places.iter().any(|place| other.places.contains(place))
 }
 
-/// The claims of a document that stand in what is shown of it.
+/// The claims of a document that the part shown of it contains.
 fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
     let research = |research: Research| research.claims;
     let all = match path.name() {
@@ -287,9 +287,9 @@ fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
         "research.json" => read_json::<Research>(text).value.map(research).unwrap_or_default(),
         _ => Vec::new(),
     };
-    let stands = |claim: &Claim| match &claim.origin {
+    let is_shown = |claim: &Claim| match &claim.origin {
         Some(origin) => shown.contains(&origin.block.to_string()) || shown.contains(&claim.claim),
         None => shown.contains(&claim.claim),
     };
-    all.into_iter().filter(stands).collect()
+    all.into_iter().filter(is_shown).collect()
 }

@@ -10,10 +10,10 @@ use larder_vault::{
 use serde::de::DeserializeOwned;
 
 use super::page::PageAnswer;
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::words::Words;
 use super::{FactLine, MAX_SHOWN, PreferenceLine, Retrieval, RetrievalError, SearchRequest};
 
 /// Categories of facts that are ways to proceed, not statements.
@@ -22,7 +22,7 @@ const STRATEGIES: [&str; 6] =
 /// Sites whose knowledge is looked up for one query.
 const MOST_SITES: usize = 4;
 
-/// What is remembered and may matter.
+/// Remembered entries that may matter.
 pub(super) struct Memory {
     pub(super) preferences: Vec<PreferenceLine>,
     pub(super) facts: Vec<FactLine>,
@@ -93,11 +93,11 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine>
     let at = place.memory("facts");
     let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
     let mut lines = Vec::new();
-    let mut gone = Vec::new();
+    let mut deleted = Vec::new();
     for record in records.facts {
         if ended(&record, retrieval.now) {
             trace.unused("fact", &format!("{at}#{}", record.id), 0.0, "its time is over");
-            gone.push(record.id.as_str().to_owned());
+            deleted.push(record.id.as_str().to_owned());
         } else {
             lines.push(fact_line(record));
         }
@@ -112,7 +112,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine>
         let id = shown.id.map(|id| id.as_str().to_owned());
         match lines.iter_mut().find(|line| id.is_some() && line.id == id) {
             Some(line) => line.fact = shown.fact,
-            None if id.as_ref().is_some_and(|id| gone.contains(id)) => {}
+            None if id.as_ref().is_some_and(|id| deleted.contains(id)) => {}
             None => lines.push(FactLine {
                 id,
                 fact: shown.fact,
@@ -208,7 +208,7 @@ fn show<T: Clone>(
     shown
 }
 
-/// What worked before: remembered ways that hold words of the query, and what is known of the sites it is about.
+/// What worked before: remembered approaches that share words with the query, and patterns of the sites it is about.
 async fn strategies(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
@@ -280,7 +280,7 @@ fn site_of(text: &str) -> Option<String> {
     let host = host.trim_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let is_site = host.split_once('.').is_some_and(|(name, end)| !name.is_empty() && end.len() >= 2)
-        && Words::of(host).telling().next().is_some();
+        && QueryWords::new(host).subjects().next().is_some();
     is_site.then(|| host.to_owned())
 }
 
@@ -290,12 +290,12 @@ fn turn_of(path: &VaultPath) -> Option<u32> {
 
 /// A JSON document; one that is missing or broken is as good as none here, and `larder` says so where it is edited.
 async fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).await.ok()??;
+    let text = retrieval.documents.read_text(path).ok()??;
     read_json(&text).value
 }
 
 async fn markdown<T: DocumentValue>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).await.ok()??;
+    let text = retrieval.documents.read_text(path).ok()??;
     Document::<T>::read(&text, path).value.map(|document| document.value)
 }
 

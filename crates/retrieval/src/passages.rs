@@ -1,34 +1,26 @@
-//! Passages of documents that hold what a query asks for, so that a model can answer from them or follow up. Reads the
-//! few documents that the index finds; knows their text, not their form.
+//! Passages of documents that share words with a query, or that those refer to, so that a model can answer from them
+//! or follow up. Knows the text of documents, not their form or how they were found.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use larder_condense::sections::Sections;
-use larder_store::DocumentKind;
-use larder_vault::{Timestamp, VaultPath};
 
-use super::extract::{lines_of, stretches};
-use super::ranking::{Ranked, day, order, scores};
+use super::extract::lines_of;
+use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};
+use super::ranking::day;
+use super::records::{RecordStretch, divide};
 use super::trace::Trace;
 use super::{Passage, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
+use crate::index::{Gathered, GatheredRecord, Index, Omission, Query, Reached, Record, ids};
 
-/// Documents that are read: `context.md` of the best turns …
-const TURNS: usize = 6;
-/// … and others that hold words of the query.
-const OTHERS: u64 = 8;
-/// Passages that are offered …
-const MOST: usize = 12;
-/// … and their tokens.
-const TOKENS: usize = 1_600;
-/// A document is searched up to here, in bytes: larger ones are condensed records of tools, which links lead to.
-const LARGEST: usize = 256 * 1024;
-
-/// A document that was read.
-struct Read {
-    path: VaultPath,
-    text: Arc<str>,
-    at: Option<Timestamp>,
+/// A stretch of one of the documents.
+struct PlacedStretch<'t> {
+    /// The document's position.
+    document: usize,
+    stretch: RecordStretch<'t>,
+    text: &'t str,
 }
 
 pub(super) async fn find(
@@ -37,81 +29,176 @@ pub(super) async fn find(
     turns: &[TurnCandidate],
     trace: &mut Trace,
 ) -> Result<Vec<Passage>, RetrievalError> {
-    let mut documents = Vec::new();
-    for (path, at) in wanted(retrieval, request, turns)? {
-        match retrieval.documents.read_text(&path).await {
-            Ok(Some(text)) => documents.push(Read { path, text: text.into(), at }),
-            Ok(None) => trace.unused("passage", path.as_str(), 0.0, "the index names it and it is not there"),
-            Err(error) => trace.unused("passage", path.as_str(), 0.0, error.to_string()),
+    let mut pool = DocumentPool::new(retrieval, request, turns, trace)?;
+    let places = all_places(&pool.documents);
+    let index = index(&places, &pool.documents);
+    let gathered = gather(retrieval, request.query, &index, &places);
+    let undefined: BTreeSet<String> = match retrieval.limits.links {
+        Some(_) => {
+            let seeds = gathered.seeds().flat_map(|record| ids(places[record].text));
+            seeds.filter(|id| !index.defines(id)).map(str::to_owned).collect()
         }
+        None => BTreeSet::new(),
+    };
+    if undefined.is_empty() {
+        return Ok(passages(retrieval, &pool.documents, &places, &gathered, trace));
     }
-    Ok(best(retrieval, request.query, &documents, trace))
+    pool.add_containing(&undefined, trace)?;
+    let places = all_places(&pool.documents);
+    let gathered = gather(retrieval, request.query, &self::index(&places, &pool.documents), &places);
+    Ok(passages(retrieval, &pool.documents, &places, &gathered, trace))
 }
 
-/// The documents to read, each once, and when they were made.
-fn wanted(
+fn gather(retrieval: &Retrieval<'_>, query: &str, index: &Index, places: &[PlacedStretch<'_>]) -> Gathered {
+    let query = Query { text: query, today: day(retrieval.now) };
+    let tokens = |record: usize| retrieval.counter.count(places[record].text);
+    index.gather(&query, &retrieval.limits, |record| places[record].text, tokens)
+}
+
+/// What was gathered as passages, those that answer best first. Stretches that follow one another are one passage.
+fn passages(
     retrieval: &Retrieval<'_>,
-    request: &SearchRequest<'_>,
-    turns: &[TurnCandidate],
-) -> Result<Vec<(VaultPath, Option<Timestamp>)>, RetrievalError> {
-    let mut wanted: Vec<_> =
-        turns.iter().take(TURNS).map(|turn| (turn.context.clone(), Some(turn.created_at))).collect();
-    let place = retrieval.documents.place();
-    // These are ranked line by line, with their own limit.
-    let apart = [place.memory("facts"), place.memory("preferences"), place.facts(), place.preferences()];
-    let kinds = [DocumentKind::Page, DocumentKind::Memory, DocumentKind::Other];
-    for hit in retrieval.search(request.query, &kinds, OTHERS)? {
-        let later = hit.turn.is_some_and(|turn| turn >= request.before);
-        if !later && !apart.contains(&hit.document) {
-            wanted.push((hit.document, None));
+    documents: &[ReadDocument],
+    places: &[PlacedStretch<'_>],
+    gathered: &Gathered,
+    trace: &mut Trace,
+) -> Vec<Passage> {
+    let joined = joined(places, &gathered.records);
+    record(documents, places, gathered, &joined, trace);
+    let passage = |Joined { document, bytes, worth, .. }| {
+        let ReadDocument { path, text, .. } = &documents[document];
+        let shown = &text[bytes.clone()];
+        Passage {
+            document: path.clone(),
+            lines: lines_of(text, &bytes),
+            text: shown.to_owned(),
+            score: worth,
+            tokens: retrieval.counter.count(shown),
+            whole: Arc::clone(text),
+            bytes,
         }
-    }
-    let mut seen = BTreeSet::new();
-    wanted.retain(|(path, _)| seen.insert(path.clone()));
-    Ok(wanted)
+    };
+    joined.into_iter().map(passage).collect()
 }
 
-fn best(retrieval: &Retrieval<'_>, query: &str, documents: &[Read], trace: &mut Trace) -> Vec<Passage> {
-    let mut places = Vec::new();
-    for (at, document) in documents.iter().enumerate() {
-        let text = &document.text;
-        let start = Sections::parse(text).frontmatter.end;
-        let end = text.floor_char_boundary(LARGEST.max(start));
-        let within = stretches(&text[start..end]).into_iter();
-        places.extend(within.map(|range| (at, range.start + start..range.end + start)));
+/// Records each passage, and each document of which something was left out, with the reason.
+fn record(
+    documents: &[ReadDocument],
+    places: &[PlacedStretch<'_>],
+    gathered: &Gathered,
+    joined: &[Joined],
+    trace: &mut Trace,
+) {
+    let path = |record: usize| documents[places[record].document].path.as_str();
+    for passage in joined {
+        let why = match gathered.records[passage.rank].reached {
+            Reached::Hit => "it holds words of the query".to_owned(),
+            Reached::ReferredToBy(from) => format!("{} refers to it", path(from)),
+            Reached::RefersTo(from) => format!("it refers to {}", path(from)),
+            Reached::SharesWith(from) => format!("it shares with {} what the query asks for", path(from)),
+        };
+        trace.used("passage", path(passage.last), passage.worth, passage.tokens, why);
     }
-    let ranked = places.iter().enumerate().map(|(number, (at, range))| Ranked {
-        text: &documents[*at].text[range.clone()],
-        day: documents[*at].at.and_then(day),
-        apart: number == 0 || places[number - 1].0 != *at,
-    });
-    let scores = scores(query, retrieval.now, ranked);
-    let order = order(&scores);
-    let top = order.first().map_or(1.0, |&first| scores[first]);
-    let (mut passages, mut left) = (Vec::new(), TOKENS);
-    for number in order {
-        let (at, bytes) = &places[number];
-        let (document, score) = (&documents[*at], scores[number] / top);
-        let text = &document.text[bytes.clone()];
-        if passages.len() == MOST {
-            trace.unused("passage", document.path.as_str(), score, "12 passages rank above it");
+    let mut recorded = BTreeSet::new();
+    for (record, left_out) in &gathered.left_out {
+        if !recorded.insert((places[*record].document, *left_out)) {
             continue;
         }
-        let Some(tokens) = retrieval.counter.count_up_to(text, left) else {
-            trace.unused("passage", document.path.as_str(), score, "the tokens for passages are used up");
-            continue;
+        let why = match left_out {
+            Omission::Budget => "the tokens for passages are used up",
+            Omission::LinkBudget => "the tokens for linked passages are used up",
+            Omission::DocumentBudget => "the tokens for linked passages of one document are used up",
         };
-        left -= tokens;
-        trace.used("passage", document.path.as_str(), score, tokens, "it holds words of the query");
-        passages.push(Passage {
-            document: document.path.clone(),
-            bytes: bytes.clone(),
-            lines: lines_of(&document.text, bytes),
-            text: text.to_owned(),
-            score,
-            tokens,
-            whole: Arc::clone(&document.text),
-        });
+        trace.unused("passage", path(*record), 0.0, why);
     }
-    passages
+}
+
+fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
+    documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect()
+}
+
+/// The stretches of a document behind its frontmatter.
+fn places(document: usize, text: &str) -> impl Iterator<Item = PlacedStretch<'_>> {
+    let start = Sections::parse(text).frontmatter.end;
+    let end = text.floor_char_boundary(MAX_DOCUMENT.max(start));
+    divide(&text[start..end]).into_iter().filter_map(move |stretch| {
+        let bytes = stretch.bytes.start + start..stretch.bytes.end + start;
+        let own = &text[bytes.clone()];
+        (!own.trim().is_empty()).then_some(PlacedStretch {
+            document,
+            stretch: RecordStretch { bytes, ..stretch },
+            text: own,
+        })
+    })
+}
+
+fn index(places: &[PlacedStretch<'_>], documents: &[ReadDocument]) -> Index {
+    let mut index = Index::default();
+    let mut before: Option<&PlacedStretch<'_>> = None;
+    for place in places {
+        // Entries of a list do not continue one another.
+        let apart = before.is_none_or(|before| {
+            before.document != place.document || before.stretch.id.is_some() || place.stretch.id.is_some()
+        });
+        if apart {
+            index.start_section();
+        }
+        index.add(&Record {
+            text: place.text,
+            author: place.stretch.author,
+            day: place.stretch.day.or_else(|| documents[place.document].at.and_then(day)),
+            document: u32::try_from(place.document).unwrap_or(u32::MAX),
+            id: place.stretch.id,
+        });
+        before = Some(place);
+    }
+    index
+}
+
+/// Gathered stretches of a document that follow one another.
+struct Joined {
+    /// The rank of the best of them.
+    rank: usize,
+    worth: f64,
+    /// The tokens of all of them.
+    tokens: usize,
+    document: usize,
+    bytes: Range<usize>,
+    /// The last of them.
+    last: usize,
+}
+
+/// What was gathered, joined to passages in the order of the best stretch of each.
+fn joined(places: &[PlacedStretch<'_>], records: &[GatheredRecord]) -> Vec<Joined> {
+    let mut ranks: Vec<usize> = (0..records.len()).collect();
+    ranks.sort_by_key(|&rank| records[rank].record);
+    let mut joined: Vec<Joined> = Vec::new();
+    for rank in ranks {
+        let GatheredRecord { record, tokens, worth, .. } = records[rank];
+        let PlacedStretch { document, stretch, text } = &places[record];
+        let (start, end) = (stretch.bytes.start, stretch.bytes.start + text.trim_end().len());
+        let follows = |before: &&mut Joined| {
+            before.last + 1 == record
+                && before.document == *document
+                && places[before.last].stretch.bytes.end == start
+        };
+        match joined.last_mut().filter(follows) {
+            Some(before) => {
+                (before.rank, before.worth) = (before.rank.min(rank), before.worth.max(worth));
+                (before.bytes.end, before.last, before.tokens) = (end, record, before.tokens + tokens);
+            }
+            None => {
+                joined.push(Joined {
+                    rank,
+                    worth,
+                    tokens,
+                    document: *document,
+                    bytes: start..end,
+                    last: record,
+                });
+            }
+        }
+    }
+    joined.sort_by_key(|passage| passage.rank);
+    joined
 }

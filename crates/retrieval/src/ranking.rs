@@ -1,24 +1,25 @@
-//! Ranking: the scores of `core::recall` over a few texts, and several rankings made one (C91). Knows texts and keys,
-//! not what they belong to.
+//! Ranking a few texts by the index's scores, and fusing several rankings into one (C91). Knows texts and keys, not what
+//! they belong to.
 
 use std::collections::BTreeMap;
 
-use crate::recall::{Day, Index, Query, Record};
+use chrono::{DateTime, NaiveDate};
 use larder_vault::Timestamp;
 
-/// How little the first places of a ranking stand out when rankings are fused; the constant of the method's authors
+use crate::index::{Index, Query, Record};
+
+/// How much less the first places of a ranking stand out once rankings are fused; the constant of the method's authors
 /// (reciprocal rank fusion, Cormack et al. 2009).
 const FUSION: f64 = 60.0;
-const MILLIS_PER_DAY: i64 = 86_400_000;
 
 /// A text to rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranked<'t> {
-    /// What is searched.
+    /// The words by which it is found.
     pub(super) text: &'t str,
     /// When it was said.
-    pub(super) day: Option<Day>,
-    /// Whether the text before it is no neighbour of it.
+    pub(super) day: Option<NaiveDate>,
+    /// Whether the text before it is not its neighbour.
     pub(super) apart: bool,
 }
 
@@ -30,11 +31,11 @@ impl<'t> Ranked<'t> {
 }
 
 /// The day in which a moment lies, for questions that name one.
-pub(super) fn day(moment: Timestamp) -> Option<Day> {
-    i32::try_from(moment.as_millis().div_euclid(MILLIS_PER_DAY)).ok().map(Day)
+pub(super) fn day(moment: Timestamp) -> Option<NaiveDate> {
+    DateTime::from_timestamp_millis(moment.as_millis()).map(|moment| moment.date_naive())
 }
 
-/// What each text scores for a query asked at `now`, in their order; 0 if it shares nothing with it.
+/// The score of each text for a query asked at `now`, in their order; 0 if it shares no word with it.
 pub(super) fn scores<'t>(
     query: &str,
     now: Timestamp,
@@ -48,21 +49,21 @@ pub(super) fn scores<'t>(
         index.add(&Record { text, day, ..Record::default() });
     }
     let mut scores = vec![0.0; index.len()];
-    for hit in index.search(&Query { text: query, today: day(now), alike: &[] }) {
+    for hit in index.search(&Query { text: query, today: day(now) }) {
         scores[hit.record] = hit.score;
     }
     scores
 }
 
-/// The places of what scores anything, best first, equals in order.
+/// The positions of scores above 0, best first, equals in order.
 pub(super) fn order(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).filter(|&at| scores[at] > 0.0).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
     order
 }
 
-/// Several rankings made one: each gives `weight / (60 + rank)` to what it holds. Best first; of equals the greater
-/// key, which is the newer turn or the later place.
+/// Fuses rankings: each gives `weight / (60 + rank)` to its keys. Best first; of equals the greater key, which is the
+/// newer turn or the later place.
 pub(super) fn fuse<K: Ord + Clone>(rankings: &[(f64, Vec<K>)]) -> Vec<(K, f64)> {
     let mut scores: BTreeMap<&K, f64> = BTreeMap::new();
     for (weight, ranking) in rankings {

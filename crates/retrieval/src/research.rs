@@ -8,10 +8,10 @@ use larder_vault::lifecycle::{ResearchLife, ResearchState};
 use larder_vault::{Document, Research, VaultPath};
 
 use super::memory::Memory;
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::words::Words;
 use super::{ResearchCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
 /// Newest pieces of research that are ranked, and newest on a topic.
@@ -19,19 +19,19 @@ const NEWEST: u64 = 40;
 const OF_TOPIC: u64 = 10;
 /// Topics of the best turns whose research is ranked …
 const TOPICS: usize = 3;
-/// … and documents that hold words of the query.
+/// … and documents that contain words of the query.
 const HITS: u64 = 30;
-/// Offered as cached, and otherwise.
+/// OfferedResearch as cached, and otherwise.
 const CACHED: usize = 3;
 const OTHERS: usize = 5;
-/// Share of a topic's words that the query, or a preference with it, must hold for its research to answer at once.
+/// Share of a topic's words that the query, or a preference with it, must contain for its research to answer at once.
 const ON_TOPIC: f64 = 0.5;
 /// Listings, facts and sources in a digest.
 const DIGEST: usize = 5;
 
 /// Research by what it is good for.
 #[derive(Default)]
-pub(super) struct Offered {
+pub(super) struct OfferedResearch {
     /// Still good, and on the topic.
     pub(super) cached: Vec<ResearchCandidate>,
     /// Anything else that may help.
@@ -44,26 +44,26 @@ pub(super) async fn find(
     turns: &[TurnCandidate],
     memory: &Memory,
     trace: &mut Trace,
-) -> Result<Offered, RetrievalError> {
-    let Pool { rows, hits, meant } = pool(retrieval, request, turns)?;
-    // What the user likes says what "some" are (R1-12.2, R1-14.3).
+) -> Result<OfferedResearch, RetrievalError> {
+    let ResearchPool { rows, hits, meant } = pool(retrieval, request, turns)?;
+    // Preferences say which ones "some" means (R1-12.2, R1-14.3).
     let likes = memory.preferences.iter().filter(|line| line.score > 0.0).map(|line| line.value.as_str());
     let query = likes.fold(request.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
     let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
-    let words = Words::of(&query);
-    let mut offered = Offered::default();
+    let words = QueryWords::new(&query);
+    let mut offered = OfferedResearch::default();
     for (at, score) in fused {
         let row = &rows[at];
         let state = life(row).state(retrieval.now);
-        let on_topic = words.shared(&Words::of(&row.topic)) >= ON_TOPIC;
+        let on_topic = words.shared(&QueryWords::new(&row.topic)) >= ON_TOPIC;
         let why = match state {
             ResearchState::Active if on_topic => "active, on the topic of the query",
             ResearchState::Active => "active",
             ResearchState::Stale => "stale: what stays true is offered, the rest has to be researched anew",
             ResearchState::Created | ResearchState::Expired | ResearchState::Archived => {
                 let why = row.superseded_by.as_ref().map_or_else(
-                    || format!("{state}: nothing in it is wanted any more"),
+                    || format!("{state}: nothing in it is valid any more"),
                     |newer| format!("{state}: {} took its place", line(newer)),
                 );
                 trace.unused("research", row.document.as_str(), score, why);
@@ -92,11 +92,11 @@ pub(super) async fn find(
 }
 
 /// The research that is ranked.
-struct Pool {
+struct ResearchPool {
     rows: BTreeMap<VaultPath, ResearchRow>,
-    /// What holds words of the query, best first.
+    /// Documents that contain words of the query, best first.
     hits: Vec<VaultPath>,
-    /// What means nearly the same as the query, nearest first.
+    /// Documents whose meaning is near the query, nearest first.
     meant: Vec<VaultPath>,
 }
 
@@ -104,7 +104,7 @@ fn pool(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
-) -> Result<Pool, RetrievalError> {
+) -> Result<ResearchPool, RetrievalError> {
     let documents = retrieval.documents;
     let mut found = documents.research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
@@ -128,10 +128,11 @@ fn pool(
     }
     let earlier = found.into_iter().filter(|row| row.turn < request.before);
     let rows = earlier.map(|row| (row.document.clone(), row)).collect();
-    Ok(Pool { rows, hits, meant })
+    Ok(ResearchPool { rows, hits, meant })
 }
 
-/// Places in `rows`, best first: by rankings of documents, and by titles and topics. What none of them finds is not ranked.
+/// Positions in `rows`, best first: by rankings of documents, and by titles and topics. Rows that none of them finds are
+/// not ranked.
 fn ranking(
     retrieval: &Retrieval<'_>,
     query: &str,
@@ -171,7 +172,7 @@ async fn candidate(
     state: ResearchState,
     score: f64,
 ) -> ResearchCandidate {
-    let text = retrieval.documents.read_text(&row.document).await.ok().flatten().unwrap_or_default();
+    let text = retrieval.documents.read_text(&row.document).ok().flatten().unwrap_or_default();
     let read = Document::<Research>::read(&text, &row.document).value.map(|document| document.value);
     ResearchCandidate {
         document: row.document.clone(),
@@ -191,7 +192,7 @@ async fn candidate(
     }
 }
 
-/// The best of what research found. What stale research says of prices and stock is old and stays out.
+/// The best results of research. Prices and stock of stale research are left out.
 fn digest(research: &Research, state: ResearchState) -> String {
     let mut text = String::new();
     let mut list = |heading: &str, lines: Vec<String>| {

@@ -13,15 +13,15 @@ pub(super) struct VaultScope {
 
 /// A link, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct LinkTarget {
     /// Places to look at, in this order.
     pub(super) places: Vec<VaultPath>,
-    /// A heading or a block there.
+    /// A heading or a block of the document.
     pub(super) fragment: Option<String>,
 }
 
 impl VaultScope {
-    /// Of the user whose documents stand in `home`.
+    /// The scope of the user whose documents are in the folder `home`.
     pub(super) fn new(home: &str) -> Self {
         Self { home: home.to_owned() }
     }
@@ -37,11 +37,11 @@ impl VaultScope {
             || path.starts_with("site_knowledge/")
     }
 
-    /// The places that a path may mean which stands in `from`, or which a model names if there is no such document.
+    /// The places that a path in the document `from` may mean, or that a path named by a model may mean.
     ///
     /// # Errors
     /// Why the path means none, for the record.
-    pub(super) fn places(&self, written: &str, from: Option<&VaultPath>) -> Result<Target, &'static str> {
+    pub(super) fn places(&self, written: &str, from: Option<&VaultPath>) -> Result<LinkTarget, &'static str> {
         let written = written.trim();
         let inner = written.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
         let written = inner.map_or(written, |inner| inner.split('|').next().unwrap_or(inner)).trim();
@@ -55,12 +55,12 @@ impl VaultScope {
         let path = decoded(path);
         if path.is_empty() {
             let own = from.cloned().ok_or("it names no document")?;
-            return Ok(Target { places: vec![own], fragment });
+            return Ok(LinkTarget { places: vec![own], fragment });
         }
         let path = with_six_digits(&path);
         let mut places = self.readings(&path, from);
         if places.is_empty() {
-            return Err("it leaves the vault, or is no path of it");
+            return Err("it leaves the vault, or is not a path of it");
         }
         places.retain(|place| self.holds(place));
         if places.is_empty() {
@@ -73,10 +73,10 @@ impl VaultScope {
             .filter_map(|place| VaultPath::new(&format!("{place}.md")))
             .collect();
         places.extend(named);
-        Ok(Target { places, fragment })
+        Ok(LinkTarget { places, fragment })
     }
 
-    /// From the root of the vault, from the document that holds the link, from the user's folder, among the turns.
+    /// From the root of the vault, from the document that contains the link, from the user's folder, among the turns.
     fn readings(&self, path: &str, from: Option<&VaultPath>) -> Vec<VaultPath> {
         if let Some(path) = path.strip_prefix('/') {
             return VaultPath::new(path).into_iter().collect();
@@ -89,9 +89,9 @@ impl VaultScope {
         if ["users/", "archive/", "site_knowledge/"].iter().any(|root| path.starts_with(root)) {
             return vec![plain];
         }
-        let beside = from.and_then(|from| from.join(plain.as_str()));
+        let nearby = from.and_then(|from| from.join(plain.as_str()));
         let below = |folder: &str| VaultPath::new(&format!("{}{folder}/{plain}", self.home));
-        let mut places: Vec<VaultPath> = beside.into_iter().chain(below("")).chain(below("/turns")).collect();
+        let mut places: Vec<VaultPath> = nearby.into_iter().chain(below("")).chain(below("/turns")).collect();
         let mut seen = Vec::new();
         places.retain(|place| {
             !seen.contains(place) && {
@@ -110,7 +110,7 @@ pub(super) fn in_turn(path: &VaultPath) -> Option<(u32, &str)> {
     Some((turn_number(turn)?, inside))
 }
 
-/// Short numbers of turns made long (C79).
+/// Pads short numbers of turns (C79).
 fn with_six_digits(path: &str) -> String {
     let name = |name: &str| turn_number(name).map_or_else(|| name.to_owned(), turn_name);
     path.split('/').map(name).collect::<Vec<_>>().join("/")

@@ -1,19 +1,19 @@
-//! The record of what was considered, for the turn's receipt. Knows no documents.
+//! The record of everything that was considered, for the turn's receipt. Knows no documents.
 
 use serde::{Deserialize, Serialize};
 
-/// Of what was not used, only so many of a kind are named one by one; the others are counted.
-const MOST_NAMED: usize = 40;
+/// Entries of one kind that were not used and are named one by one; further ones are only counted.
+const MAX_NAMED: usize = 40;
 
-/// Something that was considered, and what came of it.
+/// A document or link that was considered, and whether it was used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceEntry {
-    /// Its path in the vault, or what a link said where that leads nowhere.
+    /// Its path in the vault; of a link that leads nowhere, the path as written.
     pub document: String,
     /// What it was considered as: `turn`, `research`, `capture`, `preference`, `fact`, `strategy`, `passage`, `link`;
-    /// `vector` where none could be made of the query.
+    /// `vector` where the query could not be embedded.
     pub kind: String,
-    /// How well it answers, beside others of its kind; 0 where nothing ranks them.
+    /// How well it answers in comparison with others of its kind; 0 where they are not ranked.
     pub score: f64,
     /// Whether it was offered.
     pub used: bool,
@@ -32,7 +32,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Something was offered.
+    /// Records an entry that was offered.
     pub(super) fn used(
         &mut self,
         kind: &'static str,
@@ -45,7 +45,7 @@ impl Trace {
         self.entries.push(TraceEntry { document, kind, score, used: true, tokens, why });
     }
 
-    /// Something was not.
+    /// Records an entry that was not offered.
     pub(super) fn unused(&mut self, kind: &'static str, document: &str, score: f64, why: impl Into<String>) {
         let at = self.unused.iter().position(|(known, ..)| *known == kind);
         let at = at.unwrap_or_else(|| {
@@ -53,7 +53,7 @@ impl Trace {
             self.unused.len() - 1
         });
         let (_, named, more) = &mut self.unused[at];
-        if *named == MOST_NAMED {
+        if *named == MAX_NAMED {
             *more += 1;
             return;
         }
@@ -62,7 +62,7 @@ impl Trace {
         self.entries.push(TraceEntry { document, kind, score, used: false, tokens: 0, why });
     }
 
-    /// All of it, in the order in which it was considered.
+    /// All entries, in the order in which they were considered.
     pub(super) fn finish(mut self) -> Vec<TraceEntry> {
         for (kind, _, more) in self.unused.into_iter().filter(|(_, _, more)| *more > 0) {
             self.entries.push(TraceEntry {

@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 
 use larder_store::{DocumentKind, TurnRow};
 
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::trace::Trace;
-use super::words::Words;
 use super::{Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
 
 /// Newest turns that are ranked.
 const NEWEST: u64 = 40;
-/// Turns whose text holds words of the query that are ranked.
+/// Turns that contain words of the query that are ranked.
 const HITS: u64 = 60;
 /// Of so many best hits the turns before and after are ranked too: an answer may lack the words of its question.
 const WITH_NEIGHBOURS: usize = 10;
-/// What being recent counts for beside holding the words: about one place among the first, since fused rankings are
+/// The weight of recency next to that of the words: about one place among the first, since fused rankings are
 /// flat. A query that names nothing gets the newest turns all the same.
 const RECENCY: f64 = 0.02;
 
 /// The turns that are ranked, by number, and what the index found in them.
-struct Pool {
+struct TurnPool {
     turns: BTreeMap<u32, (TurnRow, String)>,
     newest: Vec<u32>,
     hits: Vec<u32>,
@@ -40,12 +40,12 @@ pub(super) fn find(
         trace_used(retrieval, &found, trace);
         return Ok(vec![found]);
     }
-    let pool = Pool::fill(retrieval, request)?;
-    let beside = pool.ranked(retrieval, request);
+    let pool = TurnPool::fill(retrieval, request)?;
+    let ranked = pool.ranked(retrieval, request);
     let newest = pool.by_recency(request.session);
     let fused = fuse(&[
         (1.0, pool.hits.clone()),
-        (1.0, beside.clone()),
+        (1.0, ranked.clone()),
         (1.0, pool.meant.clone()),
         (RECENCY, newest),
     ]);
@@ -56,8 +56,8 @@ pub(super) fn find(
             (true, true) => "it holds words of the query, and its meaning is near",
             (true, false) => "it holds words of the query",
             (false, true) => "its meaning is near the query",
-            (false, false) if beside.contains(&number) => {
-                "it stands beside a turn that holds words of the query"
+            (false, false) if ranked.contains(&number) => {
+                "it is next to a turn that holds words of the query"
             }
             (false, false) => "it is recent",
         };
@@ -103,7 +103,7 @@ fn candidate(retrieval: &Retrieval<'_>, row: TurnRow, score: f64, why: &str) -> 
     }
 }
 
-impl Pool {
+impl TurnPool {
     fn fill(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Result<Self, RetrievalError> {
         let documents = retrieval.documents;
         let meant = retrieval.near_turns(request)?;
@@ -124,8 +124,8 @@ impl Pool {
             pool.add(retrieval, number)?;
         }
         for number in pool.hits.iter().take(WITH_NEIGHBOURS).copied().collect::<Vec<_>>() {
-            let beside = [number.checked_sub(1), number.checked_add(1)];
-            for number in beside.into_iter().flatten().filter(|number| *number < request.before) {
+            let neighbours = [number.checked_sub(1), number.checked_add(1)];
+            for number in neighbours.into_iter().flatten().filter(|number| *number < request.before) {
                 pool.add(retrieval, number)?;
             }
         }
@@ -141,10 +141,10 @@ impl Pool {
         Ok(())
     }
 
-    /// Numbers in the order of `core::recall`: turns that follow one another in one session are neighbours. A query that
+    /// Numbers in the order of the index: turns that follow one another in one session are neighbours. A query that
     /// names nothing ranks none.
     fn ranked(&self, retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Vec<u32> {
-        if Words::of(request.query).searched().is_empty() {
+        if QueryWords::new(request.query).searched().is_empty() {
             return Vec::new();
         }
         let text = |(row, snippet): &(TurnRow, String)| {

@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use futures::executor::block_on;
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TurnDraft, UserDocuments};
 use larder_vault::layout::UserPlace;
 use larder_vault::links::DualLink;
@@ -104,7 +103,7 @@ fn commit(user: &UserDocuments) -> Duration {
     let mut draft = user.begin(Mode::Chat, None, "a question").unwrap();
     fill(&mut draft);
     let started = Instant::now();
-    block_on(user.commit(&draft)).unwrap();
+    user.commit(&draft).unwrap();
     started.elapsed()
 }
 
@@ -159,7 +158,7 @@ fn main() {
     let dir = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
     let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
     let documents = Documents::open(&store, &DocumentPlace::Folder(dir.path().join("vault"))).unwrap();
-    block_on(documents.recover()).unwrap();
+    documents.recover().unwrap();
     let user = documents.user(USER).unwrap();
     println!("milliseconds, p50 and p95; memory in MiB");
     println!(
@@ -175,7 +174,7 @@ fn main() {
         turns += TIMED as u32;
     }
     let started = Instant::now();
-    let report = block_on(documents.reindex(&|_| {})).unwrap();
+    let report = documents.reindex(&|_| {}).unwrap();
     println!(
         "reindex of {} turns: {:.1} s, {} MiB",
         report.turns,

@@ -82,6 +82,14 @@ pub use transcripts::{
 pub use user::LOCAL_USER;
 pub use verify::{VerifyProblem, VerifyReport};
 
+/// Whether documents can be kept in an S3 bucket: the feature `s3`.
+pub const HAS_S3: bool = cfg!(feature = "s3");
+
+/// The version of the SQLite that is compiled in.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -2,7 +2,6 @@
 //! S3 server too, whose address it gives in `LARDER_TEST_S3`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::future::Future;
 use std::path::Path;
 
 use larder_store::{
@@ -22,29 +21,28 @@ impl Place {
         self.dir.path().join("home")
     }
 
-    async fn open(&self) -> Documents {
-        self.open_at(&self.home()).await
+    fn open(&self) -> Documents {
+        self.open_at(&self.home())
     }
 
-    async fn open_at(&self, home: &Path) -> Documents {
+    fn open_at(&self, home: &Path) -> Documents {
         let store = Store::open(home, StoreOptions::default()).unwrap();
         let documents = Documents::open(&store, &self.place).unwrap();
-        documents.recover().await.unwrap();
+        documents.recover().unwrap();
         documents
     }
 }
 
 /// Runs a case over every kind of place there is here.
-fn everywhere<F: Future<Output = ()>>(case: &str, run: impl Fn(Place) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+fn everywhere(case: &str, run: impl Fn(Place)) {
     let dir = tempfile::tempdir().unwrap();
     let place = DocumentPlace::Folder(dir.path().join("vault"));
-    runtime.block_on(run(Place { dir, place }));
+    run(Place { dir, place });
     if let Ok(bucket) = std::env::var("LARDER_TEST_S3") {
         let dir = tempfile::tempdir().unwrap();
         let run_id = ContentHash::new(dir.path().as_os_str().as_encoded_bytes()).to_hex();
         let place = DocumentPlace::Url(format!("{bucket}/{case}-{}", &run_id[..12]));
-        runtime.block_on(run(Place { dir, place }));
+        run(Place { dir, place });
     }
 }
 
@@ -72,26 +70,26 @@ fn fill(draft: &mut TurnDraft, user: &str, text: &str) {
     draft.files.insert("metadata.json".to_owned(), write_json(&metadata).into_bytes());
 }
 
-async fn commit(user: &UserDocuments, text: &str) -> TurnDraft {
+fn commit(user: &UserDocuments, text: &str) -> TurnDraft {
     let mut draft = user.begin(Mode::Chat, Some("s"), "which one?").unwrap();
     fill(&mut draft, user.user(), text);
-    user.commit(&draft).await.unwrap();
+    user.commit(&draft).unwrap();
     draft
 }
 
 #[test]
 fn a_turn_comes_back_file_by_file() {
-    everywhere("files", |place| async move {
-        let documents = place.open().await;
+    everywhere("files", |place| {
+        let documents = place.open();
         let user = documents.user("u").unwrap();
-        let draft = commit(&user, "a hamster").await;
+        let draft = commit(&user, "a hamster");
         assert_eq!(draft.number, 1);
         for (name, bytes) in &draft.files {
             let path = VaultPath::new(&format!("{}/{name}", draft.place.folder())).unwrap();
-            assert_eq!(user.read(&path).await.unwrap().as_ref(), Some(bytes), "{name}");
+            assert_eq!(user.read(&path).unwrap().as_ref(), Some(bytes), "{name}");
         }
         let names: Vec<String> =
-            user.list(draft.place.folder()).await.unwrap().iter().map(ToString::to_string).collect();
+            user.list(draft.place.folder()).unwrap().iter().map(ToString::to_string).collect();
         let folder = draft.place.folder();
         assert_eq!(
             names,
@@ -105,65 +103,65 @@ fn a_turn_comes_back_file_by_file() {
             .map(|name| format!("{folder}/{name}"))
         );
         let screenshot = draft.place.folder().to_owned() + "/webpage_cache/a_1/screenshot.png";
-        let error = user.read_text(&VaultPath::new(&screenshot).unwrap()).await.unwrap_err();
+        let error = user.read_text(&VaultPath::new(&screenshot).unwrap()).unwrap_err();
         assert!(matches!(error, StoreError::NotText { at: 0, .. }), "{error}");
-        user.commit(&draft).await.unwrap();
-        assert_eq!(commit(&user, "another").await.number, 2);
+        user.commit(&draft).unwrap();
+        assert_eq!(commit(&user, "another").number, 2);
     });
 }
 
 #[test]
 fn what_was_committed_outlasts_home_and_index() {
-    everywhere("recover", |place| async move {
-        let user = place.open().await.user("u").unwrap();
+    everywhere("recover", |place| {
+        let user = place.open().user("u").unwrap();
         for number in 0..5 {
-            commit(&user, &format!("word{number} hamster")).await;
+            commit(&user, &format!("word{number} hamster"));
         }
         drop(user);
         std::fs::remove_dir_all(place.home().join("indexes")).unwrap();
-        let user = place.open().await.user("u").unwrap();
+        let user = place.open().user("u").unwrap();
         assert_eq!(user.recent_turns(9, None).unwrap().len(), 5);
         let other_home = place.dir.path().join("other");
-        let documents = place.open_at(&other_home).await;
+        let documents = place.open_at(&other_home);
         let user = documents.user("u").unwrap();
         assert_eq!(user.search("word3", &[DocumentKind::Context], 9).unwrap()[0].turn, Some(4));
         assert_eq!(user.begin(Mode::Code, None, "q").unwrap().number, 6);
-        assert_eq!(documents.reindex(&|_| {}).await.unwrap().turns, 5);
+        assert_eq!(documents.reindex(&|_| {}).unwrap().turns, 5);
     });
 }
 
 #[test]
 fn users_are_walls() {
-    everywhere("walls", |place| async move {
-        let documents = place.open().await;
+    everywhere("walls", |place| {
+        let documents = place.open();
         let (a, b) = (documents.user("a").unwrap(), documents.user("../a").unwrap());
-        let draft = commit(&a, "secret").await;
+        let draft = commit(&a, "secret");
         for path in
             [draft.place.context(), a.place().facts(), VaultPath::new("observability/x.json").unwrap()]
         {
-            assert!(matches!(b.read(&path).await, Err(StoreError::Foreign { .. })), "{path}");
-            assert!(matches!(b.write(&path, b"x", None).await, Err(StoreError::Foreign { .. })), "{path}");
+            assert!(matches!(b.read(&path), Err(StoreError::Foreign { .. })), "{path}");
+            assert!(matches!(b.write(&path, b"x", None), Err(StoreError::Foreign { .. })), "{path}");
         }
         for folder in ["", "users", "users/a", "users/a/turns", "archive", ".."] {
-            assert!(matches!(b.list(folder).await, Err(StoreError::Foreign { .. })), "{folder}");
+            assert!(matches!(b.list(folder), Err(StoreError::Foreign { .. })), "{folder}");
         }
         let shared = VaultPath::new("site_knowledge/a.example.json").unwrap();
-        assert_eq!(b.read(&shared).await.unwrap(), None);
-        assert!(b.write(&shared, b"x", None).await.is_err());
-        assert!(b.checkpoint(&draft).is_err() && b.commit(&draft).await.is_err());
+        assert_eq!(b.read(&shared).unwrap(), None);
+        assert!(b.write(&shared, b"x", None).is_err());
+        assert!(b.checkpoint(&draft).is_err() && b.commit(&draft).is_err());
         assert!(b.search("secret", &[], 5).unwrap().is_empty());
     });
 }
 
 #[test]
 fn documents_outside_turns_are_written_over_only_by_those_who_read_them() {
-    everywhere("writes", |place| async move {
-        let user = place.open().await.user("u").unwrap();
+    everywhere("writes", |place| {
+        let user = place.open().user("u").unwrap();
         let facts = user.place().facts();
-        user.write(&facts, b"- a fact", None).await.unwrap();
-        assert!(matches!(user.write(&facts, b"x", None).await, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"- a zebra", Some(ContentHash::new(b"- a fact"))).await.unwrap();
-        assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "- a zebra");
+        user.write(&facts, b"- a fact", None).unwrap();
+        assert!(matches!(user.write(&facts, b"x", None), Err(StoreError::Changed { .. })));
+        user.write(&facts, b"- a zebra", Some(ContentHash::new(b"- a fact"))).unwrap();
+        assert_eq!(user.read_text(&facts).unwrap().unwrap(), "- a zebra");
         assert_eq!(user.search("zebra", &[DocumentKind::Memory], 5).unwrap().len(), 1);
         assert!(user.search("fact", &[], 5).unwrap().is_empty());
     });
@@ -171,47 +169,47 @@ fn documents_outside_turns_are_written_over_only_by_those_who_read_them() {
 
 #[test]
 fn a_turn_that_is_not_whole_is_refused() {
-    everywhere("refused", |place| async move {
-        let user = place.open().await.user("u").unwrap();
+    everywhere("refused", |place| {
+        let user = place.open().user("u").unwrap();
         let mut draft = user.begin(Mode::Chat, None, "q").unwrap();
-        assert!(matches!(user.commit(&draft).await, Err(StoreError::BadTurn { number: 1, .. })));
+        assert!(matches!(user.commit(&draft), Err(StoreError::BadTurn { number: 1, .. })));
         fill(&mut draft, "u", "x");
         for bad in ["../turn_000009/context.md", "/etc/passwd", "a//b", "..", ""] {
             let mut hostile = draft.clone();
             hostile.files.insert(bad.to_owned(), b"x".to_vec());
-            assert!(matches!(user.commit(&hostile).await, Err(StoreError::Foreign { .. })), "{bad}");
+            assert!(matches!(user.commit(&hostile), Err(StoreError::Foreign { .. })), "{bad}");
         }
         draft.files.insert("metadata.json".to_owned(), b"{}".to_vec());
-        assert!(matches!(user.commit(&draft).await, Err(StoreError::BadTurn { .. })));
-        assert_eq!(user.list(draft.place.folder()).await.unwrap(), []);
+        assert!(matches!(user.commit(&draft), Err(StoreError::BadTurn { .. })));
+        assert_eq!(user.list(draft.place.folder()).unwrap(), []);
         assert_eq!(user.turn(1).unwrap(), None);
     });
 }
 
 #[test]
 fn old_turns_go_to_the_archive_and_users_can_be_forgotten() {
-    everywhere("archive", |place| async move {
-        let documents = place.open().await;
+    everywhere("archive", |place| {
+        let documents = place.open();
         let (user, other) = (documents.user("u").unwrap(), documents.user("v").unwrap());
-        let first = commit(&user, "first").await;
-        commit(&user, "see [first](../turn_000001/context.md)").await;
-        commit(&other, "other").await;
+        let first = commit(&user, "first");
+        commit(&user, "see [first](../turn_000001/context.md)");
+        commit(&other, "other");
         let now = first.created_at.plus_seconds(91 * 86_400);
-        assert_eq!(documents.archive("u", Timestamp::from_millis(0).unwrap()).await.unwrap().turns, [0; 0]);
-        assert_eq!(documents.archive("u", now).await.unwrap().turns, [1, 2]);
+        assert_eq!(documents.archive("u", Timestamp::from_millis(0).unwrap()).unwrap().turns, [0; 0]);
+        assert_eq!(documents.archive("u", now).unwrap().turns, [1, 2]);
         let row = user.turn(2).unwrap().unwrap();
         assert!(row.archived && row.context.as_str().starts_with("archive/"));
-        let text = user.read_text(&row.context).await.unwrap().unwrap();
+        let text = user.read_text(&row.context).unwrap().unwrap();
         // The shortest way while turn 2 stood in its old place. It leads there from the new one too, and a link that
         // leads where it should is left as it is: people's own spelling is never tidied.
         let link = format!("[first](../../../../{})", user.turn(1).unwrap().unwrap().context);
         assert!(text.contains(&link), "{link} in {text}");
         assert_eq!(user.links_of(&row.context).unwrap(), [user.turn(1).unwrap().unwrap().context]);
-        assert_eq!(user.list("users/u/turns/turn_000001").await.unwrap(), []);
-        documents.forget("u").await.unwrap();
+        assert_eq!(user.list("users/u/turns/turn_000001").unwrap(), []);
+        documents.forget("u").unwrap();
         let user = documents.user("u").unwrap();
         assert_eq!(user.recent_turns(5, None).unwrap(), []);
-        assert_eq!(user.read(&row.context).await.unwrap(), None);
+        assert_eq!(user.read(&row.context).unwrap(), None);
         assert_eq!(other.recent_turns(5, None).unwrap().len(), 1);
     });
 }

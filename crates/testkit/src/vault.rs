@@ -52,7 +52,7 @@ pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
     put(&mut draft, "receipts.json", receipts.as_bytes());
     let metadata = larder_vault::write_json(&metadata(user, words));
     put(&mut draft, "metadata.json", metadata.as_bytes());
-    vault.commit(&draft).await.unwrap();
+    vault.commit(&draft).unwrap();
     vault
 }
 

@@ -24,6 +24,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
         &[
             ("bm25", &[]),
             ("cache", &[]),
+            ("gguf", &[]),
             ("hash", &[]),
             ("json", &[]),
             ("message", &[]),
@@ -33,7 +34,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("price", &["usage"]),
             ("provider", &[]),
             ("time", &[]),
-            ("tokens", &["cache", "hash", "message", "parallel", "pointer"]),
+            ("tokens", &["cache", "gguf", "hash", "message", "parallel", "pointer"]),
             ("usage", &[]),
             ("words", &[]),
         ],

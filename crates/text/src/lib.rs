@@ -5,6 +5,7 @@
 
 pub mod bm25;
 pub mod cache;
+pub mod gguf;
 pub mod hash;
 pub mod json;
 pub mod message;

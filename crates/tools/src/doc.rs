@@ -1,150 +1,113 @@
-//! `doc.search` and `doc.read`: the user's own documents, by their words and by their places. Nothing of another user
-//! can be reached: the documents are handed in as one user's.
+//! `doc.search` and `doc.read`: the user's own documents, by words and by path. Documents of other users cannot be
+//! reached: the context holds those of one user.
 
-use std::time::Duration;
-
-use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
 use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::arguments;
 use super::context::ToolContext;
-use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolError, ToolOutput, ToolSpec};
+use super::typed::{TypedTool, typed};
 
-/// Hits that are shown when nobody says how many, and at most.
+/// Hits that are shown by default, and at most.
 const HITS: u64 = 10;
-const MOST_HITS: u64 = 50;
-/// Bytes of one document that are read out.
-const MOST_BYTES: usize = 400_000;
+const MAX_HITS: u64 = 50;
 
 /// The tools of documents.
 pub(super) fn tools() -> Vec<Box<dyn Tool>> {
-    vec![Box::new(Search::new()), Box::new(Read::new())]
+    vec![typed(DocSearch), typed(DocRead)]
 }
 
-fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters,
-        class: ToolClass::Read,
-        summarizable: true,
-        timeout: Duration::from_secs(30),
-        max_bytes: MOST_BYTES,
-        modes: ToolModes::Both,
-    }
-}
+struct DocSearch;
 
-struct Search {
-    spec: ToolSpec,
-}
-
-#[derive(Deserialize)]
-struct SearchArguments {
+/// Search the documents of earlier turns: answers, research, captured pages, memory. Gives paths for doc.read.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DocSearchArgs {
+    /// words to look for
+    #[schemars(length(min = 1, max = 1_000))]
     query: String,
+    /// only these: turns, research, captured pages, memory, others; all by default
     #[serde(default)]
+    #[schemars(with = "Vec<String>", length(max = 5), extend("items" = {"enum": KINDS}))]
     kinds: Vec<DocumentKind>,
+    /// how many documents to show; 10 by default
+    #[schemars(range(min = 1, max = MAX_HITS))]
     limit: Option<u64>,
 }
 
-impl Search {
-    fn new() -> Self {
-        let kinds = json!({"type": "array", "maxItems": 5,
-            "items": {"enum": ["context", "research", "page", "memory", "other"]},
-            "description": "only these: turns, research, captured pages, memory, others; all if left out"});
-        let fields = json!({
-            "query": arguments::text("words to look for", 1_000),
-            "kinds": kinds,
-            "limit": arguments::number("how many documents to show; 10 if left out", 1, MOST_HITS),
-        });
-        let description = "Search the documents of earlier turns: answers, research, captured pages, memory. Gives \
-                           paths for doc.read.";
-        Self { spec: spec("doc.search", description, arguments::object(&["query"], fields)) }
+const KINDS: [DocumentKind; 5] = [
+    DocumentKind::Context,
+    DocumentKind::Research,
+    DocumentKind::Page,
+    DocumentKind::Memory,
+    DocumentKind::Other,
+];
+
+impl TypedTool for DocSearch {
+    type Args = DocSearchArgs;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::from_args::<DocSearchArgs>("doc.search")
+    }
+
+    async fn run(&self, args: DocSearchArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let hits = context.documents.search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
+        let summary = match hits.len() {
+            0 => "No document contains these words".to_owned(),
+            1 => "1 document".to_owned(),
+            found => format!("{found} documents"),
+        };
+        let content = serde_json::to_string_pretty(&hits).unwrap_or_default();
+        Ok(ToolOutput::success(summary, content).typed(ContentType::Json))
     }
 }
 
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+struct DocRead;
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let SearchArguments { query, kinds, limit } = arguments::read(arguments)?;
-            let hits = context.documents.search(&query, &kinds, limit.unwrap_or(HITS))?;
-            let summary = match hits.len() {
-                0 => "No document holds these words".to_owned(),
-                1 => "1 document".to_owned(),
-                found => format!("{found} documents"),
-            };
-            let content = serde_json::to_string_pretty(&hits).unwrap_or_default();
-            Ok(ToolOutput::success(summary, content).typed(ContentType::Json))
-        }
-        .boxed()
-    }
-}
-
-struct Read {
-    spec: ToolSpec,
-}
-
-#[derive(Deserialize)]
-struct ReadArguments {
+/// Read one of the user's documents: whole, one section of it, or a range of lines.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DocReadArgs {
+    /// the document, as doc.search or a link gives it
+    #[schemars(length(min = 1, max = 1_024))]
     path: String,
+    /// only this section: its heading, a block such as ^claim-001, or §4
+    #[schemars(length(min = 1, max = 300))]
     section: Option<String>,
+    /// first line, from 1
+    #[schemars(range(min = 1, max = 10_000_000))]
     from: Option<usize>,
+    /// last line
+    #[schemars(range(min = 1, max = 10_000_000))]
     to: Option<usize>,
 }
 
-impl Read {
-    fn new() -> Self {
-        let fields = json!({
-            "path": arguments::text("the document, as doc.search or a link gives it", 1_024),
-            "section": arguments::text("only this section: its heading, a block such as ^claim-001, or §4", 300),
-            "from": arguments::number("first line, from 1", 1, 10_000_000),
-            "to": arguments::number("last line", 1, 10_000_000),
-        });
-        let description = "Read one of the user's documents: whole, one section of it, or a range of lines.";
-        Self { spec: spec("doc.read", description, arguments::object(&["path"], fields)) }
+impl TypedTool for DocRead {
+    type Args = DocReadArgs;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::from_args::<DocReadArgs>("doc.read")
+    }
+
+    async fn run(&self, args: DocReadArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let (path, text) = find(&args.path, context).await?;
+        let part = match &args.section {
+            Some(section) => part_of(&text, section).ok_or_else(|| no_section(&path, &text, section))?,
+            None => text,
+        };
+        let (part, lines) = range(&part, args.from, args.to);
+        let summary = format!("{path}: {lines} lines, {} bytes", part.len());
+        Ok(ToolOutput::success(summary, part).typed(kind_of(&path)))
     }
 }
 
-impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let ReadArguments { path, section, from, to } = arguments::read(arguments)?;
-            let (path, text) = find(&path, context).await?;
-            let part = match &section {
-                Some(section) => part_of(&text, section).ok_or_else(|| no_section(&path, &text, section))?,
-                None => text,
-            };
-            let (part, lines) = range(&part, from, to);
-            let summary = format!("{path}: {lines} lines, {} bytes", part.len());
-            Ok(ToolOutput::success(summary, part).typed(kind_of(&path)))
-        }
-        .boxed()
-    }
-}
-
-/// The document that a path leads to: as it stands, or within the user's folder or the folder of the user's turns. What
-/// this turn has written so far is there too.
+/// The document at a path: as given, or within the user's folder or the folder of the user's turns. What this turn has
+/// written so far can be read too.
 async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), ToolError> {
     let shown: String = path.chars().take(200).collect();
     let own = context.documents.place().facts();
@@ -154,7 +117,7 @@ async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, Strin
         folders.iter().filter_map(|folder| VaultPath::new(&format!("{folder}{bare}"))).collect();
     if candidates.is_empty() {
         return Err(ToolError::Arguments(format!(
-            "{shown:?} is no path of a document: names joined by /, without .. and \\"
+            "{shown:?} is not a path of a document; give names joined by /, without .. and \\"
         )));
     }
     for path in candidates {
@@ -162,20 +125,20 @@ async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, Strin
             path.as_str().strip_prefix(context.turn.folder()).and_then(|rest| rest.strip_prefix('/'));
         if let Some(bytes) = in_turn.and_then(|name| context.draft_files.get(name)) {
             let text = String::from_utf8(bytes.clone())
-                .map_err(|_| ToolError::Failed(format!("{path} is no text")))?;
+                .map_err(|_| ToolError::Failed(format!("{path} is not text")))?;
             return Ok((path, text));
         }
         if !may_be_read(&path, own.folder()) {
             continue;
         }
-        if let Some(text) = context.documents.read_text(&path).await? {
+        if let Some(text) = context.documents.read_text(&path)? {
             return Ok((path, text));
         }
     }
     Err(ToolError::Failed(format!("there is no document {shown:?}; doc.search gives paths")))
 }
 
-/// The user's own folder, the user's archive, and what is there for all.
+/// Whether a path is in the user's folder, in the user's archive, or in what all users share.
 fn may_be_read(path: &VaultPath, own: &str) -> bool {
     let name = own.strip_prefix("users/").unwrap_or(own);
     let mut parts = path.as_str().split('/');
@@ -217,7 +180,7 @@ fn no_section(path: &VaultPath, text: &str, section: &str) -> ToolError {
     ToolError::Failed(format!("{path} has no section {section:?}; it has\n{}", headings.join("\n")))
 }
 
-/// The lines from `from` to `to`, both included, and how many they are.
+/// The lines from `from` to `to`, both included, and their number.
 fn range(text: &str, from: Option<usize>, to: Option<usize>) -> (String, usize) {
     let first = from.unwrap_or(1).max(1) - 1;
     let count = to.map_or(usize::MAX, |to| to.saturating_sub(first));

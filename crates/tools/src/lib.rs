@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | the interface | [`Tool`], [`ToolSpec`], [`ToolOutput`], [`ToolContext`] |
+//! | the interface | [`TypedTool`], [`Tool`], [`ToolSpec`], [`ToolOutput`], [`ToolContext`] |
 //! | the guard | [`ToolBox`]: arguments against their schema, modes, confirmation, time, size |
 //! | memory and documents | `memory.query`, `memory.create`, `doc.search`, `doc.read` |
 //! | the web | `web.visit`, `web.search`, `internet.research` |
@@ -13,7 +13,6 @@
 //! knows phases, sections or recipes of a turn, except `internet.research`, which is a run of its own.
 #![deny(missing_docs)]
 
-mod arguments;
 mod code;
 mod context;
 mod doc;
@@ -23,9 +22,11 @@ mod process;
 mod research;
 mod spec;
 mod toolbox;
+mod typed;
 mod web;
 
 pub use self::context::{Confirm, DenyAll, RemainingBudget, ToolContext};
 pub use self::research::site_of;
 pub use self::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec, call_text, describe};
 pub use self::toolbox::ToolBox;
+pub use self::typed::{TypedTool, typed};

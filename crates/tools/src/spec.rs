@@ -9,15 +9,20 @@ use larder_condense::ContentType;
 use larder_store::StoreError;
 use larder_vault::Mode;
 use larder_vault::context::{CallStatus, Claim};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::context::ToolContext;
+use super::typed::described;
 
 /// Characters of one argument that the text of a call shows; the whole call is in `toolresults.md` (R1-3.40).
 const SHOWN_ARGUMENT: usize = 200;
 /// Characters of a description that planners are shown, since servers of others write them.
 const SHOWN_DESCRIPTION: usize = 600;
+/// Time and result size of a tool that states none of its own.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_BYTES: usize = 400_000;
 
 /// What a tool may do to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,6 +74,24 @@ pub struct ToolSpec {
     pub max_bytes: usize,
     /// Where it is offered.
     pub modes: ToolModes,
+}
+
+impl ToolSpec {
+    /// The description and schema of an argument struct, for a tool that only reads, in any mode, for up to 30 seconds and
+    /// 400,000 bytes. State what differs with struct update syntax.
+    pub fn from_args<A: JsonSchema>(name: &str) -> Self {
+        let (description, parameters) = described::<A>();
+        Self {
+            name: name.to_owned(),
+            description,
+            parameters,
+            class: ToolClass::Read,
+            summarizable: true,
+            timeout: TIMEOUT,
+            max_bytes: MAX_BYTES,
+            modes: ToolModes::Both,
+        }
+    }
 }
 
 /// What a call gives.

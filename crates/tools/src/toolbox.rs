@@ -131,12 +131,12 @@ impl ToolBox {
         if violations.is_empty() {
             return Ok(());
         }
-        let lines = violations.iter().map(|violation| match violation.path.as_str() {
+        let lines = violations.iter().map(|violation| match violation.path.trim_start_matches('/') {
             "" => format!("- {}", violation.message),
-            path => format!("- {path}: {}", violation.message),
+            argument => format!("- {argument}: {}", violation.message),
         });
         Err(ToolError::Arguments(format!(
-            "the arguments of {} do not fit; nothing was done\n{}\nexpected: {}",
+            "the arguments of {} do not fit; nothing was done\n{}\nCorrect them and call it again. expected: {}",
             spec.name,
             lines.collect::<Vec<_>>().join("\n"),
             spec.parameters

@@ -97,3 +97,16 @@ fn calls_are_shown_in_a_line() {
     assert!(whole_call_text("x", &json!({"a": "y".repeat(5_000)})).len() > 5_000, "who is asked sees all");
     assert_eq!(call_text("x", &Value::Null), "x()");
 }
+
+#[test]
+fn definitions_are_lean() {
+    let toolbox = toolbox();
+    let specs = toolbox.tools.values().map(|tool| tool.spec());
+    let definitions: Vec<String> =
+        specs.map(|spec| format!("{}{}{}", spec.name, spec.description, spec.parameters)).collect();
+    for noise in ["$schema", "$defs", "\"title\"", "\"format\"", "\"default\"", "null", "\\n"] {
+        assert!(definitions.iter().all(|definition| !definition.contains(noise)), "{noise}");
+    }
+    let bytes: usize = definitions.iter().map(String::len).sum();
+    assert!(bytes < 6_850, "every planner's prompt holds these definitions: {bytes} bytes");
+}

@@ -10,7 +10,7 @@ use crate::measure;
 
 /// Targets are below this.
 const TARGETS: u16 = 3_000;
-/// In a text it stands for a pointer of ours, which no generator could guess.
+/// In a text it is replaced by a pointer of ours, which no generator could guess.
 pub(super) const OUR_POINTER: &str = "{{our-pointer}}";
 const QUERIES: [&str; 3] = ["a b", "error in the order", "猫である"];
 
@@ -25,14 +25,14 @@ pub struct Case {
     pub target: usize,
     /// The question in view.
     pub query: Option<&'static str>,
-    /// What must stand byte for byte.
+    /// Spans that must survive byte for byte.
     pub pins: Vec<String>,
     counter: u8,
 }
 
 impl Case {
-    /// Reads a case; any bytes are one. Before the text stand the target (2 bytes), counter and query (1), pins (1); fewer
-    /// bytes stand for an empty text.
+    /// Reads a case; any bytes are one. The text is preceded by the target (2 bytes), counter and query (1), pins (1); fewer
+    /// bytes mean an empty text.
     pub fn from_bytes(content_type: ContentType, bytes: &[u8]) -> Self {
         let (head, text) = bytes.split_at(bytes.len().min(HEAD));
         let byte = |at: usize| head.get(at).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What holds of every condensation, whatever the text, the type, the target and the pins; checked from outside.
+//! Properties of every condensation, for any text, type, target and pins, checked from outside.
 
 use std::time::{Duration, Instant};
 
@@ -93,11 +93,11 @@ fn of_result(case: &Case, condensed: &Condensed, counter: &Counter) -> Vec<Strin
         case.pins
             .iter()
             .filter(|pin| !condensed.text.contains(*pin))
-            .map(|pin| format!("pin: {pin:?} is gone")),
+            .map(|pin| format!("pin: {pin:?} is lost")),
     );
     for (_, pointer) in measure::key().find_in(text) {
         if !condensed.text.contains(&pointer.to_string()) {
-            faults.push(format!("pointer: {pointer} is gone"));
+            faults.push(format!("pointer: {pointer} is lost"));
         }
     }
     // Under another counter the check of tokens is the one above.
@@ -139,7 +139,7 @@ fn of_a_second_pass(case: &Case, condensed: &Condensed, counter: &Counter) -> Ve
         && condensed.text.contains(id)
         && !smaller.text.contains(id)
     {
-        faults.push("second pass: the pointer is gone".to_owned());
+        faults.push("second pass: the pointer is lost".to_owned());
     }
     faults
 }

@@ -70,7 +70,7 @@ fn fuzz(name: &str, target: Target, time: Duration, seed: u64) -> Result<bool, F
     Ok(!kinds.is_empty())
 }
 
-/// Writes a broken case beside `fuzz/corpus`, where `cargo fuzz` puts its own.
+/// Writes a broken case next to `fuzz/corpus`, where `cargo fuzz` puts its own.
 fn keep(name: &str, kind: &str, case: &[u8]) -> Result<String, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/artifacts").join(name);
     std::fs::create_dir_all(&folder)?;

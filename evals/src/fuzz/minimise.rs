@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Target;
 use super::target::HEAD;
 
-/// Then the smallest so far stands.
+/// Then the smallest so far is kept.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The kind of the first fault: its first word.

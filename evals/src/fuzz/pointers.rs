@@ -12,7 +12,7 @@ use super::target::{HEAD, text_of};
 use crate::made::{self, Random};
 use crate::measure;
 
-/// In a text it stands for a pointer of another user of the same store.
+/// In a text it is replaced by a pointer of another user of the same store.
 const FOREIGN: &str = "{{foreign-pointer}}";
 const PREFIX: &str = "lp1-";
 /// Places of a text that are looked at.
@@ -36,7 +36,7 @@ pub(super) fn check(bytes: &[u8]) -> Vec<String> {
     faults
 }
 
-/// Every pointer that is ours is found, once, where it stands; nothing else is.
+/// Every pointer that is ours is found once, in its place; nothing else is.
 fn of_finding(text: &str, key: &PointerKey) -> Vec<String> {
     let mut faults = Vec::new();
     let found = key.find_in(text);
@@ -45,7 +45,7 @@ fn of_finding(text: &str, key: &PointerKey) -> Vec<String> {
         if range.start < end
             || text.get(range.clone()).and_then(|text| text.parse::<Pointer>().ok()).as_ref() != Some(pointer)
         {
-            faults.push(format!("find: {pointer} does not stand at {range:?}"));
+            faults.push(format!("find: {pointer} is not at {range:?}"));
         }
         end = range.end;
         if !key.owns(&pointer.id) {
@@ -97,10 +97,10 @@ fn of_one(kept: &Kept, text: &str, at: usize, length: usize, pointer: &Pointer) 
 
 /// A part that the content has is given.
 fn of_refusal(pointer: &Pointer, error: &StoreError) -> Option<String> {
-    part(pointer).map(|part| format!("resolve: {pointer} stands for {} bytes, but {error}", part.len()))
+    part(pointer).map(|part| format!("resolve: {pointer} refers to {} bytes, but {error}", part.len()))
 }
 
-/// The part of the content that a pointer stands for, if the content has it.
+/// The part of the content that a pointer refers to, if the content has it.
 fn part(pointer: &Pointer) -> Option<&'static [u8]> {
     match pointer.fragment {
         Some(Fragment::Bytes { start, end }) => CONTENT.as_bytes().get(start..end),
@@ -123,7 +123,7 @@ fn of_forgeries(key: &PointerKey, pointer: &Pointer) -> Vec<String> {
         .collect()
 }
 
-/// What stands where pointers are read.
+/// Texts from which pointers are read.
 fn scrap(random: &mut Random) -> String {
     let (from, to) = (random.below(70), random.below(70));
     let unit = random.one(&["L", "B", "l", "X", ""]);

@@ -26,7 +26,7 @@ pub enum Target {
     Results,
 }
 
-/// The targets beside the condensers.
+/// The targets other than condensers.
 const OTHERS: [(&str, Target); 4] = [
     ("requests", Target::Requests),
     ("streams", Target::Streams),

@@ -13,7 +13,7 @@ use crate::{Failure, corpora, measure};
 
 /// What each diff is condensed to, in per cent of its tokens.
 pub(super) const SHARE: usize = 10;
-/// What may name each status beside a file's name, as a word of its own.
+/// Words that name each status next to a file's name, as a word of its own.
 const STATUS: [(&str, &[&str]); 4] = [
     ("A", &["A", "added", "new"]),
     ("D", &["D", "deleted", "removed"]),
@@ -29,7 +29,7 @@ pub fn measure() -> Result<Report, Failure> {
     let folder = corpora::folder("diffs")?;
     let index = corpora::json(&folder.join("index.json"))?;
     let (mut rows, mut faults, mut sum) = (Vec::new(), Vec::new(), Figures::default());
-    for entry in index.as_array().ok_or("index.json is no list")? {
+    for entry in index.as_array().ok_or("index.json is not a list")? {
         let file = entry["file"].as_str().ok_or("an entry of index.json has no file")?;
         let name = file.trim_end_matches(".gz").trim_end_matches(".diff").to_owned();
         let text = corpora::text(&folder.join(file))?;
@@ -164,7 +164,7 @@ fn spelt_out(output: &str) -> String {
     output.lines().map(|line| spelt(line).unwrap_or_else(|| format!("{line}\n"))).collect()
 }
 
-/// Whether the status of the file is written beside its name, or follows from git's own header lines.
+/// Whether the status of the file is written next to its name, or follows from git's own header lines.
 fn stated(output: &str, file: &Value) -> bool {
     let (Some(status), Some(name)) = (file["status"].as_str(), names(file).last()) else { return false };
     let words =
@@ -224,7 +224,7 @@ impl<'t> Hunks<'t> {
     }
 }
 
-/// How many of `shown` are among `truth`, each as often as it stands there.
+/// How many of `shown` are among `truth`, each as often as it occurs there.
 fn common<'t>(truth: impl Iterator<Item = &'t str>, shown: impl Iterator<Item = &'t str>) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     truth.for_each(|line| *left.entry(line).or_default() += 1);

@@ -94,7 +94,7 @@ fn harmonic(a: f64, b: f64) -> f64 {
 /// Takes the readable text out of a condensed page and compares it with the true one.
 struct Reader {
     word: Regex,
-    /// What is no text of the page: our header and marks, link targets, signs of markup.
+    /// Words that are not text of the page: our header and marks, link targets, signs of markup.
     signs: [(Regex, &'static str); 7],
 }
 

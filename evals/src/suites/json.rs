@@ -1,6 +1,6 @@
 //! JSON: how many ids of records are still visible or listed, in three spacings, and the way back.
 //!
-//! Each file is condensed to the same shares of its tokens. An id counts where it stands as a whole value: not inside
+//! Each file is condensed to the same shares of its tokens. An id counts where it is a whole value: not inside
 //! a longer run of letters or digits. A printed range counts for the whole numbers in it.
 
 use std::collections::HashSet;
@@ -124,7 +124,7 @@ impl Sum {
     }
 }
 
-/// The ids of this file; `retail-orders-200.*.json` in the truth stands for all its spacings.
+/// The ids of this file; `retail-orders-200.*.json` in the truth covers all its spacings.
 fn ids_of(truth: &Value, name: &str) -> Option<Vec<String>> {
     let of_name = |key: &str| match key.split_once('*') {
         Some((start, end)) => name.starts_with(start) && name.ends_with(end),
@@ -135,16 +135,16 @@ fn ids_of(truth: &Value, name: &str) -> Option<Vec<String>> {
     Some(entry["ids"].as_array()?.iter().map(text).collect())
 }
 
-/// How many of the ids stand in `output` as whole values or lie in a printed range.
+/// How many of the ids are whole values in `output` or within a printed range.
 fn visible(output: &str, ids: &[String]) -> usize {
     let ranges = ranges(output);
     let in_range = |id: &str| {
         id.parse::<u64>().is_ok_and(|id| ranges.iter().any(|&(from, to)| (from..=to).contains(&id)))
     };
-    ids.iter().filter(|id| stands(output, id) || in_range(id)).count()
+    ids.iter().filter(|id| is_value(output, id) || in_range(id)).count()
 }
 
-fn stands(output: &str, id: &str) -> bool {
+fn is_value(output: &str, id: &str) -> bool {
     let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     output.match_indices(id).any(|(at, _)| {
         !joins(output[..at].chars().next_back()) && !joins(output[at + id.len()..].chars().next())
@@ -164,7 +164,7 @@ fn ranges(output: &str) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// How many ids stand in what the pointers of `output` give back.
+/// How many ids are in the bytes that the pointers of `output` resolve to.
 fn recoverable(original: &str, output: &str, ids: &[String]) -> usize {
     if output == original {
         return ids.len();
@@ -173,7 +173,7 @@ fn recoverable(original: &str, output: &str, ids: &[String]) -> usize {
         .find_in(output)
         .iter()
         .filter_map(|(_, pointer)| measure::resolve(original, pointer))
-        .flat_map(|bytes| ids.iter().filter(|id| stands(bytes, id)).map(String::as_str))
+        .flat_map(|bytes| ids.iter().filter(|id| is_value(bytes, id)).map(String::as_str))
         .collect();
     ids.iter().filter(|id| found.contains(id.as_str())).count()
 }

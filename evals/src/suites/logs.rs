@@ -1,6 +1,6 @@
 //! Logs: tokens saved, and how many of the true templates are still visible.
 //!
-//! A template is visible if one of its lines stands whole in the output, or if an output line with places for what
+//! A template is visible if one of its lines is in the output unchanged, or if an output line with places for what
 //! varies fits one of its lines; such a pattern counts for the one template most of whose lines it fits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -148,11 +148,11 @@ impl<'t> Truth<'t> {
     /// The templates that are visible in `output`.
     fn visible(&self, output: &str) -> Result<HashSet<String>, Failure> {
         let shown: Vec<&str> = output.split('\n').map(|line| line.trim_end_matches('\r')).collect();
-        let stands = |line: &&str| shown.iter().any(|shown| shown.contains(*line));
+        let is_shown = |line: &&str| shown.iter().any(|shown| shown.contains(*line));
         let mut visible: HashSet<String> = self
             .lines_of
             .iter()
-            .filter(|(_, lines)| lines.iter().any(stands))
+            .filter(|(_, lines)| lines.iter().any(is_shown))
             .map(|(id, _)| id.clone())
             .collect();
         let place = Regex::new(PLACE)?;

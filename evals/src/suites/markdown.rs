@@ -26,7 +26,7 @@ const MISSING: [(&str, &str); 3] = [
 
 /// What one row counts.
 #[derive(Default)]
-struct Found {
+struct MarkdownFigures {
     checked: usize,
     right: usize,
     lost: usize,
@@ -34,7 +34,7 @@ struct Found {
     faults: Vec<String>,
 }
 
-impl Found {
+impl MarkdownFigures {
     fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
         self.checked += 1;
         self.right += usize::from(right);
@@ -45,7 +45,7 @@ impl Found {
 }
 
 /// What one row is made of.
-type Measure<'a> = &'a dyn Fn() -> Result<Found, Failure>;
+type Measure<'a> = &'a dyn Fn() -> Result<MarkdownFigures, Failure>;
 
 /// Measures the examples of CommonMark and the vaults.
 ///
@@ -72,15 +72,15 @@ pub fn measure() -> Result<Report, Failure> {
     let vaults = vaults(&folder)?;
     let foam = VaultFiles::read(&folder.join("foam-docs"))?;
     let examples = examples(&folder)?;
-    let mut total = Found::default();
+    let mut total = MarkdownFigures::default();
     let measures: [(&str, Measure<'_>); 6] = [
         ("CommonMark: targets", &|| commonmark(&examples)),
         ("obsidian-export: links", &|| Ok(obsidian(&vaults))),
         ("foam-docs: links", &|| Ok(foam_links(&foam))),
         ("renames, obsidian-export", &|| {
-            Ok(vaults.iter().fold(Found::default(), |found, (vault, _)| renames(vault, found)))
+            Ok(vaults.iter().fold(MarkdownFigures::default(), |found, (vault, _)| renames(vault, found)))
         }),
-        ("renames, foam-docs", &|| Ok(renames(&foam, Found::default()))),
+        ("renames, foam-docs", &|| Ok(renames(&foam, MarkdownFigures::default()))),
         ("round trips", &|| Ok(round_trips(&examples, vaults.iter().map(|(vault, _)| vault).chain([&foam])))),
     ];
     for (name, run) in measures {
@@ -98,7 +98,7 @@ pub fn measure() -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn figures(found: &Found, ms: Option<f64>) -> Vec<Option<f64>> {
+fn figures(found: &MarkdownFigures, ms: Option<f64>) -> Vec<Option<f64>> {
     let share = measure::percent(found.right, found.checked);
     vec![
         Some(found.checked as f64),
@@ -118,7 +118,7 @@ struct Example {
 fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
     let spec = corpora::json(&folder.join("commonmark/spec-0.31.2.json"))?;
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let examples = spec.as_array().ok_or("the examples are no list")?.iter();
+    let examples = spec.as_array().ok_or("the examples are not a list")?.iter();
     let read = |example: &serde_json::Value| Example {
         number: example["number"].as_u64().unwrap_or_default(),
         markdown: text(&example["markdown"]),
@@ -128,10 +128,10 @@ fn examples(folder: &Path) -> Result<Vec<Example>, Failure> {
 }
 
 /// Example by example: the targets that the scanner finds are those of the expected HTML.
-fn commonmark(examples: &[Example]) -> Result<Found, Failure> {
+fn commonmark(examples: &[Example]) -> Result<MarkdownFigures, Failure> {
     let tag = Regex::new(r#"<[A-Za-z](?:[^"'<>]|"[^"]*"|'[^']*')*>"#)?;
     let value = Regex::new(r#"(?:href|src)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))"#)?;
-    let mut found = Found::default();
+    let mut found = MarkdownFigures::default();
     for Example { number, markdown, html } in examples {
         let tags: String = tag.find_iter(html).map(|tag| tag.as_str()).collect();
         let expected: BTreeSet<String> = value
@@ -151,7 +151,7 @@ fn unescaped(value: &str) -> String {
     value.replace("&amp;", "&")
 }
 
-/// A destination as HTML writers put it: what cannot stand in an address is percent-encoded.
+/// A destination as HTML writers put it: characters that an address cannot contain are percent-encoded.
 fn normal(destination: &str) -> String {
     let kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!*'(),%#@?=;:/,&$~".contains(&byte);
     let encode = |byte: u8| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -216,9 +216,9 @@ fn vaults(folder: &Path) -> Result<Vec<(VaultFiles, VaultFiles)>, Failure> {
     names.iter().map(pair).collect()
 }
 
-/// Each link of a note is a link to the same place in what the note became, each embed stands there as text.
-fn obsidian(vaults: &[(VaultFiles, VaultFiles)]) -> Found {
-    let mut found = Found::default();
+/// Each link of a note is a link to the same place in the converted note, each embed is text there.
+fn obsidian(vaults: &[(VaultFiles, VaultFiles)]) -> MarkdownFigures {
+    let mut found = MarkdownFigures::default();
     for (input, expected) in vaults {
         for (path, text) in &input.notes {
             let Some(became) = expected.note(path) else { continue };
@@ -259,7 +259,7 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
         None => Some(body),
     };
     let Some(range) = range else { return false };
-    let stands = |line: &str| {
+    let is_present = |line: &str| {
         let start: Vec<&str> = words(line).take(5).collect();
         became.lines().any(|line| words(line).take(5).eq(start.iter().copied()))
     };
@@ -270,8 +270,9 @@ fn became_so(vault: &VaultFiles, path: &VaultPath, link: &Link, shown: &str, bec
             .collect()
     };
     // A note that embeds one that embeds the first again is linked to instead.
-    let whole = lines(&note[range.clone()]).iter().all(|line| stands(line));
-    let beyond = link.fragment.is_some() && lines(&note[range.end..]).iter().skip(1).any(|line| stands(line));
+    let whole = lines(&note[range.clone()]).iter().all(|line| is_present(line));
+    let beyond =
+        link.fragment.is_some() && lines(&note[range.end..]).iter().skip(1).any(|line| is_present(line));
     whole && !beyond || linked(Some(file))
 }
 
@@ -280,8 +281,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Every wikilink leads to a note, except those that are known to lead nowhere.
-fn foam_links(foam: &VaultFiles) -> Found {
-    let mut found = Found::default();
+fn foam_links(foam: &VaultFiles) -> MarkdownFigures {
+    let mut found = MarkdownFigures::default();
     for (path, text) in &foam.notes {
         for link in links(text).iter().filter(|link| link.kind == LinkKind::Wiki) {
             let missing = MISSING.contains(&(path.as_str(), link.path.as_str()));
@@ -291,8 +292,8 @@ fn foam_links(foam: &VaultFiles) -> Found {
     found
 }
 
-/// Renames every note once: all links lead where they led, and no byte beside them changes.
-fn renames(files: &VaultFiles, mut found: Found) -> Found {
+/// Renames every note once: all links lead where they led, and no other byte changes.
+fn renames(files: &VaultFiles, mut found: MarkdownFigures) -> MarkdownFigures {
     for (from, _) in &files.notes {
         let to = format!("renamed (1)/{}-new.md", from.name().trim_end_matches(".md"));
         let Some(to) = VaultPath::new(&to) else { continue };
@@ -307,7 +308,7 @@ fn renames(files: &VaultFiles, mut found: Found) -> Found {
             let (before, after) = (links(text), links(&new.text));
             if rest(text, &before) != rest(&new.text, &after) {
                 found.lost += text.len();
-                found.faults.push(format!("{from}: {path}: bytes beside the links have changed"));
+                found.faults.push(format!("{from}: {path}: bytes outside of the links have changed"));
             }
             for (old, new) in before.iter().zip(&after) {
                 let Some(led) = files.led(path, old) else { continue };
@@ -337,9 +338,9 @@ fn rest(text: &str, links: &[Link]) -> String {
 }
 
 /// Each text as a note, a query, a section and an answer, and back; none of them opens a section.
-fn round_trips<'v>(examples: &[Example], vaults: impl Iterator<Item = &'v VaultFiles>) -> Found {
+fn round_trips<'v>(examples: &[Example], vaults: impl Iterator<Item = &'v VaultFiles>) -> MarkdownFigures {
     let notes = vaults.flat_map(|vault| vault.notes.iter().map(|(_, text)| text.as_str()));
-    let mut found = Found::default();
+    let mut found = MarkdownFigures::default();
     for text in examples.iter().map(|example| example.markdown.as_str()).chain(notes) {
         let sections = Sections::parse(text);
         found.false_starts += sections.sections.len();

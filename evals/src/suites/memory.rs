@@ -1,17 +1,21 @@
-//! Memory: which share of the turns that answer a question stands within so many tokens, without any model.
+//! Memory: which share of the messages that answer a question a turn is offered within so many tokens, without any
+//! model.
 //!
-//! The unit is the turn, shown as `[date] speaker: text [image: caption]` with one line break. Turns stand in the order
-//! of their rank until the next would pass the budget.
+//! Every session is a note in a vault, every message a paragraph of it: `[date] speaker: text [image: caption]`. A
+//! message counts if the passages contain all of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
 use larder_condense::rank::RankIndex;
-use larder_retrieval::recall::{Day, Index, Limits, Query, Record};
+use larder_retrieval::index::{Index, Limits, Query, Record, day_of};
 use larder_text::tokens::Counter;
+use larder_vault::Timestamp;
 use serde_json::Value;
 
+use super::vault::{self, NoteVault};
 use crate::report::{Column, Report};
 use crate::{Failure, corpora};
 
@@ -21,36 +25,39 @@ const BUDGETS: [usize; 5] = [250, 500, 1_000, 2_000, 4_000];
 const JUDGED: usize = 2;
 /// Kinds of questions, by their numbers from 1.
 const KINDS: [&str; 5] = ["multi-hop", "temporal", "open", "single-hop", "adversarial"];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-/// Neighbours on each side in the plain search that stands beside.
+/// When questions are asked of whose conversation no date is known.
+const UNDATED: &str = "2024-01-01T00:00:00Z";
+/// Neighbours on each side in the plain search that is shown for comparison.
 const PLAIN_NEIGHBOURS: usize = 2;
 /// Turns of the index that shows how speed grows, and questions asked of it.
 const MANY: usize = 100_000;
 const MANY_QUESTIONS: usize = 200;
 
-struct Turn {
+/// A message of a conversation.
+struct Message {
     shown: String,
     speaker: String,
     session: usize,
-    day: Option<Day>,
+    /// When its session was, as the corpus writes it.
+    date: String,
     tokens: usize,
 }
 
-struct Question {
+struct MemoryQuestion {
     text: String,
     kind: usize,
     evidence: Vec<usize>,
 }
 
-struct Conversation {
+struct LocomoConversation {
     name: String,
-    turns: Vec<Turn>,
-    questions: Vec<Question>,
+    turns: Vec<Message>,
+    questions: Vec<MemoryQuestion>,
 }
 
-/// What one question got.
-struct Outcome {
+/// What one question was offered: shares of the messages that answer it.
+#[derive(Clone)]
+struct QuestionOutcome {
     conversation: usize,
     kind: usize,
     recall: [f64; BUDGETS.len()],
@@ -71,8 +78,10 @@ pub fn measure() -> Result<Report, Failure> {
         }
     }
     let (mut outcomes, mut faults) = (Vec::new(), Vec::new());
-    for (number, conversation) in conversations.iter().enumerate() {
-        outcomes.extend(ask_all(number, conversation, &mut faults));
+    for asked in ask_conversations(&conversations) {
+        let (some, more) = asked?;
+        outcomes.extend(some);
+        faults.extend(more);
     }
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for (number, conversation) in conversations.iter().enumerate() {
@@ -104,69 +113,102 @@ pub fn measure() -> Result<Report, Failure> {
 }
 
 /// Recall of some questions at each budget, the share with all their turns, and recall of the multi-hop ones.
-fn figures(outcomes: &[Outcome], of: impl Fn(&Outcome) -> bool, multi_hop: bool) -> Vec<Option<f64>> {
-    let some: Vec<&Outcome> = outcomes.iter().filter(|outcome| of(outcome)).collect();
-    let mean = |some: &[&Outcome], value: &dyn Fn(&Outcome) -> f64| {
+fn figures(
+    outcomes: &[QuestionOutcome],
+    of: impl Fn(&QuestionOutcome) -> bool,
+    multi_hop: bool,
+) -> Vec<Option<f64>> {
+    let some: Vec<&QuestionOutcome> = outcomes.iter().filter(|outcome| of(outcome)).collect();
+    let mean = |some: &[&QuestionOutcome], value: &dyn Fn(&QuestionOutcome) -> f64| {
         (!some.is_empty())
             .then(|| 100.0 * some.iter().map(|outcome| value(outcome)).sum::<f64>() / some.len() as f64)
     };
     let mut figures = vec![Some(some.len() as f64)];
     figures.extend((0..BUDGETS.len()).map(|at| mean(&some, &|outcome| outcome.recall[at])));
     figures.push(mean(&some, &|outcome| f64::from(outcome.recall[JUDGED] >= 1.0)));
-    let hops: Vec<&Outcome> = some.iter().copied().filter(|outcome| multi_hop && outcome.kind == 1).collect();
+    let hops: Vec<&QuestionOutcome> =
+        some.iter().copied().filter(|outcome| multi_hop && outcome.kind == 1).collect();
     figures.push(mean(&hops, &|outcome| outcome.recall[JUDGED]));
     figures.push(mean(&some, &|outcome| outcome.plain));
     figures.extend([None, None]);
     figures
 }
 
-fn index(turns: &[Turn]) -> Index {
-    let mut index = Index::default();
+/// The outcomes of each conversation, and faults. Every conversation has a vault and a thread of its own.
+fn ask_conversations(
+    conversations: &[LocomoConversation],
+) -> Vec<Result<(Vec<QuestionOutcome>, Vec<String>), Failure>> {
+    std::thread::scope(|scope| {
+        let ask = |(number, conversation)| scope.spawn(move || ask_all(number, conversation));
+        let threads: Vec<_> = conversations.iter().enumerate().map(ask).collect();
+        let outcome = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err("asking panicked".into()))
+        };
+        threads.into_iter().map(outcome).collect()
+    })
+}
+
+/// The notes of a conversation, one for each session, and where each message is: its note and bytes there.
+fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)>) {
+    let (mut notes, mut places): (Vec<(String, String)>, Vec<_>) = (Vec::new(), Vec::new());
     let mut session = None;
     for turn in turns {
         if session.replace(turn.session) != Some(turn.session) {
-            index.start_section();
+            notes.push((format!("session-{:02}.md", turn.session), String::new()));
         }
-        index.add(&Record {
-            text: &turn.shown,
-            tokens: turn.tokens,
-            author: Some(&turn.speaker),
-            day: turn.day,
-            ..Record::default()
-        });
+        let at = notes.len() - 1;
+        let text = &mut notes[at].1;
+        let start = text.len();
+        text.push_str(&turn.shown);
+        places.push((at, start..text.len()));
+        text.push_str("\n\n");
     }
-    index
+    (notes, places)
 }
 
-fn ask_all(number: usize, conversation: &Conversation, faults: &mut Vec<String>) -> Vec<Outcome> {
+fn ask_all(
+    number: usize,
+    conversation: &LocomoConversation,
+) -> Result<(Vec<QuestionOutcome>, Vec<String>), Failure> {
     let turns = &conversation.turns;
-    let index = index(turns);
+    let (notes, places) = notes(turns);
+    let vault = NoteVault::new(&notes)?;
     let plain = plain(turns);
-    let today = turns.last().and_then(|turn| turn.day);
-    let most = Limits { tokens: BUDGETS[BUDGETS.len() - 1], links: None };
-    let mut outcomes = Vec::new();
+    let now = asked_at(turns)?;
+    let (mut outcomes, mut faults) = (Vec::new(), Vec::new());
     for question in &conversation.questions {
-        let query = Query { text: &question.text, today, ..Query::default() };
-        let gathered = index.gather(&query, &most, |turn| &turns[turn].shown);
-        let order: Vec<usize> = gathered.taken.iter().map(|taken| taken.record).collect();
-        let recall = BUDGETS.map(|budget| {
-            let shown = within(&order, turns, budget);
-            let text: String = shown.iter().map(|&turn| turns[turn].shown.clone() + "\n").collect();
-            let tokens = Counter::o200k().count(&text);
+        let mut recall = [0.0; BUDGETS.len()];
+        for (recall, budget) in recall.iter_mut().zip(BUDGETS) {
+            let limits = Limits { tokens: budget, ..Limits::default() };
+            let passages = vault.passages(&question.text, now, limits)?;
+            let tokens = vault::tokens(&passages);
             if tokens > budget {
                 faults.push(format!("{}: {tokens} tokens of {budget}: {}", conversation.name, question.text));
             }
-            share(shown, &question.evidence)
-        });
+            let shown = |&turn: &usize| {
+                let (note, bytes) = &places[turn];
+                vault::shows(&passages, &notes[*note].0, bytes)
+            };
+            *recall = share(question.evidence.iter().filter(|turn| shown(turn)).count(), &question.evidence);
+        }
         let order: Vec<usize> =
             plain.search(&question.text, PLAIN_NEIGHBOURS).iter().map(|hit| hit.passage).collect();
-        let plain = share(within(&order, turns, BUDGETS[JUDGED]), &question.evidence);
-        outcomes.push(Outcome { conversation: number, kind: question.kind, recall, plain });
+        let within = within(&order, turns, BUDGETS[JUDGED]);
+        let found = question.evidence.iter().filter(|turn| within.contains(turn)).count();
+        let plain = share(found, &question.evidence);
+        outcomes.push(QuestionOutcome { conversation: number, kind: question.kind, recall, plain });
     }
-    outcomes
+    Ok((outcomes, faults))
 }
 
-fn plain(turns: &[Turn]) -> RankIndex {
+/// The end of the day of the last session.
+fn asked_at(turns: &[Message]) -> Result<Timestamp, Failure> {
+    let day = turns.last().and_then(|turn| day_of(&turn.date));
+    let moment = day.map_or(UNDATED.to_owned(), |day| format!("{day}T23:59:59Z"));
+    moment.parse().map_err(|_| format!("{moment} is not a moment").into())
+}
+
+fn plain(turns: &[Message]) -> RankIndex {
     let (mut plain, mut session) = (RankIndex::default(), None);
     for turn in turns {
         if session.replace(turn.session) != Some(turn.session) {
@@ -177,8 +219,8 @@ fn plain(turns: &[Turn]) -> RankIndex {
     plain
 }
 
-/// The turns before the first that would pass the budget.
-fn within<'o>(order: &'o [usize], turns: &[Turn], budget: usize) -> &'o [usize] {
+/// The messages before the first that would exceed the budget.
+fn within<'o>(order: &'o [usize], turns: &[Message], budget: usize) -> &'o [usize] {
     let mut used = 0;
     let fits = |turn: &&usize| {
         used += turns[**turn].tokens;
@@ -187,12 +229,12 @@ fn within<'o>(order: &'o [usize], turns: &[Turn], budget: usize) -> &'o [usize] 
     &order[..order.iter().take_while(fits).count()]
 }
 
-fn share(shown: &[usize], evidence: &[usize]) -> f64 {
-    evidence.iter().filter(|turn| shown.contains(turn)).count() as f64 / evidence.len() as f64
+fn share(found: usize, evidence: &[usize]) -> f64 {
+    found as f64 / evidence.len() as f64
 }
 
 /// Indexes and asks the turns of all conversations, over and over until there are many.
-fn speed(conversations: &[Conversation]) -> Vec<Option<f64>> {
+fn speed(conversations: &[LocomoConversation]) -> Vec<Option<f64>> {
     let all = conversations.iter().flat_map(|conversation| &conversation.turns);
     let started = Instant::now();
     let mut index = Index::default();
@@ -203,7 +245,7 @@ fn speed(conversations: &[Conversation]) -> Vec<Option<f64>> {
         index.add(&Record {
             text: &turn.shown,
             author: Some(&turn.speaker),
-            day: turn.day,
+            day: day_of(&turn.date),
             ..Record::default()
         });
     }
@@ -213,7 +255,7 @@ fn speed(conversations: &[Conversation]) -> Vec<Option<f64>> {
         .take(MANY_QUESTIONS)
         .map(|question| {
             let started = Instant::now();
-            std::hint::black_box(index.search(&Query::of(&question.text)));
+            std::hint::black_box(index.search(&Query::new(&question.text)));
             started.elapsed().as_secs_f64() * 1e3
         })
         .collect();
@@ -234,7 +276,10 @@ fn corrections(list: &Value) -> HashMap<(String, u64), Value> {
         .collect()
 }
 
-fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Result<Conversation, Failure> {
+fn conversation(
+    path: &Path,
+    corrections: &HashMap<(String, u64), Value>,
+) -> Result<LocomoConversation, Failure> {
     let file = corpora::json(path)?;
     let said = &file["conversation"];
     let (mut turns, mut ids) = (Vec::new(), HashMap::new());
@@ -248,7 +293,13 @@ fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Res
                 shown += &format!(" [image: {}]", text("blip_caption"));
             }
             let tokens = Counter::o200k().count(&shown) + 1;
-            turns.push(Turn { shown, speaker: text("speaker").to_owned(), session, day: day(date), tokens });
+            turns.push(Message {
+                shown,
+                speaker: text("speaker").to_owned(),
+                session,
+                date: date.to_owned(),
+                tokens,
+            });
         }
     }
     let name = file["sample_id"].as_str().unwrap_or_default().to_owned();
@@ -258,16 +309,16 @@ fn conversation(path: &Path, corrections: &HashMap<(String, u64), Value>) -> Res
         if !evidence.is_empty() {
             let text = asked["question"].as_str().unwrap_or_default().to_owned();
             let kind = asked["category"].as_u64().and_then(|kind| usize::try_from(kind).ok()).unwrap_or(0);
-            questions.push(Question { text, kind, evidence });
+            questions.push(MemoryQuestion { text, kind, evidence });
         }
     }
     if turns.is_empty() || questions.is_empty() {
         return Err(format!("{}: holds no turns or no questions", path.display()).into());
     }
-    Ok(Conversation { name, turns, questions })
+    Ok(LocomoConversation { name, turns, questions })
 }
 
-/// Turn ids, several of which may stand in one string; what is no turn is dropped.
+/// Ids of messages, of which a string may contain several; others are dropped.
 fn evidence(list: &Value, ids: &HashMap<String, usize>) -> Vec<usize> {
     let mut evidence = Vec::new();
     for text in list.as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -283,12 +334,74 @@ fn evidence(list: &Value, ids: &HashMap<String, usize>) -> Vec<usize> {
     evidence
 }
 
-/// The day of a session, written like "1:56 pm on 8 May, 2023".
-fn day(date: &str) -> Option<Day> {
-    let (_, date) = date.split_once(" on ")?;
-    let mut words = date.split([' ', ',']).filter(|word| !word.is_empty());
-    let day = words.next()?.parse().ok()?;
-    let month = words.next()?;
-    let month = MONTHS.iter().position(|name| month.starts_with(name))?;
-    Day::of(words.next()?.parse().ok()?, u32::try_from(month + 1).ok()?, day)
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(kind: usize, recall: f64, plain: f64) -> QuestionOutcome {
+        QuestionOutcome { conversation: 0, kind, recall: [0.0, 0.0, recall, 1.0, 1.0], plain }
+    }
+
+    #[test]
+    fn figures_are_means_in_per_cent() {
+        let outcomes = [outcome(1, 0.5, 0.0), outcome(1, 1.0, 0.5), outcome(4, 0.0, 1.0)];
+        let all = figures(&outcomes, |_| true, true);
+        // Questions, recall at five budgets, all messages, multi-hop, plain.
+        let expected = [3.0, 0.0, 0.0, 50.0, 100.0, 100.0, 100.0 / 3.0, 75.0, 50.0];
+        assert_eq!(all.iter().flatten().count(), expected.len());
+        for (figure, expected) in all.iter().flatten().zip(expected) {
+            assert!((figure - expected).abs() < 1e-9, "{all:?}");
+        }
+        let multi_hop = figures(&outcomes, |outcome| outcome.kind == 1, false);
+        assert_eq!((multi_hop[0], multi_hop[3], multi_hop[7]), (Some(2.0), Some(75.0), None));
+        assert_eq!(figures(&outcomes, |outcome| outcome.kind == 2, true)[3], None);
+    }
+
+    #[test]
+    fn evidence_is_read_from_any_spelling_once() {
+        let ids = HashMap::from([("D1:3".to_owned(), 2), ("D2:1".to_owned(), 7)]);
+        assert_eq!(evidence(&json!(["D1:3; D2:1", "D:1:3", "D1:3", "D9:9", 4]), &ids), [2, 7]);
+        assert!(evidence(&json!(null), &ids).is_empty());
+    }
+
+    #[test]
+    fn a_question_gets_the_share_of_its_messages_that_a_vault_offers() {
+        let turn = |session, shown: &str| Message {
+            shown: format!("[1:56 pm on 8 May, 2023] Ann: {shown}"),
+            speaker: "Ann".to_owned(),
+            session,
+            date: "1:56 pm on 8 May, 2023".to_owned(),
+            tokens: 20,
+        };
+        let turns = vec![
+            turn(1, "I adopted a hamster from the shelter in Oslo, a golden one."),
+            turn(1, "The weather was terrible on the whole way home, though."),
+            turn(2, "My hamster has learned to ride on a tiny skateboard."),
+        ];
+        let questions = [vec![0], vec![0, 1]].map(|evidence| MemoryQuestion {
+            text: "Where did Ann adopt the golden hamster?".to_owned(),
+            kind: 4,
+            evidence,
+        });
+        let conversation = LocomoConversation { name: "test".to_owned(), turns, questions: questions.into() };
+        let (outcomes, faults) = ask_all(0, &conversation).unwrap();
+        assert_eq!((outcomes[0].recall[0], &faults[..]), (1.0, &[][..]));
+        assert_eq!(outcomes[1].recall.map(|recall| recall >= 0.5), [true; 5]);
+    }
+
+    #[test]
+    fn only_messages_within_the_budget_count() {
+        let turn = |tokens| Message {
+            shown: String::new(),
+            speaker: String::new(),
+            session: 1,
+            date: String::new(),
+            tokens,
+        };
+        let turns = [turn(40), turn(70), turn(10)];
+        assert_eq!(within(&[0, 1, 2], &turns, 100), [0]);
+        assert_eq!(within(&[2, 0, 1], &turns, 120), [2, 0, 1]);
+    }
 }

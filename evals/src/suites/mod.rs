@@ -10,6 +10,7 @@ mod memory;
 mod speed;
 mod text;
 mod traces;
+mod vault;
 
 use std::path::Path;
 
@@ -36,7 +37,7 @@ pub const SUITES: [(&str, Suite); 10] = [
     ("speed", speed::measure),
 ];
 
-/// What each suite condenses a text of its type to, for a comparison: logs as far as every line is told, JSON to 8 % of
+/// What each suite condenses a text of its type to, for a comparison: logs as far as every line is covered, JSON to 8 % of
 /// its tokens, diffs to 10 %.
 pub(crate) fn target_of(content_type: ContentType, text: &str) -> usize {
     let tokens = Counter::o200k().count(text);
@@ -47,10 +48,10 @@ pub(crate) fn target_of(content_type: ContentType, text: &str) -> usize {
     }
 }
 
-/// How much of what the suite looks for still stands in `output`, and of how much: templates, ids, or names of files.
+/// How much of what the suite looks for is still in `output`, and of how much: templates, ids, or names of files.
 ///
 /// # Errors
-/// The truth beside the file is not as expected.
+/// The truth next to the file is not as expected.
 pub(crate) fn kept(
     content_type: ContentType,
     folder: &Path,

@@ -6,7 +6,7 @@ use larder_text::tokens::Counter;
 use crate::report::{Column, Report};
 use crate::{Failure, corpora, made, measure};
 
-/// Times each case is run; the median stands.
+/// Times each case is run; the median is reported.
 const ROUNDS: usize = 9;
 const MEGABYTE: usize = 1_000_000;
 /// Tokens to which a megabyte is condensed.

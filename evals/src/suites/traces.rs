@@ -2,7 +2,7 @@
 //!
 //! Every way is measured in the same run: everything as it is, old results masked, the usual offload when a result is
 //! written, and ours. A request holds the messages so far and is sent at every fourth message and at the last. The cost
-//! is that of the messages (measure M6); beside it stands what it is with the definition of our tool counted, which
+//! is that of the messages (measure M6); next to it is the share with the definition of our tool counted, which
 //! moves a cached prefix where it is offered later than with the first request.
 
 mod figures;
@@ -26,12 +26,12 @@ use crate::{Failure, corpora, measure};
 
 /// A request is sent at every so many messages.
 const STEP: usize = 4;
-/// What a cached token costs beside an uncached one.
+/// The price of a cached token as a share of that of an uncached one.
 const CACHED: f64 = 0.1;
 /// The usual offload: results of more tokens keep so many characters.
 const OFFLOADED_ABOVE: usize = 300;
 const OFFLOADED_TO: usize = 600;
-/// What stands for the rest there, and for a masked result; every further token would make them dearer.
+/// The text that replaces the rest there, and a masked result; every further token would make them dearer.
 const OFFLOAD_MARK: &str = "\n[rest: ptr_00000000]";
 const MASK: &str = "[tool result masked]";
 /// Newest results that masking spares.
@@ -43,7 +43,7 @@ const WINDOW: usize = 128_000;
 const SMALL_WINDOW: usize = 10_000;
 /// Entry caps around the default, to show how much hangs on it.
 const CAPS: [usize; 5] = [96, 128, 160, 240, 320];
-/// Strings of fewer characters are no probes.
+/// Shorter strings, in characters, are not probes.
 const SHORTEST_PROBE: usize = 4;
 
 /// Measures all runs under every way.
@@ -166,7 +166,7 @@ struct Known {
 impl Run {
     fn read(name: &str, value: Value, counter: &Counter) -> Result<Self, Failure> {
         let Value::Array(messages) = value else {
-            return Err(format!("{name} is no list of messages").into());
+            return Err(format!("{name} is not a list of messages").into());
         };
         let known = messages.iter().map(|message| Known::of(message, counter)).collect::<Option<Vec<_>>>();
         let known = known.ok_or_else(|| format!("{name} holds a message of an unknown shape"))?;
@@ -252,7 +252,7 @@ impl Sent {
     }
 }
 
-/// What a policy needs beside the run; memo and counter are shared by all requests, as in a server.
+/// What a policy needs in addition to the run; memo and counter are shared by all requests, as in a server.
 struct Bench<'a> {
     counter: &'a Counter,
     key: PointerKey,
@@ -348,7 +348,7 @@ impl Bench<'_> {
         let beside: usize = items
             .iter()
             .zip(&window.items)
-            // What stands for a run of dropped messages has no calls any more.
+            // The marker of dropped messages has no calls.
             .filter(|(_, decided)| decided.tokens > 0 && !matches!(decided.form, MessageForm::DroppedFor(_)))
             .map(|(item, _)| item.opaque_tokens)
             .sum();
@@ -408,7 +408,7 @@ fn content(message: &Value) -> String {
     message["content"].as_str().unwrap_or_default().to_owned()
 }
 
-/// All that stands in a request as text.
+/// All text of a request.
 fn said(messages: &[Value]) -> String {
     let arguments = |message: &Value| -> String {
         let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();

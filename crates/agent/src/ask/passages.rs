@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_condense::chunk::chunks;
-use larder_condense::rank::{RankIndex, RankedPassage};
 use larder_core::pack::Slice;
+use larder_retrieval::index::{Hit, Index, Query, Record};
 use larder_store::Selection;
 use larder_text::tokens::Counter;
 
@@ -18,10 +18,6 @@ use larder_engine::inputs::InputDocument;
 
 /// Tokens of a passage at most: several fit into the smallest window, and each says enough to be cited.
 const PASSAGE_TOKENS: usize = 220;
-/// Passages on either side whose words speak for a passage too: what answers often stands beside what is asked.
-const NEIGHBOURS: usize = 1;
-/// What a passage's own score counts for beside the score it has together with its neighbours.
-const OWN_SHARE: f64 = 0.5;
 /// Bytes between two reports of progress.
 pub(super) const REPORT_BYTES: u64 = 1 << 20;
 
@@ -58,7 +54,7 @@ pub(super) struct Passages {
     /// In the order of files and bytes.
     places: Vec<Place>,
     /// Of the words of the question.
-    index: RankIndex,
+    index: Index,
 }
 
 impl Passages {
@@ -76,11 +72,11 @@ impl Passages {
         let mut library = Library::default();
         library.skipped = found.skipped;
         let mut places = Vec::new();
-        let mut index = RankIndex::for_query(query);
+        let mut index = Index::for_query(query);
         let mut divide = |file: usize, text: &str| -> Result<(), AskError> {
-            index.start_document();
+            index.start_section();
             for chunk in chunks(text, PASSAGE_TOKENS, counter)? {
-                index.add(&text[chunk.bytes.clone()]);
+                index.add(&Record { text: &text[chunk.bytes.clone()], ..Record::default() });
                 let Range { start, end } = chunk.bytes;
                 places.push(Place { file, start, end, lines: chunk.lines });
             }
@@ -119,7 +115,7 @@ impl Passages {
 
     /// How rare a word of the question is among the passages.
     pub fn rarity(&self, word: &str) -> f64 {
-        self.index.weight(word)
+        self.index.rarity(word)
     }
 
     /// The first passages, where no word of the question stands anywhere.
@@ -130,35 +126,28 @@ impl Passages {
 
     /// Passages that answer another query, best first. Reads every file again.
     pub fn search(&mut self, query: &str) -> Vec<Finding> {
-        let mut index = RankIndex::for_query(query);
+        let mut index = Index::for_query(query);
         let mut text: Option<Arc<str>> = None;
         for at in 0..self.places.len() {
             let place = self.places[at].clone();
             if at == 0 || self.places[at - 1].file != place.file {
-                index.start_document();
+                index.start_section();
                 text = self.library.text(place.file);
             }
-            index.add(text.as_deref().and_then(|text| text.get(place.bytes())).unwrap_or_default());
+            let text = text.as_deref().and_then(|text| text.get(place.bytes())).unwrap_or_default();
+            index.add(&Record { text, ..Record::default() });
         }
         self.best(&index, query)
     }
 
-    /// Passages by the words that they and their neighbours share with the query; what stands in the passage itself
-    /// counts once more, or its neighbours would rank as high as itself.
-    fn best(&self, index: &RankIndex, query: &str) -> Vec<Finding> {
-        let mut hits = index.search(query, NEIGHBOURS);
-        let mut own = vec![0.0; self.places.len()];
-        for hit in index.search(query, 0) {
-            own[hit.passage] = hit.score * OWN_SHARE;
-        }
-        hits.iter_mut().for_each(|hit| hit.score += own[hit.passage]);
-        // Equals stay in their order.
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+    /// Passages that share words with the query, best first.
+    fn best(&self, index: &Index, query: &str) -> Vec<Finding> {
+        let hits = index.search(&Query::new(query));
         let best = hits.first().map_or(1.0, |hit| hit.score.max(f64::MIN_POSITIVE));
         // Squared, so that the best passages stay whole and the others shrink first.
         let relevance = |score: f64| (score / best).powi(2).max(1e-6);
-        let finding = |hit: RankedPassage| {
-            let place = self.places.get(hit.passage)?.clone();
+        let finding = |hit: Hit| {
+            let place = self.places.get(hit.record)?.clone();
             Some(Finding { place, relevance: relevance(hit.score) })
         };
         hits.into_iter().filter_map(finding).collect()

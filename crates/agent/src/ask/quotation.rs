@@ -82,7 +82,12 @@ pub(super) fn quotation(question: &str, passages: &mut Passages, found: &[Findin
 /// The units of one passage with their scores.
 fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> Vec<Candidate> {
     let read: Vec<Vec<String>> = units.iter().map(|unit| words(&unit.text)).collect();
-    let own: Vec<Vec<f64>> = read.iter().map(|words| wanted.found(words)).collect();
+    // What repeats the question does not answer it, nor does it say that its neighbours do.
+    let repeats: Vec<bool> = units.iter().map(|unit| wanted.is_repeated(&unit.text)).collect();
+    let found = |(words, repeats): (&Vec<String>, &bool)| {
+        if *repeats { vec![0.0; wanted.terms.len()] } else { wanted.found(words) }
+    };
+    let own: Vec<Vec<f64>> = read.iter().zip(&repeats).map(found).collect();
     let of_tests = if is_of_tests(name) { IN_TESTS } else { 1.0 };
     let name = wanted.found(&words(name));
     let whole = own.iter().fold(vec![0.0; wanted.terms.len()], |all, own| most(&all, own, 1.0));
@@ -95,11 +100,12 @@ fn scored(wanted: &Wanted, name: &str, finding: &Finding, units: Vec<Unit>) -> V
         most(&most(&held, &name, IN_NAME), &whole, IN_PASSAGE)
     };
     let held: Vec<Vec<f64>> = units.iter().enumerate().map(|(at, unit)| held(at, unit)).collect();
-    let units = units.into_iter().zip(read).zip(held);
+    let units = units.into_iter().zip(read).zip(held).zip(repeats);
     units
-        .map(|((unit, words), held)| {
+        .map(|(((unit, words), held), repeats)| {
             let share = wanted.share(&held);
-            let base = if share > 0.0 { share + RANK * finding.relevance.sqrt() } else { 0.0 };
+            let is_candidate = share > 0.0 && !repeats;
+            let base = if is_candidate { share + RANK * finding.relevance.sqrt() } else { 0.0 };
             let score = base * of_tests * fitness(wanted, &unit, &words);
             Candidate { file: finding.place.file, unit, words, held, score }
         })
@@ -129,10 +135,6 @@ fn fitness(wanted: &Wanted, unit: &Unit, words: &[String]) -> f64 {
     let is_field = wanted.kind == Kind::Meaning && unit.kind == UnitKind::Code;
     if is_field || !wanted.is_satisfied(&unit.text, words) {
         fitness *= OTHER_KIND;
-    }
-    // Documents about questions do not answer them.
-    if wanted.is_repeated(words) {
-        return 0.0;
     }
     if unit.text.ends_with('?') {
         fitness *= ASKS;
@@ -184,7 +186,7 @@ fn choose(
         chosen.push(at);
         quotation.sentences.push(whole(wanted, candidates, at, &text));
     }
-    quotation.is_answer = wanted.share(&held) >= HELD;
+    quotation.is_answer = wanted.share(&held) >= HELD && !wanted.lacks_name(&held);
     quotation
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Term {
     pub word: String,
     /// At least 1, more for rare words.
     pub weight: f64,
+    /// Whether the question writes it as a name: `France` in `What is the capital of France?`
+    is_name: bool,
 }
 
 /// What a question wants.
@@ -60,11 +62,13 @@ impl Wanted {
     pub fn of(question: &str, rarity: impl Fn(&str) -> f64) -> Self {
         let words = words(question);
         let german = is_german(&words);
+        let names = if german { Vec::new() } else { names(question) };
         let mut terms: Vec<Term> = Vec::new();
         for word in &words {
             let is_empty = is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
             if !is_empty && terms.iter().all(|term| term.word != *word) {
-                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word) });
+                let is_name = names.contains(word);
+                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word), is_name });
             }
         }
         let names_code = question.split_whitespace().any(is_code);
@@ -87,9 +91,18 @@ impl Wanted {
         if all > 0.0 { some / all } else { 0.0 }
     }
 
-    /// Whether a text repeats the question, as documents about questions do.
-    pub fn is_repeated(&self, text: &[String]) -> bool {
-        self.words.len() > 2 && text.windows(self.words.len()).any(|window| window == self.words)
+    /// Whether nothing was found of a name that the question is about: one that is not commoner than its other words.
+    pub fn lacks_name(&self, found: &[f64]) -> bool {
+        let mean = self.terms.iter().map(|term| term.weight).sum::<f64>() / self.terms.len() as f64;
+        let is_missing = |(term, found): (&Term, &f64)| term.is_name && term.weight >= mean && *found == 0.0;
+        self.terms.iter().zip(found).any(is_missing)
+    }
+
+    /// Whether a text repeats the question, as documents about questions do, and code that asks it.
+    pub fn is_repeated(&self, text: &str) -> bool {
+        let count = self.words.len();
+        // A line break that code writes as `\n` is not part of the next word.
+        count > 2 && words(&text.replace("\\n", " ")).windows(count).any(|window| window == self.words)
     }
 
     /// Whether a text holds the kind of thing that is wanted.
@@ -200,6 +213,12 @@ pub(super) fn searched(question: &str) -> String {
     let kept = if kept.is_empty() { question.to_owned() } else { kept.join(" ") };
     let is_price = Kind::of(&words, false) == Kind::Price;
     if is_price { format!("{kept} {}", PRICE.replace(',', "")) } else { kept }
+}
+
+/// The capitalised words of an English question, but for its first, in lower case.
+fn names(question: &str) -> Vec<String> {
+    let rest = question.split_whitespace().skip(1);
+    rest.filter(|word| word.starts_with(char::is_uppercase)).flat_map(words).collect()
 }
 
 fn is_german(words: &[String]) -> bool {
@@ -367,6 +386,16 @@ mod tests {
         assert_eq!(terms("Wann wird die neue Fassung geliefert?"), ["neue", "fassung", "geliefert"]);
         assert_eq!(searched("Wann ist der Termin?"), "Termin?");
         assert_eq!(searched("When did he die?"), "When did he die?");
+    }
+
+    #[test]
+    fn a_name_that_the_question_is_about_has_to_be_found() {
+        let france = wanted("What is the capital of France?");
+        assert!(france.lacks_name(&[1.0, 0.0]) && !france.lacks_name(&[0.0, 0.2]));
+        assert!(!wanted("How much does it cost?").lacks_name(&[0.0]));
+        assert!(!wanted("Wann ist der Termin?").lacks_name(&[0.0]), "nouns are capitalised in German");
+        let common = Wanted::of("Which tokenizers does Larder have?", |word| f64::from(word.len() as u32));
+        assert!(!common.lacks_name(&[1.0, 0.0]), "a common name need not be repeated");
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Machine<'_> {
 
     /// Tells whoever counts of a condensed text once it stands in a document: several may be tried for one place.
     pub(super) fn stands(&self, Shorter { made, took }: &Shorter) {
-        self.turns.engine.condensed(made, *took);
+        self.turns.engine.report_condensed(made, *took);
     }
 
     /// What to ask of the condenser for a text of this turn.

@@ -15,7 +15,7 @@ use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::Step;
 use larder_engine::inputs::InputDocument;
-use larder_retrieval::{LinkExpansion, Candidates, Grant, LinkToFollow, ResearchCandidate, Retrieval};
+use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
@@ -88,7 +88,7 @@ impl Machine<'_> {
         });
         for research in &mut gathered.research {
             let Some(link) = &research.document else { continue };
-            let text = self.turns.documents.read_text(&link.file).await?.unwrap_or_default();
+            let text = self.turns.documents.read_text(&link.file)?.unwrap_or_default();
             research.top = top_results(&text, &link.file);
         }
         Ok(())

@@ -44,9 +44,9 @@ impl TurnHost {
     ///
     /// # Errors
     /// The place cannot be used, or storage fails.
-    pub async fn documents(store: &Store, config: &Config) -> Result<Documents, StoreError> {
+    pub fn documents(store: &Store, config: &Config) -> Result<Documents, StoreError> {
         let documents = Documents::open(store, &config.document_place())?;
-        documents.recover().await?;
+        documents.recover()?;
         Ok(documents)
     }
 
@@ -55,7 +55,7 @@ impl TurnHost {
     /// # Errors
     /// As [`documents`](Self::documents), or a setting of the tools cannot be used.
     pub async fn open(store: &Store, config: &Config) -> Result<(Self, Vec<String>), HostError> {
-        let documents = Self::documents(store, config).await?;
+        let documents = Self::documents(store, config)?;
         let mut tools = ToolBox::new(&config.tools())?;
         let problems = tools.connect().await;
         let embedding = config.embedding().map(str::to_owned);

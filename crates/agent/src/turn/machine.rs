@@ -254,7 +254,7 @@ impl<'a> Machine<'a> {
 
     /// Adds what the meter has counted since the last time to what the turn has taken; gives that.
     pub(super) fn settle_meter(&mut self) -> Spending {
-        let now = self.meter.taken();
+        let now = self.meter.total();
         let taken = now.since(&self.charged);
         self.charged = now;
         self.state.charge(taken);

@@ -73,12 +73,12 @@ impl Machine<'_> {
         let mut tries = TRIES;
         loop {
             tries -= 1;
-            let before = documents.read_text(at).await?;
+            let before = documents.read_text(at)?;
             let seen = before.as_ref().map(|text| ContentHash::new(text.as_bytes()));
             let Some(after) = change(before.clone()).filter(|after| Some(after) != before.as_ref()) else {
                 return Ok(());
             };
-            match documents.write(at, after.as_bytes(), seen).await {
+            match documents.write(at, after.as_bytes(), seen) {
                 Err(StoreError::Changed { .. }) if tries > 0 => {}
                 written => return written,
             }

@@ -31,7 +31,7 @@ impl Machine<'_> {
         let ending = self.state.ending.clone().unwrap_or_else(lost);
         self.tell_ending(&ending);
         self.complete(&ending);
-        self.turns.documents.commit(&self.draft).await?;
+        self.turns.documents.commit(&self.draft)?;
         self.committed = true;
         self.note_turn(&ending).await;
         let millis = self.clock.millis_since(began);

@@ -228,7 +228,7 @@ impl Story {
         ] {
             if !is_empty {
                 let at = place.memory(kind);
-                world.turns.documents.write(&at, text.as_bytes(), None).await.unwrap();
+                world.turns.documents.write(&at, text.as_bytes(), None).unwrap();
             }
         }
     }
@@ -310,7 +310,7 @@ impl Earlier {
             state: Value::Null,
             files,
         };
-        world.turns.documents.commit(&draft).await.unwrap();
+        world.turns.documents.commit(&draft).unwrap();
     }
 
     fn context_text(&self, place: &TurnPlace, user: &str) -> String {

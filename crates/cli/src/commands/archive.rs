@@ -10,11 +10,11 @@ use crate::output;
 
 pub async fn run(context: &Context) -> Result<(), CliError> {
     let store = context.whole_store()?;
-    let documents = TurnHost::documents(&store, &context.config).await?;
+    let documents = TurnHost::documents(&store, &context.config)?;
     let now = i64::try_from(store.now().as_millis()).ok().and_then(Timestamp::from_millis);
     let now = now
         .ok_or_else(|| CliError::Fixable("the clock stands after the year 9999; set it right".to_owned()))?;
-    let report = documents.archive(&context.global.user, now).await?;
+    let report = documents.archive(&context.global.user, now)?;
     if context.global.format == Format::Json {
         return output::json(&report);
     }

@@ -17,9 +17,9 @@ pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError
         );
         return Err(CliError::Fixable(words));
     }
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
-    let known: Vec<String> = documents.users().await?.iter().map(|user| user.user().to_owned()).collect();
-    documents.forget(who).await?;
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let known: Vec<String> = documents.users()?.iter().map(|user| user.user().to_owned()).collect();
+    documents.forget(who)?;
     if context.global.format == Format::Json {
         return output::json(&json!({"forgotten": who}));
     }

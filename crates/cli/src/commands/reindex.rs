@@ -12,9 +12,9 @@ use crate::error::CliError;
 use crate::{output, progress};
 
 pub async fn run(context: &Context) -> Result<(), CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
     let bar = progress::spinner();
-    let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns"))).await;
+    let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns")));
     let embedding = context.config.embedding().filter(|_| report.is_ok());
     let meter = Meter::new(&NoopObserver, None, None);
     let told = |made| bar.set_message(format!("{made} vectors"));
@@ -23,7 +23,7 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
         None => None,
     };
     bar.finish_and_clear();
-    let taken = meter.taken();
+    let taken = meter.total();
     if taken.tokens() > 0 {
         let cost = taken.cost.map(|cost| format!(", {cost} US dollars")).unwrap_or_default();
         output::say(&format!("vectors took {} tokens{cost}", taken.tokens()));
@@ -59,7 +59,7 @@ async fn embed(
 ) -> Result<u64, EmbeddingError> {
     let embedder = Embedder::open(&context.models(), name)?;
     let mut all = 0;
-    for user in documents.users().await? {
+    for user in documents.users()? {
         all += embedder.fill_all(&user, observer, &|made| progress(all + made)).await?;
     }
     Ok(all)

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::args::{Global, ServeArgs};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::{memory, output};
+use crate::output;
 
 /// What a reload looks at, in the project's folder.
 const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
@@ -32,10 +32,7 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let asked = serve::asked_to_stop();
     greet(&app, listener.local_addr().unwrap_or(address))?;
     note_on_counting(&context, &app);
-    let cut = tokio::select! {
-        cut = serve::run(app, extra, listener, watched, asked) => cut,
-        never = memory::give_back_program() => match never {},
-    };
+    let cut = serve::run(app, extra, listener, watched, asked).await;
     if cut > 0 {
         output::say(&format!(
             "{cut} connections were cut: their requests did not end within the time of drain_s"
@@ -90,14 +87,14 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     let recipes = current.shared().project.check().recipes.iter().count();
     let models = if models.is_empty() { "none in larder.toml".to_owned() } else { models.join(", ") };
     output::line(&format!("models: {models}; recipes: {recipes}, as recipe/<category>/<name>"))?;
-    for upstream in &current.gateway.upstreams {
+    for upstream in &current.gateway.upstreams() {
         output::line(&format!(
             "other models in {}'s formats: {}",
             upstream.provider.as_str(),
             upstream.base_url
         ))?;
     }
-    if current.gateway.upstreams.is_empty() {
+    if current.gateway.upstreams().is_empty() {
         output::line(
             "other models: refused, until --openai URL or --anthropic URL says where they go, or openai or anthropic \
              under [gateway] in larder.toml",

@@ -3,16 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use console::{Key, Style, Term, measure_text_width, truncate_str};
 use larder_gateway::live_stats::LiveUpdate;
 use larder_models::plain_client::PlainClient;
 use larder_models::secret::Secret;
 use larder_proxy::record::RequestSummary;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style, Stylize};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
-use ratatui::{DefaultTerminal, Frame};
+use tokio::sync::oneshot;
 
 use crate::args::{Format, Global};
 use crate::error::CliError;
@@ -36,13 +32,19 @@ pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliEr
     if once || !io::stdout().is_terminal() {
         return output::line(&table(&ask(&server, gateway).await?));
     }
-    // Asked before the screen is taken: a gateway that is not there is said as an error, in plain sight.
+    // Asked before the screen changes: an error of the first request stays visible.
     let first = ask(&server, gateway).await?;
-    let terminal = ratatui::try_init().map_err(CliError::Print)?;
-    let watched = watch(terminal, &server, gateway, first).await;
-    ratatui::restore();
+    let terminal = Term::stdout();
+    terminal.write_str(OPEN).map_err(CliError::Print)?;
+    let watched = watch(&terminal, &server, gateway, first).await;
+    terminal.write_str(CLOSE).map_err(CliError::Print)?;
     watched
 }
+
+/// Switches to the second screen of the terminal, without a cursor …
+const OPEN: &str = "\u{1b}[?1049h\u{1b}[?25l";
+/// … and back to the first.
+const CLOSE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
 async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError> {
     let (status, body) = server.get(PATH).await?;
@@ -61,18 +63,24 @@ async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError
     }
 }
 
-/// Draws and asks in turn until somebody leaves. What cannot be had for a moment is said below, and tried again.
+/// Draws and asks in turn until a key ends it. An error is shown in the last line, and the next request may succeed.
 async fn watch(
-    mut terminal: DefaultTerminal,
+    terminal: &Term,
     server: &PlainClient,
     gateway: &str,
     mut news: LiveUpdate,
 ) -> Result<(), CliError> {
+    let mut left = left(terminal.clone());
     let mut trouble = None;
     loop {
-        terminal.draw(|frame| draw(frame, gateway, &news, trouble.as_deref())).map_err(CliError::Print)?;
-        if tokio::task::block_in_place(left).map_err(CliError::Print)? {
-            return Ok(());
+        let (height, width) = terminal.size();
+        let lines = screen(gateway, &news, trouble.as_deref(), usize::from(width), usize::from(height));
+        // Each line ends by clearing what an earlier one left there, and the last line clears all below.
+        let drawn = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\r\n"));
+        terminal.write_str(&drawn).map_err(CliError::Print)?;
+        tokio::select! {
+            read = &mut left => return read.unwrap_or(Ok(())).map_err(CliError::Print),
+            () = tokio::time::sleep(PACE) => {}
         }
         match ask(server, gateway).await {
             Ok(newer) => (news, trouble) = (newer, None),
@@ -81,65 +89,87 @@ async fn watch(
     }
 }
 
-/// Whether somebody leaves before the gateway is asked again.
-fn left() -> io::Result<bool> {
-    if !event::poll(PACE)? {
-        return Ok(false);
-    }
-    let Event::Key(key) = event::read()? else { return Ok(false) };
-    let interrupted = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    Ok(key.kind == KeyEventKind::Press
-        && (interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)))
+/// Waits in a thread of its own for a key that ends the program.
+fn left(terminal: Term) -> oneshot::Receiver<io::Result<()>> {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        let read = loop {
+            match terminal.read_key_raw() {
+                Ok(Key::Char('q') | Key::Escape | Key::CtrlC) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        // Without a receiver the program is ending already.
+        let _ = sender.send(read);
+    });
+    receiver
 }
 
-fn draw(frame: &mut Frame<'_>, gateway: &str, news: &LiveUpdate, trouble: Option<&str>) {
-    let areas = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(6),
-        Constraint::Length(3),
-        Constraint::Min(3),
-        Constraint::Length(1),
-    ]);
-    let [title, totals, window, requests, foot] = areas.areas(frame.area());
+/// The whole screen, line by line, none longer than `width` nor more than `height` of them.
+fn screen(
+    gateway: &str,
+    news: &LiveUpdate,
+    trouble: Option<&str>,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
     let state = match trouble {
-        None => Span::from("live").fg(Color::Green),
-        Some(_) => Span::from("no answer").fg(Color::Red),
+        None => Style::new().green().apply_to("live"),
+        Some(_) => Style::new().red().apply_to("no answer"),
     };
-    let words = Line::from(vec![Span::from("Larder ").bold(), Span::from(plain(gateway)), " ".into(), state]);
-    frame.render_widget(Paragraph::new(words), title);
-    let lines: Vec<Line<'_>> = summary(news).into_iter().map(Line::from).collect();
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title("Totals")), totals);
-    draw_window(frame, window, news);
-    draw_requests(frame, requests, news);
+    let mut lines = vec![format!("{} {} {state}", Style::new().bold().apply_to("Larder"), plain(gateway))];
+    lines.extend(framed("Totals", &summary(news), width));
+    lines.extend(framed("The last window", &[gauge(news, width.saturating_sub(2))], width));
+    let rest = height.saturating_sub(lines.len() + 4);
+    lines.extend(framed("The last requests", &requests(news, width.saturating_sub(2), rest), width));
     let hint = trouble.map_or_else(|| "q leaves".to_owned(), plain);
-    frame.render_widget(Paragraph::new(hint).dim(), foot);
+    lines.truncate(height.saturating_sub(1));
+    lines.push(Style::new().dim().apply_to(hint).to_string());
+    lines.iter().map(|line| truncate_str(line, width, "").into_owned()).collect()
 }
 
-fn draw_window(frame: &mut Frame<'_>, area: Rect, news: &LiveUpdate) {
+/// Lines in a frame with a title.
+fn framed(title: &str, lines: &[String], width: usize) -> Vec<String> {
+    let inside = width.saturating_sub(2);
+    let bar = "─".repeat(inside.saturating_sub(title.len()));
+    let mut framed = vec![format!("┌{title}{bar}┐")];
+    framed.extend(lines.iter().map(|line| format!("│{}│", padded(line, inside))));
+    framed.push(format!("└{}┘", "─".repeat(inside)));
+    framed
+}
+
+/// A text in exactly `width` columns.
+fn padded(text: &str, width: usize) -> String {
+    let text = truncate_str(text, width, "");
+    let missing = width.saturating_sub(measure_text_width(&text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// How full the last window is, as a bar with its figures in the middle.
+fn gauge(news: &LiveUpdate, width: usize) -> String {
     let tokens = news.totals.last.as_deref().map(|head| head.tokens).unwrap_or_default();
-    let ratio = if tokens.budget == 0 { 0.0 } else { tokens.after as f64 / tokens.budget as f64 };
+    let share = if tokens.budget == 0 { 0.0 } else { tokens.after as f64 / tokens.budget as f64 };
     let words = format!("{} of {} tokens, reserve {}", tokens.after, tokens.budget, tokens.reserve);
-    let gauge = Gauge::default()
-        .block(Block::bordered().title("The last window"))
-        .gauge_style(Style::default().fg(Color::Blue))
-        .ratio(ratio.clamp(0.0, 1.0))
-        .label(words);
-    frame.render_widget(gauge, area);
+    let before = width.saturating_sub(words.len()) / 2;
+    let bar = padded(&format!("{}{words}", " ".repeat(before)), width);
+    // The words are ASCII, so bytes are columns.
+    let (full, empty) = bar.split_at((share.clamp(0.0, 1.0) * width as f64).round() as usize);
+    format!("{}{}", Style::new().on_blue().apply_to(full), Style::new().blue().apply_to(empty))
 }
 
-fn draw_requests(frame: &mut Frame<'_>, area: Rect, news: &LiveUpdate) {
-    let rows = news.recent.iter().rev().map(|head| Row::new(cells(head)));
-    let widths = [
-        Constraint::Length(8),
-        Constraint::Fill(2),
-        Constraint::Length(13),
-        Constraint::Length(19),
-        Constraint::Length(9),
-        Constraint::Length(15),
-    ];
-    let head = Row::new(COLUMNS).style(Style::default().add_modifier(Modifier::BOLD));
-    let table = Table::new(rows, widths).header(head).block(Block::bordered().title("The last requests"));
-    frame.render_widget(table, area);
+/// A line of titles and at most `count` requests, the last one first.
+fn requests(news: &LiveUpdate, width: usize, count: usize) -> Vec<String> {
+    // Five columns have their width, and a blank follows each; the model's name takes what is left.
+    let name = width.saturating_sub(8 + 13 + 19 + 9 + 15 + 5);
+    let line = |cells: [String; 6]| {
+        let widths = [8, name, 13, 19, 9, 15];
+        let cells: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| padded(cell, width)).collect();
+        cells.join(" ")
+    };
+    let titles = Style::new().bold().apply_to(line(COLUMNS.map(str::to_owned))).to_string();
+    let last = news.recent.iter().rev().take(count).map(|head| line(cells(head)));
+    std::iter::once(titles).chain(last).collect()
 }
 
 const COLUMNS: [&str; 6] = ["time", "model", "decision", "prompt tokens", "took", "outcome"];
@@ -220,8 +250,6 @@ mod tests {
     use super::*;
     use larder_gateway::live_stats::LiveStats;
     use larder_store::Timestamp;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
 
     #[test]
     fn a_request_is_shown_with_its_model_and_not_with_its_server() {
@@ -244,11 +272,18 @@ mod tests {
     fn a_gateway_without_requests_is_drawn_and_printed() {
         let news = LiveStats::new(Timestamp::from_millis(0)).user("a").news(0);
         assert!(table(&news).contains("requests 0"));
-        for (width, height) in [(80, 24), (20, 5), (1, 1)] {
-            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            terminal.draw(|frame| draw(frame, "http://x\u{1b}[2J", &news, Some("gone\u{7}"))).unwrap();
-            let cells = terminal.backend().buffer().content();
-            assert!(cells.iter().all(|cell| !cell.symbol().chars().any(char::is_control)));
+        for (width, height) in [(80, 24), (20, 5), (1, 1), (0, 0)] {
+            let lines = screen("http://x\u{1b}[2J", &news, Some("no route\u{7}"), width, height);
+            assert!(lines.len() <= height.max(1), "{lines:?}");
+            for line in lines {
+                let shown = console::strip_ansi_codes(&line);
+                assert!(measure_text_width(&shown) <= width, "{shown:?}");
+                assert!(!shown.contains(char::is_control), "{shown:?}");
+            }
+        }
+        let lines = screen("http://x", &news, None, 80, 24).join("\n");
+        for text in ["Totals", "requests 0", "The last window", "0 of 0 tokens", "outcome", "q leaves"] {
+            assert!(lines.contains(text), "{text}: {lines}");
         }
     }
 }

@@ -151,16 +151,16 @@ async fn committed(
 ) -> Result<(String, Vec<String>, Option<Vec<u8>>), CliError> {
     let folder = turn.context.folder().to_owned();
     let inside = |path: VaultPath| path.as_str().strip_prefix(&folder).map(|name| name[1..].to_owned());
-    let files: Vec<String> = documents.list(&folder).await?.into_iter().filter_map(inside).collect();
+    let files: Vec<String> = documents.list(&folder)?.into_iter().filter_map(inside).collect();
     let path = VaultPath::new(&format!("{folder}/{file}")).filter(|_| files.iter().any(|name| name == file));
     let bytes = match path {
-        Some(path) => documents.read(&path).await?,
+        Some(path) => documents.read(&path)?,
         None => None,
     };
     Ok((folder, files, bytes))
 }
 
 async fn documents(context: &Context) -> Result<UserDocuments, CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config).await?;
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
     Ok(documents.user(&context.global.user)?)
 }

@@ -22,6 +22,8 @@ use crate::content_type::ContentType;
 use crate::engine::condenser::Condenser;
 use crate::engine::extractive::Extractive;
 
+pub use self::code::GRAMMARS;
+
 pub(crate) const PLAIN: &dyn Condenser = &Extractive(plain::Plain);
 
 /// What belongs to a content type.

@@ -21,17 +21,12 @@ use super::{limit, schemas};
 /// How a PNG begins.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Waits for work on documents, on a thread that may block.
-pub fn wait<F: Future>(work: F) -> F::Output {
-    tokio::runtime::Handle::current().block_on(work)
-}
-
 /// A document, or a file of a turn that is not committed yet; none if there is no such thing. Blocks.
 ///
 /// # Errors
 /// The path is another user's, or reading fails.
 pub fn document(documents: &UserDocuments, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
-    if let Some(bytes) = wait(documents.read(path))? {
+    if let Some(bytes) = documents.read(path)? {
         return Ok(Some(bytes));
     }
     let Some((number, name)) = place_in_turn(documents, path) else { return Ok(None) };
@@ -52,7 +47,7 @@ pub fn place_in_turn<'p>(documents: &UserDocuments, path: &'p VaultPath) -> Opti
 /// The store fails.
 pub fn files_of_turn(documents: &UserDocuments, number: u32) -> Result<Vec<VaultPath>, StoreError> {
     if let Some(row) = documents.turn(number)? {
-        return wait(documents.list(row.context.folder()));
+        return documents.list(row.context.folder());
     }
     let Some(draft) = documents.draft(number)? else { return Ok(Vec::new()) };
     let folder = draft.place.folder();

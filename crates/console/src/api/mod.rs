@@ -22,7 +22,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 
-pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path, wait};
+pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
     CompactionMap, Costs, DAYS, DailyCost, RequestListParams, RequestPage, SessionCosts, unknown,
     when_recorded,

@@ -14,7 +14,7 @@ use futures::Stream;
 use larder_agent::turn::{TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::turns::{TurnJob, StartedTurn, start};
+use larder_gateway::turns::{StartedTurn, TurnJob, start};
 use larder_proxy::record::cut_name;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Problem;
-use super::documents::{files_of_turn, wait};
+use super::documents::files_of_turn;
 use super::extract::{Json, Path, Query, blocking};
 use super::{limit, schemas};
 
@@ -157,7 +157,7 @@ impl TurnDetail {
         }
         let files = files_of_turn(&documents, number)?;
         let metrics = files.iter().find(|path| path.name() == "metrics.json");
-        let metrics = metrics.map(|path| wait(documents.read(path))).transpose()?.flatten();
+        let metrics = metrics.map(|path| documents.read(path)).transpose()?.flatten();
         let metrics = metrics.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let paths = files.into_iter().map(|path| path.to_string()).collect();
         Ok(Some(Self { turn, unfinished, metrics, documents: paths }))

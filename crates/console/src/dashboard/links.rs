@@ -9,7 +9,7 @@ use larder_vault::{VaultPath, turn_number};
 use percent_encoding::percent_decode_str;
 
 use super::figures::segment;
-use crate::api::{files_of_turn, place_in_turn, wait};
+use crate::api::{files_of_turn, place_in_turn};
 
 /// Files that are looked for on behalf of one document's links; what lies beyond is taken to be there.
 const LOOKED_FOR: usize = 500;
@@ -113,7 +113,7 @@ fn exists(documents: &UserDocuments, path: &VaultPath) -> Result<bool, StoreErro
     if let Some((number, "context.md")) = place_in_turn(documents, path) {
         return Ok(documents.turn(number)?.is_some_and(|turn| turn.context == *path));
     }
-    match wait(documents.read(path)) {
+    match documents.read(path) {
         Ok(bytes) => Ok(bytes.is_some()),
         Err(StoreError::Foreign { .. } | StoreError::Symlink { .. }) => Ok(false),
         Err(error) => Err(error),

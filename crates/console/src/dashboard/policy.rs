@@ -9,7 +9,7 @@ use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
-use larder_proxy::record::{DecisionStatus, RequestRecord, Endpoint};
+use larder_proxy::record::{DecisionStatus, Endpoint, RequestRecord};
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::record::{DecisionStatus, RequestRecord, RequestSummary, Outcome, RoundTrips, WindowPart};
+use larder_proxy::record::{DecisionStatus, Outcome, RequestRecord, RequestSummary, RoundTrips, WindowPart};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use maud::{Markup, html};

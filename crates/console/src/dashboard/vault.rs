@@ -20,7 +20,7 @@ use super::links::{Links, raw_address, vault_address};
 use super::markdown::MarkdownPage;
 use super::pointers::verbatim;
 use super::turn::properties;
-use crate::api::{Path, Problem, Query, blocking, document, place_in_turn, vault_path, wait};
+use crate::api::{Path, Problem, Query, blocking, document, place_in_turn, vault_path};
 
 /// Research and captures of the tree.
 const LISTED: usize = 200;
@@ -45,18 +45,18 @@ impl Tree {
         let mut memory = Vec::new();
         let notes = [place.preferences(), place.facts(), place.turns_index(), place.research_index()];
         for path in notes {
-            if wait(documents.read(&path))?.is_some() {
+            if documents.read(&path)?.is_some() {
                 memory.push(path);
             }
         }
-        memory.extend(wait(documents.list(place.memory_index().folder()))?);
+        memory.extend(documents.list(place.memory_index().folder())?);
         let mut captures = documents.captures(None, None)?;
         captures.truncate(LISTED);
         Ok(Self {
             memory,
             research: documents.research(None, LISTED as u64)?,
             captures,
-            sites: wait(documents.list("site_knowledge"))?,
+            sites: documents.list("site_knowledge")?,
             folder: place.preferences().folder().to_owned(),
         })
     }

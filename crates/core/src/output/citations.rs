@@ -23,7 +23,7 @@ const MARKER_DIGITS: usize = 3;
 
 /// Characters of an unknown citation that a message quotes.
 const QUOTED_CHARS: usize = 100;
-/// Citations of one kind that are kept; an answer with more is no answer, and a list without end is no help.
+/// Maximum citations of one kind; an answer with more is useless, and the list must be bounded.
 const MAX_KEPT: usize = 1_000;
 
 /// What citations may resolve to, and what was found so far.

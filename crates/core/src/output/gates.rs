@@ -1,7 +1,7 @@
 //! Quality gates: whether an answer is good enough, what is wrong with it, and who can fix it.
 //!
-//! Decides nothing about retries, layers or interventions; it says which failures the model can mend when shown
-//! them, and which need somebody else (C66, C67).
+//! Decides nothing about retries, layers or interventions; it says which failures the model can repair when shown
+//! them, and which need another model or a human (C66, C67).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ const FAILURE_CHARS: usize = 400;
 /// Part ids that a repair message offers.
 const MAX_OFFERED: usize = 40;
 
-/// Where in an answer something stands.
+/// A place in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CitationPlace {
@@ -42,13 +42,13 @@ pub struct Citation {
     pub place: CitationPlace,
 }
 
-/// Who can mend a failure (C66, C67).
+/// Who can repair a failure (C66, C67).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remedy {
     /// The same model, shown the failure; then the next layer.
     Repair,
-    /// Not by asking again: a model told that its confidence is too low only states a higher one. The next layer,
+    /// Not by asking again: a model that learns that its confidence is too low only states a higher one. The next layer,
     /// or the rule of the recipe's role.
     Escalate,
 }
@@ -62,7 +62,7 @@ pub enum GateFailure {
     /// It breaks its schema.
     #[error("at {}: {}", where_at(path), violation.message)]
     Schema {
-        /// The tag it stands in, for tagged answers, and the JSON pointer.
+        /// The tag, for tagged answers, and the JSON pointer.
         path: String,
         /// What is broken.
         violation: Violation,
@@ -109,7 +109,7 @@ pub enum GateFailure {
 }
 
 impl GateFailure {
-    /// Who can mend it.
+    /// Who can repair it.
     pub const fn remedy(&self) -> Remedy {
         match self {
             Self::LowConfidence { .. } | Self::Declined => Remedy::Escalate,
@@ -141,7 +141,7 @@ impl GateResult {
         self.failures.is_empty()
     }
 
-    /// What to do next: repair as long as there is anything the model can mend; `None` when it passed.
+    /// What to do next: repair as long as there is anything the model can repair; `None` when it passed.
     pub fn remedy(&self) -> Option<Remedy> {
         let remedies = self.failures.iter().map(GateFailure::remedy);
         remedies.fold(None, |all, one| Some(if all == Some(Remedy::Repair) { Remedy::Repair } else { one }))
@@ -177,7 +177,7 @@ pub fn evaluate(
     if let Some(threshold) = gates.confidence_threshold {
         match result.confidence {
             None => result.failures.push(GateFailure::NoConfidence),
-            // Written so that a threshold that is no number lets nothing pass.
+            // Written so that a threshold of NaN lets nothing pass.
             Some(found) if found >= threshold => {}
             Some(found) => result.failures.push(GateFailure::LowConfidence { found, threshold }),
         }
@@ -268,7 +268,7 @@ fn offer(citable: &BTreeSet<String>) -> String {
     if ids.is_empty() { "nothing, since no parts were given".to_owned() } else { ids.join(", ") }
 }
 
-/// What the model is told when it tries again: what it can mend, in the order found. Empty when there is nothing.
+/// The message for the model when it tries again: what it can repair, in the order found. Empty when there is nothing.
 pub fn repair_message(failures: &[GateFailure]) -> String {
     let mendable: Vec<_> = failures.iter().filter(|failure| failure.remedy() == Remedy::Repair).collect();
     if mendable.is_empty() {

@@ -17,7 +17,7 @@ const FORMAT: &str = "JSON";
 /// Characters of a key that a message quotes.
 const QUOTED_KEY_CHARS: usize = 60;
 
-/// The one value of `answer` and where it stands.
+/// The one value of `answer` and its place.
 pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> {
     let value = trimmed(answer, 0..answer.len());
     if value.is_empty() {
@@ -55,7 +55,7 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     start..start + part.trim_matches(blank).len()
 }
 
-/// What stands inside each ```` ```json ```` fence. A JSON string holds no raw line break, so a fence line is never
+/// The content of each ```` ```json ```` fence. A JSON string holds no raw line break, so a fence line is never
 /// part of a value. A fence that is not closed runs to the end.
 fn fences(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();

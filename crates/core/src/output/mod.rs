@@ -48,7 +48,7 @@ pub enum OutputError {
         /// What should be there.
         expected: &'static str,
     },
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     #[error("byte {offset} of the answer is not UTF-8; expected text in UTF-8")]
     NotUtf8 {
         /// The first bad byte, from 0.
@@ -99,15 +99,15 @@ pub enum OutputError {
     UnopenedTag {
         /// The tag.
         name: String,
-        /// Where it stands, in bytes from 0.
+        /// Its place, in bytes from 0.
         offset: usize,
     },
-    /// A tag that may stand only once.
+    /// A second occurrence of a tag that may occur only once.
     #[error("<{name}> stands a second time at byte {offset}; expected it at most once")]
     RepeatedTag {
         /// The tag.
         name: String,
-        /// Where it stands again, in bytes from 0.
+        /// The place of the second one, in bytes from 0.
         offset: usize,
     },
     /// A required tag is not there.

@@ -87,7 +87,7 @@ pub struct Schemas {
 
 impl Schemas {
     /// `draft` is for schemas that do not say theirs; `remotes` are the documents, by absolute URI without fragment,
-    /// that a `$ref` may reach besides the metaschemas.
+    /// that a `$ref` may reach in addition to the metaschemas.
     pub fn new(draft: JsonSchemaDraft, remotes: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self { draft, remotes: Remotes(Arc::new(remotes.into_iter().collect())), compiled: Mutex::default() }
     }

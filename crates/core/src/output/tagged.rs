@@ -10,7 +10,7 @@ use super::OutputError;
 use super::stream::OutputEvent;
 use crate::recipe::TagSpec;
 
-/// Bytes of white space and attributes that may stand between the name of a tag and its `>`.
+/// Maximum bytes of white space and attributes between the name of a tag and its `>`.
 const MAX_ATTRIBUTES: usize = 64;
 /// Characters that the name of a field may have.
 const MAX_FIELD_NAME: usize = 40;
@@ -23,7 +23,7 @@ pub(super) struct Tagged {
     offset: usize,
     /// From a `<` on, what may still become a tag.
     pending: String,
-    open: Option<Open>,
+    open: Option<OpenTag>,
     found: Vec<(usize, String)>,
     reply: String,
     /// White space that is part of the reply only if more of the reply follows.
@@ -32,13 +32,13 @@ pub(super) struct Tagged {
 }
 
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenTag {
     spec: usize,
     offset: usize,
     text: String,
 }
 
-enum Mark {
+enum TagMark {
     No,
     Maybe,
     Opens(usize),
@@ -76,29 +76,29 @@ impl Tagged {
             self.pending.push(next);
             self.offset += next.len_utf8();
             match self.classify() {
-                Mark::Maybe => {}
-                Mark::No => self.release(events),
-                Mark::Opens(spec) => self.opened(spec),
-                Mark::Closes(spec) => self.closed(spec, events),
+                TagMark::Maybe => {}
+                TagMark::No => self.release(events),
+                TagMark::Opens(spec) => self.opened(spec),
+                TagMark::Closes(spec) => self.closed(spec, events),
             }
         }
     }
 
     /// What `pending` is. Inside a tag only that tag's closing counts.
-    fn classify(&self) -> Mark {
+    fn classify(&self) -> TagMark {
         let body = &self.pending[1..];
         let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name));
         let candidates = self.specs.iter().enumerate();
-        let mut verdict = Mark::No;
+        let mut verdict = TagMark::No;
         for (spec, TagSpec { name: declared, .. }) in candidates {
             let expected = match &self.open {
                 Some(open) => open.spec == spec && (closing || body.is_empty()),
                 None => true,
             };
             match expected.then(|| tag_end(name, declared)) {
-                Some(Mark::Opens(_)) if closing => return Mark::Closes(spec),
-                Some(Mark::Opens(_)) => return Mark::Opens(spec),
-                Some(Mark::Maybe) => verdict = Mark::Maybe,
+                Some(TagMark::Opens(_)) if closing => return TagMark::Closes(spec),
+                Some(TagMark::Opens(_)) => return TagMark::Opens(spec),
+                Some(TagMark::Maybe) => verdict = TagMark::Maybe,
                 _ => {}
             }
         }
@@ -118,7 +118,7 @@ impl Tagged {
         if !multiple && self.found.iter().any(|(found, _)| *found == spec) {
             self.fail(OutputError::RepeatedTag { name: name.clone(), offset });
         }
-        self.open = Some(Open { spec, offset, text: String::new() });
+        self.open = Some(OpenTag { spec, offset, text: String::new() });
     }
 
     fn closed(&mut self, spec: usize, events: &mut Vec<OutputEvent>) {
@@ -135,7 +135,7 @@ impl Tagged {
         self.found.push((spec, text));
     }
 
-    /// Text that is no tag: of the open one, else of the reply, whose outer white space is layout.
+    /// Text outside tags: of the open one, else of the reply, whose outer white space is layout.
     fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
             return open.text.push_str(text);
@@ -167,7 +167,7 @@ impl Tagged {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if let Some(Open { spec, offset, .. }) = self.open {
+        if let Some(OpenTag { spec, offset, .. }) = self.open {
             return Err(OutputError::UnclosedTag { name: self.specs[spec].name.clone(), offset });
         }
         let mut value = Map::new();
@@ -189,25 +189,25 @@ impl Tagged {
 }
 
 /// Whether `text` (what follows `<` or `</`) is, or may become, `declared` and a `>`.
-fn tag_end(text: &str, declared: &str) -> Mark {
+fn tag_end(text: &str, declared: &str) -> TagMark {
     let (name, rest) = text.split_at(text.floor_char_boundary(declared.len()));
     if text.len() < declared.len() {
         let may = declared.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
-        return if may { Mark::Maybe } else { Mark::No };
+        return if may { TagMark::Maybe } else { TagMark::No };
     }
     let attributes = rest.strip_suffix('>').unwrap_or(rest);
-    // `<draft of a letter>` is text; what is neither blank nor an assignment is no list of attributes.
+    // `<draft of a letter>` is text; what is neither blank nor an assignment is not a list of attributes.
     let well_formed = attributes.trim().is_empty() || attributes.contains('=');
     if !name.eq_ignore_ascii_case(declared)
         || attributes.len() > MAX_ATTRIBUTES
         || attributes.starts_with(|c: char| !c.is_ascii_whitespace())
         || (rest.ends_with('>') && !well_formed)
     {
-        Mark::No
+        TagMark::No
     } else if rest.ends_with('>') {
-        Mark::Opens(0)
+        TagMark::Opens(0)
     } else {
-        Mark::Maybe
+        TagMark::Maybe
     }
 }
 

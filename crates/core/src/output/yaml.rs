@@ -8,12 +8,12 @@ use super::json::Strict;
 use super::{OutputError, shorten};
 
 const FORMAT: &str = "YAML";
-/// Nesting that an answer may have; deeper is no answer but an attack or a loop.
+/// Maximum nesting of an answer; deeper ones are an attack or a loop.
 const MAX_DEPTH: usize = 64;
 /// Characters of the parser's message that are passed on.
 const PROBLEM_CHARS: usize = 300;
 
-/// The value of `answer` and where it stands.
+/// The value of `answer` and its place.
 pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> {
     let range = unfenced(answer);
     let text = &answer[range.clone()];
@@ -40,7 +40,7 @@ pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> 
     }
 }
 
-/// What stands inside the fence, if the answer is one fenced block; else all of it.
+/// The content of the fence if the answer is one fenced block, otherwise all of it.
 fn unfenced(answer: &str) -> Range<usize> {
     let whole = 0..answer.len();
     let start =

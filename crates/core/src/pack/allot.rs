@@ -8,9 +8,9 @@ use super::slot::{Cap, Slot};
 pub(super) struct Demand {
     /// Tokens of everything in the slot, whole.
     pub whole: usize,
-    /// Tokens that must stand: critical parts.
+    /// Tokens that are required: critical parts.
     pub critical: usize,
-    /// Tokens that should stand as long as there is room: protected parts, critical ones included.
+    /// Tokens to keep as long as there is room: protected parts, critical ones included.
     pub firm: usize,
 }
 

@@ -8,7 +8,7 @@ use super::part::Part;
 use super::receipt::{
     BudgetLedger, NextRung, OriginalText, Pack, PackOriginal, PartReceipt, Receipt, Rendition,
 };
-use super::render::{Rendered, Renderer};
+use super::render::{PartRenderer, Rendered};
 use super::request::PackRequest;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
@@ -16,7 +16,7 @@ use larder_text::pointer::Pointer;
 /// The finished pack.
 pub(super) fn assemble(
     request: &PackRequest,
-    renderer: &Renderer<'_>,
+    renderer: &PartRenderer<'_>,
     ladders: &[Ladder],
     slot_parts: &[Vec<usize>],
     planned: Planned,
@@ -45,7 +45,7 @@ pub(super) fn assemble(
     dedup(&mut originals);
     for (slot, used) in slots.iter_mut().zip(prompt.used) {
         slot.tokens = used;
-        // What other slots left unused may have gone to this one.
+        // This slot may have received what others left unused.
         slot.allowed = slot.allowed.max(used);
     }
     let messages = prompt.messages;
@@ -68,16 +68,16 @@ pub(super) fn assemble(
 }
 
 /// What a part's pointers lead into: those of a condensed text into the part's own bytes, the others into its
-/// document. A left-out part that is no slice stands in its slot's bundle.
+/// document. A left-out part that is not a slice is in its slot's bundle.
 fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
     match rendition {
         Rendition::Whole => None,
-        Rendition::Absent => part.source.slice.is_some().then(|| Renderer::original(part)),
-        Rendition::Pointer => Some(Renderer::original(part)),
+        Rendition::Absent => part.source.slice.is_some().then(|| PartRenderer::original(part)),
+        Rendition::Pointer => Some(PartRenderer::original(part)),
         Rendition::Condensed => Some(PackOriginal {
             text: OriginalText::Given(Arc::clone(&part.text)),
             kind: "part",
-            display: Renderer::original(part).display,
+            display: PartRenderer::original(part).display,
         }),
     }
 }

@@ -11,7 +11,7 @@ use super::slot::Overflow;
 
 /// Below this many tokens a condensed rendition says too little to be worth its header and marks.
 pub(super) const MIN_CONDENSED: usize = 64;
-/// A pointer tells that something is there and how to get it, which is worth this share of the whole text.
+/// A pointer says that something exists and how to read it, which is worth this share of the whole text.
 const POINTER_VALUE: f64 = 0.05;
 
 /// What a part may become and at what price.
@@ -134,24 +134,24 @@ impl Hulls {
 }
 
 /// One step up a ladder, ordered by value per token, then by the part's place.
-struct Step {
+struct RungStep {
     gain: f64,
     part: usize,
     rung: usize,
 }
 
-impl PartialEq for Step {
+impl PartialEq for RungStep {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Step {}
-impl PartialOrd for Step {
+impl Eq for RungStep {}
+impl PartialOrd for RungStep {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Step {
+impl Ord for RungStep {
     fn cmp(&self, other: &Self) -> Ordering {
         self.gain.total_cmp(&other.gain).then(other.part.cmp(&self.part))
     }
@@ -164,7 +164,7 @@ pub(super) struct Competitor<'l> {
     pub tier: u8,
 }
 
-/// Whether the parts cannot all be there, in whatever form.
+/// Whether the parts cannot all be in the prompt, in any rendition.
 pub(super) fn is_crowded(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> bool {
     let cheapest = parts.iter().map(|part| part.ladder.cheapest(overflow));
     cheapest.fold(0, usize::saturating_add) > budget
@@ -197,7 +197,14 @@ fn raise_tier(
 ) {
     let ladders = || members.iter().map(|&part| parts[part].ladder);
     let whole = ladders().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
-    if let Some(cost) = whole.filter(|cost| cost <= left) {
+    // Whatever the order in which the members enter, each finds more left than it requires.
+    let admits_all = |cost: usize| {
+        ladders().all(|ladder| {
+            let others = cost - ladder.whole.unwrap_or_default();
+            ladder.min_remaining == 0 || *left - others > ladder.min_remaining
+        })
+    };
+    if let Some(cost) = whole.filter(|cost| cost <= left && admits_all(*cost)) {
         members.iter().for_each(|&part| choices[part] = Choice::Whole);
         *left -= cost;
         return;
@@ -210,19 +217,19 @@ fn raise_tier(
         let ladder = parts[members[member]].ladder;
         ladder.cost(to).saturating_sub(ladder.cost(from))
     };
-    let step = |member: usize, rung: usize| -> Option<Step> {
+    let step = |member: usize, rung: usize| -> Option<RungStep> {
         let (to, value) = *hulls.hull(member).get(rung)?;
         let (from, from_value) = hulls.hull(member)[rung - 1];
         let cost = extra(member, from, to).max(1);
-        Some(Step { gain: (value - from_value) / cost as f64, part: member, rung })
+        Some(RungStep { gain: (value - from_value) / cost as f64, part: member, rung })
     };
     let least_step = (0..members.len())
         .flat_map(|member| hulls.hull(member).windows(2).map(move |rungs| (member, rungs[0].0, rungs[1].0)))
         .map(|(member, from, to)| extra(member, from, to))
         .min();
-    let mut heap: BinaryHeap<Step> = (0..members.len()).filter_map(|member| step(member, 1)).collect();
+    let mut heap: BinaryHeap<RungStep> = (0..members.len()).filter_map(|member| step(member, 1)).collect();
     let mut skipped: Option<usize> = None;
-    while let Some(Step { part: member, rung, .. }) = heap.pop() {
+    while let Some(RungStep { part: member, rung, .. }) = heap.pop() {
         let part = members[member];
         let (to, _) = hulls.hull(member)[rung];
         if choices[part] == Choice::Absent && *left <= parts[part].ladder.min_remaining {
@@ -367,6 +374,16 @@ mod tests {
         ladders[1].min_remaining = 50;
         let small = |budget| choose(&ladders, Overflow::DROP, budget)[1];
         assert_eq!((small(50), small(51)), (Choice::Absent, Choice::Whole));
+    }
+
+    #[test]
+    fn min_remaining_holds_in_a_tier_that_fits_whole() {
+        let mut ladders = vec![ladder(100, 2), ladder(50, 2), ladder(1_000, 1)];
+        ladders[0].min_remaining = 500;
+        let tier = |budget| choose(&ladders, Overflow::DROP, budget)[..2].to_vec();
+        assert_eq!(tier(400), [Choice::Absent, Choice::Whole]);
+        assert_eq!(tier(500), [Choice::Absent, Choice::Whole]);
+        assert_eq!(tier(600), [Choice::Whole; 2]);
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition, SlotLedger};
-use super::render::{Rendered, Renderer, left_out_mark};
+use super::render::{PartRenderer, Rendered, left_out_mark};
 use super::request::PackRequest;
 use super::slot::SlotForm;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::Pointer;
 
-/// In which rendition a part stands, what it costs, and why.
+/// The rendition of a part, its cost, and the reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub rendition: Rendition,
@@ -26,7 +26,7 @@ pub(super) struct Standing {
 pub(super) struct Planned {
     /// Per part of the request.
     pub standings: Vec<Standing>,
-    /// By part: what stands neither whole nor not at all.
+    /// By part: renditions other than whole and absent.
     pub made: BTreeMap<usize, Rendered>,
     pub slots: Vec<SlotLedger>,
     pub epoch: Option<Epoch>,
@@ -34,7 +34,7 @@ pub(super) struct Planned {
     pub net: usize,
 }
 
-/// What stood in a part's place before it changed.
+/// The rendition of a part before a change.
 pub(super) type Before = (usize, Standing, Option<Rendered>);
 
 impl Planned {
@@ -43,7 +43,7 @@ impl Planned {
         Self { standings: vec![absent; parts], made: BTreeMap::new(), slots: Vec::new(), epoch: None, net }
     }
 
-    /// Puts a rendition in the part's place; gives what stood there.
+    /// Sets the rendition of a part and returns the previous one.
     pub fn put(&mut self, part: usize, rendered: Rendered, reason: PartReason) -> Before {
         let standing = Standing { rendition: rendered.rendition, tokens: rendered.tokens, reason };
         let before = std::mem::replace(&mut self.standings[part], standing);
@@ -83,12 +83,12 @@ pub(super) struct Prompt {
 
 /// Messages under construction; neighbouring joined texts of one role share a message.
 #[derive(Default)]
-struct Writer {
+struct MessageWriter {
     messages: Vec<Message>,
     open: Option<(Role, String)>,
 }
 
-impl Writer {
+impl MessageWriter {
     /// The text of the message of this role that is being written, to be continued.
     fn text(&mut self, role: Role) -> &mut String {
         let text = match self.open.take() {
@@ -115,11 +115,11 @@ impl Writer {
 /// Writes the messages and counts them.
 pub(super) fn compose(
     request: &PackRequest,
-    renderer: &Renderer<'_>,
+    renderer: &PartRenderer<'_>,
     slot_parts: &[Vec<usize>],
     planned: &Planned,
 ) -> Prompt {
-    let mut writer = Writer::default();
+    let mut writer = MessageWriter::default();
     let (mut used, mut bundles) = (Vec::new(), Vec::new());
     for (slot, members) in request.slots.iter().zip(slot_parts) {
         let bundle = Bundle::of(request, renderer, members, planned);
@@ -173,14 +173,14 @@ fn message(part: &Part, made: Option<&str>) -> Message {
 pub(super) struct Bundle {
     pub pointer: Pointer,
     text: String,
-    /// Of each left-out part that is no slice of a document, in order.
+    /// Of each left-out part that is not a slice of a document, in order.
     pub ranges: Vec<Range<usize>>,
 }
 
 impl Bundle {
     fn of(
         request: &PackRequest,
-        renderer: &Renderer<'_>,
+        renderer: &PartRenderer<'_>,
         members: &[usize],
         planned: &Planned,
     ) -> Option<Self> {

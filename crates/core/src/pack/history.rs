@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::choose_messages::Presence;
 use super::history_builder::HistoryBuilder;
-use super::items::{Compressibility, ConversationItem, Entry, link};
+use super::items::{Compressibility, ConversationItem, LinkedItem, link};
 use super::memo::Memo;
 use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition};
 use super::render::left_out_mark;
 use super::slot::Overflow;
-use super::watermark::{self, CallGroups, Decisions, Watermarks};
+use super::watermark::{self, CallGroups, MessageDecisions, Watermarks};
 use larder_condense::Gap;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
@@ -178,7 +178,8 @@ pub fn decide_history(
         protect_last: limits.protect_last,
     };
     let mut builder = HistoryBuilder::new(&entries, limits, context);
-    let Decisions { mut costs, since, mut epoch, .. } = watermark::decide(&groups, &marks, &mut builder);
+    let MessageDecisions { mut costs, since, mut epoch, .. } =
+        watermark::decide(&groups, &marks, &mut builder);
     let mut forms = builder.forms;
     // The marker of a run leads to all of it, so it changes where the run does.
     let run = forms[..epoch.from_message].iter().rev().take_while(|form| **form == MessageForm::Dropped);
@@ -197,12 +198,12 @@ pub fn decide_history(
 }
 
 /// Whether the newest epoch is newer than the last request, which ended where the model last began to speak.
-fn moved(entries: &[Entry<'_>], epoch: &Epoch) -> bool {
+fn moved(entries: &[LinkedItem<'_>], epoch: &Epoch) -> bool {
     let spoke = entries.iter().rposition(|entry| entry.item.role == Role::Assistant);
     spoke.is_some_and(|at| epoch.number > 0 && epoch.at_message > entries[at].group)
 }
 
-fn reason(entry: &Entry<'_>, form: &MessageForm, epoch: usize) -> PartReason {
+fn reason(entry: &LinkedItem<'_>, form: &MessageForm, epoch: usize) -> PartReason {
     match form {
         MessageForm::Whole => match entry.compressibility {
             Compressibility::Verbatim => PartReason::Critical,
@@ -219,7 +220,7 @@ fn reason(entry: &Entry<'_>, form: &MessageForm, epoch: usize) -> PartReason {
 
 /// Gives the first message of every dropped run its marker, and returns what the markers lead to.
 fn mark_dropped(
-    entries: &[Entry<'_>],
+    entries: &[LinkedItem<'_>],
     forms: &mut [MessageForm],
     costs: &mut [usize],
     context: DecisionContext<'_>,
@@ -255,9 +256,9 @@ fn mark_dropped(
 }
 
 /// Messages in readable form, with every byte of their texts, opaque parts and calls.
-fn transcript(entries: &[Entry<'_>]) -> String {
+fn transcript(entries: &[LinkedItem<'_>]) -> String {
     let mut text = String::new();
-    for Entry { item, .. } in entries {
+    for LinkedItem { item, .. } in entries {
         let role = match item.role {
             Role::System => "system",
             Role::User => "user",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::choose::{Choice, Ladder};
 use super::history::{CachePrice, DecisionContext, HistoryLimits, MessageForm, Substitution};
-use super::items::Entry;
+use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::watermark::{Messages, Saving};
@@ -41,7 +41,7 @@ const NAME_BYTES: usize = 64;
 
 /// A history under construction.
 pub(super) struct HistoryBuilder<'a> {
-    entries: &'a [Entry<'a>],
+    entries: &'a [LinkedItem<'a>],
     limits: &'a HistoryLimits,
     context: DecisionContext<'a>,
     pub forms: Vec<MessageForm>,
@@ -55,7 +55,11 @@ pub(super) struct HistoryBuilder<'a> {
 }
 
 impl<'a> HistoryBuilder<'a> {
-    pub fn new(entries: &'a [Entry<'a>], limits: &'a HistoryLimits, context: DecisionContext<'a>) -> Self {
+    pub fn new(
+        entries: &'a [LinkedItem<'a>],
+        limits: &'a HistoryLimits,
+        context: DecisionContext<'a>,
+    ) -> Self {
         let (forms, above) = (Vec::with_capacity(entries.len()), SeenText::default());
         let start = start(limits, context);
         Self { entries, limits, context, forms, start, chain: start, above, seen: 0 }
@@ -104,7 +108,7 @@ impl<'a> HistoryBuilder<'a> {
         })
     }
 
-    fn renderer(&self, entry: &'a Entry<'a>) -> MessageRenderer<'a> {
+    fn renderer(&self, entry: &'a LinkedItem<'a>) -> MessageRenderer<'a> {
         MessageRenderer { entries: self.entries, entry, context: self.context, start: self.start }
     }
 }
@@ -122,7 +126,12 @@ fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
 }
 
 /// Extends the chain by a result, the call it answers, and the chosen rendition.
-fn follow(chain: ContentHash, entries: &[Entry<'_>], entry: &Entry<'_>, choice: Choice) -> ContentHash {
+fn follow(
+    chain: ContentHash,
+    entries: &[LinkedItem<'_>],
+    entry: &LinkedItem<'_>,
+    choice: Choice,
+) -> ContentHash {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(chain.as_bytes());
     bytes.extend_from_slice(entry.item.hash.as_bytes());
@@ -149,7 +158,7 @@ fn follow(chain: ContentHash, entries: &[Entry<'_>], entry: &Entry<'_>, choice: 
 }
 
 /// Adds the text that a sent result shows to `above`.
-fn add_shown(above: &mut SeenText, entry: &Entry<'_>, form: &MessageForm) {
+fn add_shown(above: &mut SeenText, entry: &LinkedItem<'_>, form: &MessageForm) {
     if !entry.is_compressible() || entry.tokens <= SMALL_RESULT {
         return;
     }
@@ -190,8 +199,8 @@ impl Messages for HistoryBuilder<'_> {
 /// Renders one message.
 #[derive(Clone, Copy)]
 struct MessageRenderer<'a> {
-    entries: &'a [Entry<'a>],
-    entry: &'a Entry<'a>,
+    entries: &'a [LinkedItem<'a>],
+    entry: &'a LinkedItem<'a>,
     context: DecisionContext<'a>,
     start: ContentHash,
 }

@@ -1,12 +1,10 @@
-//! The messages of a conversation as a caller sends them, and what follows from their order: which call a result
-//! answers, which messages are left out together, and what may become of each.
+//! The messages of a conversation as a caller sends them, with their links and what may become of each.
 //!
 //! Does not know costs, limits or renditions.
 
 use std::borrow::Cow;
 
-use hashbrown::HashMap;
-
+use super::links::{CallLink, Linker};
 use larder_condense::salience::reports_failure;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -83,7 +81,7 @@ pub(super) struct AnsweredCall<'a> {
 
 /// An item with what follows from those before it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct LinkedItem<'a> {
     pub item: &'a ConversationItem<'a>,
     /// Tokens of the text: exact wherever it may be sent whole.
     pub tokens: usize,
@@ -97,7 +95,7 @@ pub(super) struct Entry<'a> {
     pub user_message: Option<usize>,
 }
 
-impl Entry<'_> {
+impl LinkedItem<'_> {
     pub const fn is_error(&self) -> bool {
         matches!(self.compressibility, Compressibility::Compressible { is_error: true })
     }
@@ -112,72 +110,27 @@ pub(super) fn link<'a>(
     items: &'a [ConversationItem<'a>],
     is_exempt: &dyn Fn(&str) -> bool,
     counter: &Counter,
-) -> Vec<Entry<'a>> {
+) -> Vec<LinkedItem<'a>> {
     let mut linker = Linker::default();
+    let mut user_message = None;
     let mut entry = |(at, item): (usize, &'a ConversationItem<'a>)| {
-        let entry = linker.entry(at, item, is_exempt);
-        let may_stay_whole = !entry.is_compressible() || entry.is_error();
-        let tokens = if item.sampled && may_stay_whole { counter.count(item.text) } else { item.tokens };
-        Entry { tokens, ..entry }
-    };
-    items.iter().enumerate().map(&mut entry).collect()
-}
-
-/// What is known of the items so far. A step of the model (its consecutive messages and the results of their calls)
-/// forms one group.
-#[derive(Default)]
-struct Linker<'a> {
-    /// Calls that wait for their result: the index of their item, its group, and the call.
-    open: HashMap<&'a str, (usize, usize, &'a ItemCall<'a>)>,
-    /// The first item of the model's newest step.
-    step: Option<usize>,
-    /// Somebody other than the model has spoken since.
-    answered: bool,
-    user_message: Option<usize>,
-}
-
-impl<'a> Linker<'a> {
-    fn entry(
-        &mut self,
-        at: usize,
-        item: &'a ConversationItem<'a>,
-        is_exempt: &dyn Fn(&str) -> bool,
-    ) -> Entry<'a> {
-        let (mut group, mut answers) = (at, None);
-        match item.role {
-            Role::Assistant => {
-                if self.answered {
-                    // The model went on, so calls that are still open never get a result.
-                    self.open.clear();
-                    self.step = None;
-                }
-                self.answered = false;
-                group = *self.step.get_or_insert(at);
-                self.open.extend(item.calls.iter().map(|call| (&*call.id, (at, group, call))));
-            }
-            Role::Tool => {
-                self.answered = true;
-                if let Some((by, step, call)) = item.result_of.and_then(|id| self.open.remove(id)) {
-                    group = step;
-                    answers = Some(AnsweredCall { item: by, call });
-                }
-            }
-            Role::User | Role::System => self.answered = true,
-        }
-        let entry = Entry {
-            item,
-            tokens: item.tokens,
-            compressibility: compressibility(item, answers.as_ref(), is_exempt),
-            group,
-            settled: self.open.is_empty(),
-            answers,
-            user_message: self.user_message,
+        let calls = item.calls.iter().map(|call| (&*call.id, call));
+        let link = linker.link(at, item.role, calls, item.result_of);
+        let answers = link.answers.map(|(item, call)| AnsweredCall { item, call });
+        let compressibility = compressibility(item, answers.as_ref(), is_exempt);
+        let may_stay_whole = match compressibility {
+            Compressibility::Compressible { is_error } => is_error,
+            Compressibility::Verbatim | Compressibility::WholeOrDropped => true,
         };
+        let tokens = if item.sampled && may_stay_whole { counter.count(item.text) } else { item.tokens };
+        let CallLink { group, settled, .. } = link;
+        let entry = LinkedItem { item, tokens, compressibility, group, settled, answers, user_message };
         if item.role == Role::User {
-            self.user_message = Some(at);
+            user_message = Some(at);
         }
         entry
-    }
+    };
+    items.iter().enumerate().map(&mut entry).collect()
 }
 
 fn compressibility(
@@ -224,41 +177,21 @@ mod tests {
         }
     }
 
-    fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<Entry<'a>> {
+    fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<LinkedItem<'a>> {
         link(items, &|tool| tool == "exempt", &Counter::default())
     }
 
     #[test]
-    fn a_step_of_the_model_and_its_results_form_one_group() {
-        let (first, second) = ([call("a", "read")], [call("b", "read")]);
-        let items = [
-            item(Role::User, &[], None),
-            item(Role::Assistant, &first, None),
-            item(Role::Assistant, &second, None),
-            item(Role::Tool, &[], Some("b")),
-            item(Role::Tool, &[], Some("a")),
-            item(Role::Assistant, &[], None),
-        ];
-        let entries = linked(&items);
-        assert_eq!(entries.iter().map(|entry| entry.group).collect::<Vec<_>>(), [0, 1, 1, 1, 1, 5]);
-        let settled: Vec<bool> = entries.iter().map(|entry| entry.settled).collect();
-        assert_eq!(settled, [true, false, false, false, true, true]);
-        assert_eq!(entries[3].answers.map(|answers| answers.item), Some(2));
-        assert_eq!(entries[4].user_message, Some(0));
-    }
-
-    #[test]
-    fn a_call_that_the_model_does_not_wait_for_is_given_up() {
+    fn a_result_knows_its_call_and_the_user_message_before_it() {
         let calls = [call("a", "read")];
         let items = [
-            item(Role::Assistant, &calls, None),
             item(Role::User, &[], None),
-            item(Role::Assistant, &[], None),
+            item(Role::Assistant, &calls, None),
             item(Role::Tool, &[], Some("a")),
         ];
         let entries = linked(&items);
-        assert!(!entries[0].settled && !entries[1].settled && entries[2].settled);
-        assert!(entries[3].answers.is_none(), "its result comes too late");
+        assert_eq!(entries[2].answers.map(|answers| (answers.item, &*answers.call.name)), Some((1, "read")));
+        assert_eq!((entries[2].group, entries[2].user_message), (1, Some(0)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod history;
 mod history_builder;
 mod items;
 mod layout;
+mod links;
 mod memo;
 mod packing;
 mod part;

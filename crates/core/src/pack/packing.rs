@@ -8,7 +8,7 @@ use super::choose::Ladder;
 use super::compose::{Planned, Prompt, compose};
 use super::part::{Part, Protection};
 use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
-use super::render::Renderer;
+use super::render::PartRenderer;
 use super::request::{PackError, PackRequest, PackStep, RenditionRequest};
 use super::slot::{Cap, Overflow, Slot, SlotForm};
 use larder_condense::Condensed;
@@ -26,7 +26,7 @@ const POINTER_WORTH: usize = 48;
 /// A packing in progress.
 pub struct Packing<'a> {
     pub(super) request: &'a PackRequest,
-    pub(super) renderer: Renderer<'a>,
+    pub(super) renderer: PartRenderer<'a>,
     pub(super) ladders: Vec<Ladder>,
     /// Per slot.
     pub(super) slot_parts: Vec<Vec<usize>>,
@@ -66,7 +66,8 @@ impl<'a> Packing<'a> {
         }
         let cuts = |slot: &Slot| slot.overflow.truncate && !slot.overflow.condense;
         let cutting = request.slots.iter().zip(&slot_parts).filter(|(slot, _)| cuts(slot));
-        let renderer = Renderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
+        let renderer =
+            PartRenderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
         let limit = request.budget.available();
         let mut framed = String::new();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
@@ -74,7 +75,7 @@ impl<'a> Packing<'a> {
         Ok(Self { request, renderer, ladders, slot_parts, critical, rounds: 0, refused_by_model })
     }
 
-    /// Takes a rendition that was asked for; `None` means the model failed and the deterministic one stands.
+    /// Accepts a requested rendition; `None` means that the model failed and the part is condensed by rule.
     pub fn supply(&mut self, key: (usize, usize), condensed: Option<Condensed>) {
         match condensed {
             Some(condensed) => self.renderer.supply(key.0, condensed),
@@ -136,12 +137,12 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Whether a part must stand whole.
+    /// Whether a part must be whole.
     pub(super) fn is_critical(&self, part: usize) -> bool {
         self.critical[part]
     }
 
-    /// Why no plan can help: what must stand is larger than the budget, or than the cap of a slot that refuses.
+    /// Why no plan can help: what must be whole is larger than the budget, or than the cap of a slot that refuses.
     fn hopeless(&self, available: usize) -> Option<PackRefusal> {
         let mut needed = self.framing(self.least_messages());
         let mut culprits = Vec::new();
@@ -164,7 +165,7 @@ impl<'a> Packing<'a> {
         Some(PackRefusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
     }
 
-    /// The parts of which a pin does not stand in the prompt; the deficit is what these pins take.
+    /// The parts with a pin that the prompt lacks; the deficit is the tokens of these pins.
     fn lost_pins(&self, prompt: &Prompt) -> Option<PackRefusal> {
         let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
         pinned().next()?;
@@ -179,7 +180,7 @@ impl<'a> Packing<'a> {
         (deficit > 0).then_some(PackRefusal { deficit, parts })
     }
 
-    /// Messages that what must stand makes at least: neighbouring joined parts of one role share one.
+    /// Minimum messages of the required parts: neighbouring joined parts of one role share one.
     fn least_messages(&self) -> usize {
         let (mut messages, mut open) = (0, None);
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
@@ -229,12 +230,12 @@ impl<'a> Packing<'a> {
 }
 
 /// What a part may become and at what price. `framed` is room to write in.
-fn measure(renderer: &Renderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
+fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
     let whole = renderer.whole_cost(part, limit, framed);
     // A text over the limit is at least that large; four bytes a token is a fair guess for how much larger.
     let size = whole.unwrap_or_else(|| (part.text.len() / 4).max(limit + 1));
     let large = size > POINTER_WORTH;
-    // Calls and ids stand in every rendition of their message.
+    // Calls and ids are part of every rendition of their message.
     let shell = renderer.shell_cost(part);
     Ladder {
         whole: whole.map(|whole| whole + shell),

@@ -30,10 +30,10 @@ pub enum Protection {
 pub enum Frame {
     /// The text alone, after a heading line where one is given.
     Bare {
-        /// A line to stand before the text.
+        /// A line before the text.
         heading: Option<String>,
     },
-    /// Between tags that the text cannot close, whatever it says: for text that is data, not instructions.
+    /// Between tags that no text can close: for text that is data, not instructions.
     Tagged {
         /// The tag's name.
         name: String,
@@ -42,7 +42,7 @@ pub enum Frame {
     },
     /// In a Markdown fence longer than any the text holds.
     Fenced {
-        /// A line to stand before the fence.
+        /// A line before the fence.
         heading: String,
     },
 }
@@ -83,7 +83,7 @@ pub struct Shell {
 pub struct Part {
     /// Unique in its request; what citations and receipts call it.
     pub id: Arc<str>,
-    /// The slot it stands in.
+    /// Its slot.
     pub slot: Arc<str>,
     /// Where it comes from.
     pub source: PartSource,
@@ -95,13 +95,13 @@ pub struct Part {
     pub role: Role,
     /// 0 goes first, 100 last.
     pub priority: u8,
-    /// How much it matters beside parts of the same priority; more is kept longer. 1.0 is neutral.
+    /// How much it matters relative to parts of the same priority; more is kept longer. 1.0 is neutral.
     pub relevance: f64,
     /// How firmly it holds its place.
     pub protection: Protection,
     /// Whether it may be condensed.
     pub summarizable: bool,
-    /// Spans that must stand byte for byte in any condensed rendition.
+    /// Spans that every condensed rendition contains byte for byte.
     pub pins: Vec<String>,
     /// How it is set off.
     pub frame: Frame,
@@ -134,7 +134,7 @@ impl Part {
         }
     }
 
-    /// The part's text as it stands in the prompt when `body` is the chosen rendition.
+    /// The part's text in the prompt when `body` is the chosen rendition.
     pub(super) fn framed(&self, body: &str) -> String {
         let mut framed = String::with_capacity(body.len() + 1);
         self.frame_into(body, &mut framed);
@@ -175,7 +175,7 @@ fn longest_run(text: &str, mark: char) -> usize {
     longest
 }
 
-/// A tag name whose closing tag stands in none of `texts`, so that untrusted text cannot end its own frame: the
+/// A tag name whose closing tag is in none of `texts`, so that untrusted text cannot end its own frame: the
 /// original, and what is shown of it, which may decode what the original only spells. Each is read once.
 fn unclosable(name: &str, texts: [&str; 2]) -> String {
     let closing = format!("</{name}");

@@ -1,11 +1,12 @@
 //! Planning: dividing a call's tokens among its slots, and choosing and making the renditions of each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::allot::{Demand, allot};
 use super::choose::{Choice, Competitor, Ladder, choose, is_crowded};
 use super::choose_messages::{Presence, choose_messages};
 use super::compose::{Planned, Standing};
+use super::links::Linker;
 use super::packing::Packing;
 use super::part::Protection;
 use super::receipt::{Epoch, PartReason, Rendition, SlotLedger};
@@ -17,7 +18,7 @@ use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
-/// Protected parts stand above every priority.
+/// Protected parts precede every priority.
 const PROTECTED_TIER: u8 = 255;
 
 impl<'a> Packing<'a> {
@@ -151,7 +152,7 @@ impl<'a> Packing<'a> {
         members.iter().map(|&part| choice(part)).collect()
     }
 
-    /// Protected parts stand above every priority.
+    /// Protected parts precede every priority.
     pub(super) fn tier(&self, part: usize) -> u8 {
         let protected = self.request.parts[part].protection == Protection::Protected;
         if protected { PROTECTED_TIER } else { self.ladders[part].priority }
@@ -209,31 +210,16 @@ impl<'a> Packing<'a> {
         (choices, None)
     }
 
-    /// Which messages belong together, and after which of them no call waits for its result.
+    /// The group of each message, and whether no call waits for its result after it.
     fn call_groups(&self, members: &[usize]) -> (Vec<usize>, Vec<bool>) {
-        let mut groups = Vec::with_capacity(members.len());
-        let mut settled = Vec::with_capacity(members.len());
-        let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
-        for (at, &part) in members.iter().enumerate() {
+        let mut linker = Linker::default();
+        let link = |(at, &part): (usize, &usize)| {
             let part = &self.request.parts[part];
-            // A call that the model goes on without has been given up.
-            if part.role == Role::Assistant {
-                waiting.clear();
-            }
-            let mut group = at;
-            for call in &part.shell.tool_calls {
-                waiting.insert(&call.id, at);
-                owners.insert(&call.id, at);
-            }
-            if let Some(id) = part.shell.tool_call_id.as_deref() {
-                waiting.remove(id);
-                group = owners.get(id).copied().unwrap_or(at);
-            }
-            groups.push(group);
-            settled.push(waiting.is_empty());
-        }
-        (groups, settled)
+            let calls = part.shell.tool_calls.iter().map(|call| (call.id.as_str(), ()));
+            let link = linker.link(at, part.role, calls, part.shell.tool_call_id.as_deref());
+            (link.group, link.settled)
+        };
+        members.iter().enumerate().map(link).unzip()
     }
 
     fn mark_cost(&self, slot: &Slot) -> usize {

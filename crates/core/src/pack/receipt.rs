@@ -1,4 +1,4 @@
-//! The receipt of a pack: what stands in the prompt, in which rendition, why, and the proof that it fits.
+//! The receipt of a pack: what the prompt contains, in which rendition, why, and the proof that it fits.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use larder_text::message::Message;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Label;
 
-/// The form in which a part stands in a prompt.
+/// The form that a part takes in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rendition {
@@ -72,7 +72,7 @@ pub struct PartReceipt {
     pub original_tokens: Option<usize>,
     /// Why this form.
     pub reason: PartReason,
-    /// How to get the original back, unless it stands whole.
+    /// Leads to the original, unless the part is whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pointer: Option<Pointer>,
     /// What a condensed rendition leaves out.
@@ -107,15 +107,15 @@ mod shared_text {
 pub enum PartReason {
     /// It fits.
     Fits,
-    /// It is critical and stands whatever it costs.
+    /// It is critical, so it is whole at any cost.
     Critical,
     /// It is protected and its slot has room.
     Protected,
     /// It is larger than a single message of its slot may be.
     OverEntryCap,
-    /// Its slot is over its cap.
+    /// Its slot exceeds its cap.
     SlotOverCap,
-    /// The whole call is over its budget.
+    /// The whole call exceeds its budget.
     CallOverBudget,
     /// The call fits, and takes more than it should.
     OverThreshold,
@@ -123,7 +123,7 @@ pub enum PartReason {
     PinsTooLarge,
     /// The call or result it belongs with could not stay.
     GroupDropped,
-    /// What is not shown of it stands above.
+    /// What is not shown of it appears in earlier messages.
     StandsAbove,
 }
 

@@ -1,4 +1,4 @@
-//! Renditions: the texts in which a part can stand, and what each costs. Owns the wording of pointers and of the
+//! Renditions: the texts that can represent a part, and the cost of each. Owns the wording of pointers and of the
 //! marks for what is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use larder_text::tokens::Counter;
 /// Characters of a part's first line that its pointer shows.
 const EXCERPT_CHARS: usize = 60;
 
-/// A rendition with its text as it stands in the prompt.
+/// A rendition with its text as the prompt contains it.
 #[derive(Debug, Clone)]
 pub(super) struct Rendered {
     pub rendition: Rendition,
@@ -34,17 +34,17 @@ impl Rendered {
 }
 
 /// Makes renditions and remembers them, and the model's own where it supplied some.
-pub(super) struct Renderer<'a> {
+pub(super) struct PartRenderer<'a> {
     pub counter: &'a Counter,
     pub key: &'a PointerKey,
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
     /// What a model wrote, by part.
     written: BTreeMap<usize, Vec<Condensed>>,
-    /// Parts of which only the beginning may stand for the whole.
+    /// Parts that only their beginning may represent.
     only_cut: BTreeSet<usize>,
 }
 
-impl<'a> Renderer<'a> {
+impl<'a> PartRenderer<'a> {
     pub fn new(counter: &'a Counter, key: &'a PointerKey, only_cut: BTreeSet<usize>) -> Self {
         Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new(), only_cut }
     }
@@ -55,7 +55,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// The fullest of a model's renditions that has at most `inner` tokens. A plan made again asks for a little more
-    /// or less than the one before, which is no reason to ask the model again.
+    /// or less than the one before, which does not justify another model call.
     pub fn written(&self, part: usize, inner: usize) -> Option<&Condensed> {
         let written = self.written.get(&part)?;
         written.iter().filter(|condensed| condensed.tokens <= inner).max_by_key(|condensed| condensed.tokens)
@@ -127,7 +127,7 @@ impl<'a> Renderer<'a> {
         self.counter.count(&part.framed(""))
     }
 
-    /// Tokens of the calls and ids that a message carries beside its text.
+    /// Tokens of the calls and ids that a message carries in addition to its text.
     pub fn shell_cost(&self, part: &Part) -> usize {
         if part.shell == Shell::default() {
             return 0;
@@ -173,12 +173,12 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// What stands for a text of this name that is only pointed at: one line that says what it is.
+/// The pointer rendition of a text: one line that says what it is.
 pub(super) fn pointer_text(name: &str, text: &str, pointer: &Pointer) -> String {
     format!("[⋯ {}: {} — in full: {pointer}]", one_line(name), excerpt(text))
 }
 
-/// The mark that stands in a slot for everything it leaves out. It never counts: absence is no evidence.
+/// The marker for everything that a slot leaves out. It states no number: absence is not evidence.
 pub(super) fn left_out_mark(slot: &str, bundle: &Pointer) -> String {
     format!("[⋯ more in {slot} was left out to fit; all of it: {bundle}]\n")
 }

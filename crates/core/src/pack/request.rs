@@ -37,7 +37,7 @@ pub struct PackRequest {
     pub parts: Vec<Part>,
     /// Limits.
     pub budget: CallBudget,
-    /// Tokens beside the texts.
+    /// Tokens in addition to the texts.
     pub framing: CallFraming,
     /// The question in view, for condensing.
     pub query: Option<String>,
@@ -73,7 +73,7 @@ pub enum PackStep {
     Refused(Box<Receipt>),
 }
 
-/// A request that is no packing problem but a mistake.
+/// A malformed request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
     /// A part names a slot that is not there.

@@ -21,14 +21,14 @@ pub enum Cap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotForm {
-    /// All parts stand in one message, together with neighbouring joined slots of the same role.
+    /// All parts form one message, together with neighbouring joined slots of the same role.
     Joined,
     /// Each part is a message of its own, and what has been decided for a message stays decided while the
     /// conversation grows, until a watermark is crossed.
     Messages,
 }
 
-/// What may be done to the parts of a slot that is over its cap, beside keeping them whole.
+/// What may be done to the parts of a slot that exceeds its cap, other than keeping them whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overflow {
     /// Replace by a condensed rendition.
@@ -57,9 +57,9 @@ pub struct Slot {
     pub name: Arc<str>,
     /// Tokens it may have.
     pub cap: Cap,
-    /// Tokens it keeps when the whole call is over budget, as long as it has so many.
+    /// Tokens it keeps when the whole call exceeds its budget, if it has that many.
     pub floor: usize,
-    /// What its parts become when it is over its cap.
+    /// What its parts become when it exceeds its cap.
     pub overflow: Overflow,
     /// 0 gives way first, 100 last, when slots compete.
     pub priority: u8,
@@ -118,7 +118,7 @@ pub struct CallBudget {
     pub output: usize,
     /// Framing safety (C15).
     pub response_reserve: usize,
-    /// Kept free whatever happens.
+    /// Tokens that always stay free.
     pub emergency_floor: usize,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Watermarks {
 }
 
 /// What became of the messages.
-pub(super) struct Decisions {
+pub(super) struct MessageDecisions {
     pub choices: Vec<Choice>,
     pub costs: Vec<usize>,
     /// The epoch in which each was decided.
@@ -78,9 +78,13 @@ pub(super) struct Decisions {
 }
 
 /// Decides all messages, the oldest first.
-pub(super) fn decide(groups: &CallGroups<'_>, marks: &Watermarks, messages: &mut impl Messages) -> Decisions {
+pub(super) fn decide(
+    groups: &CallGroups<'_>,
+    marks: &Watermarks,
+    messages: &mut impl Messages,
+) -> MessageDecisions {
     let count = groups.group_of.len();
-    let mut so_far = Decisions {
+    let mut so_far = MessageDecisions {
         choices: Vec::with_capacity(count),
         costs: Vec::with_capacity(count),
         since: Vec::with_capacity(count),
@@ -117,7 +121,7 @@ pub(super) fn decide(groups: &CallGroups<'_>, marks: &Watermarks, messages: &mut
     so_far
 }
 
-impl Decisions {
+impl MessageDecisions {
     fn begin(&mut self, choices: Vec<Choice>, messages: &mut impl Messages) {
         let changed = |&at: &usize| choices[at] != self.choices[at];
         let moved: Vec<usize> = (0..choices.len()).filter(changed).collect();
@@ -136,7 +140,7 @@ fn choose(
     groups: &CallGroups<'_>,
     marks: &Watermarks,
     messages: &impl Messages,
-    so_far: &Decisions,
+    so_far: &MessageDecisions,
     must: bool,
 ) -> Option<Vec<Choice>> {
     let count = so_far.choices.len();

@@ -23,7 +23,7 @@ pub struct ModelProfile {
     pub window: usize,
     /// Tokens of the longest answer, where known.
     pub max_output: Option<usize>,
-    /// A cached input token beside an uncached one, where known.
+    /// Price of a cached input token relative to an uncached one, if known.
     pub cache_price: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ impl ContextBudgetPolicy {
         max_output.unwrap_or(self.reserve)
     }
 
-    /// Most tokens of the prompt of such a request (C18): what the window leaves beside answer and emergency floor.
+    /// Maximum tokens of the prompt of such a request (C18): the window without answer and emergency floor.
     pub fn prompt_budget(&self, max_output: Option<usize>) -> usize {
         let left =
             self.model.window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor);
@@ -123,7 +123,7 @@ impl ContextBudgetPolicy {
         self.model.window
     }
 
-    /// Tokens kept free whatever happens.
+    /// Tokens that always stay free.
     pub fn emergency_floor(&self) -> usize {
         self.floor
     }
@@ -151,7 +151,7 @@ impl ContextBudgetPolicy {
     }
 
     /// Notes what a request used, and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
-    /// beside its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
+    /// next to its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
     /// dry run enforces nothing and so breaks nothing: its decisions say what would have been refused.
     pub fn record_usage(
         &self,
@@ -170,12 +170,12 @@ impl ContextBudgetPolicy {
         self.settings.enabled && conversation.can_offer
     }
 
-    /// Whether results of this tool that are too large to stand are replaced, as far as the settings go.
+    /// Whether the settings allow replacing results of this tool that are too large.
     pub fn replaces(&self, tool: &str) -> bool {
         self.settings.enabled && !self.settings.dry_run && !self.settings.opts_out(tool)
     }
 
-    /// Tokens that are sent whatever is decided. Our tool is counted where it may have to be offered.
+    /// Tokens that are sent in any case. Larder's own tool is counted if it may have to be offered.
     pub(super) fn fixed(&self, conversation: &Conversation<'_>) -> usize {
         let fixed = conversation.fixed;
         let tool = if self.may_change(conversation) { fixed.rehydrate_tool } else { 0 };

@@ -1,8 +1,8 @@
-//! A conversation as the policy sees it in every wire format: items, and what is sent besides them.
+//! A conversation as the policy sees it in every wire format: its items, and what is sent in addition to them.
 
 use crate::pack::ConversationItem;
 
-/// Tokens that are sent whatever is decided.
+/// Tokens that are sent in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FixedTokens {
     /// Instructions that are not an item of the conversation.
@@ -18,7 +18,7 @@ pub struct FixedTokens {
 /// A request that is about to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation<'a> {
-    /// What is sent whatever is decided.
+    /// What is sent in any case.
     pub fixed: FixedTokens,
     /// The history, the oldest first.
     pub items: &'a [ConversationItem<'a>],

@@ -14,7 +14,7 @@ mod window;
 
 pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, ModelProfile};
 pub use conversation::{Conversation, FixedTokens};
-pub use settings::{InvalidSetting, PolicySettings, ToolOffer};
+pub use settings::{InvalidSetting, OPT_OUT_TOOLS, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};
 pub use window::{DecidedWindow, Verdict, WindowOriginal};
 

@@ -4,56 +4,44 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens kept for the reply when a request asks for no number (C15).
+/// Tokens reserved for the reply when a request sets no limit (C15).
 const RESPONSE_RESERVE: usize = 2_000;
-/// Tokens that a tool result may have when it enters: about what the first 600 characters and a pointer take, which is
-/// what the usual write-time offload keeps. Over recorded agent runs, fewer begin to hide values that later calls need,
-/// and more cost more than they keep (`larder-evals traces`).
+/// Tokens that a tool result may have when it enters: about the first 600 characters and a pointer, which is what the
+/// usual write-time offload keeps. Over recorded agent runs, smaller caps hide values that later calls need, and larger
+/// ones cost more than they preserve (`larder-evals traces`).
 const ENTRY_CAP: usize = 144;
-/// The least entry cap: below it a header and marks leave no room.
-const LEAST_ENTRY_CAP: usize = 96;
-/// The share of a watermark that an epoch comes down to (C52: 50 % to 80 %).
+/// The smallest entry cap: less leaves no room next to header and gap markers.
+const MIN_ENTRY_CAP: usize = 96;
+/// The share of the threshold that an epoch reduces a conversation to (C52: 50 % to 80 %).
 const LOW_WATERMARK: f64 = 0.5;
-/// The least such share: below it hardly anything would stay.
-const LEAST_LOW_WATERMARK: f64 = 0.05;
-/// A cached input token beside an uncached one, at most providers.
+/// The smallest such share: less would leave hardly anything.
+const MIN_LOW_WATERMARK: f64 = 0.05;
+/// The price of a cached input token relative to an uncached one, at most providers.
 const CACHE_PRICE: f64 = 0.1;
-/// Tools whose results stand as they are (R3-5.10); `*` at the end stands for any further characters.
-const OPT_OUT_TOOLS: [&str; 4] = ["document_edit", "document_apply_patch", "search_replace", "validat*"];
+/// Tools whose results are never condensed (R3-5.10); `*` at the end of a name matches any ending.
+pub const OPT_OUT_TOOLS: [&str; 4] = ["document_edit", "document_apply_patch", "search_replace", "validat*"];
 
-/// When the tool that gives originals back is offered to the model.
+/// When the model is offered the rehydrate tool, which reads originals back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOffer {
-    /// Only where pointers stand, so that a request that needs none leaves as it came. The first pointer of a
-    /// conversation then moves its cached prefix once, since definitions of tools stand at its beginning.
+    /// In prompts with pointers, so that other requests are forwarded unchanged. The first pointer of a conversation
+    /// moves its cached prefix once, because tool definitions are at its start.
     #[default]
     WhenNeeded,
-    /// In every request that has tools of its own, from the first on: the definition is paid for in each, and the
-    /// prefix never moves.
+    /// In every request that has tools of its own: each pays for the definition, and the prefix never moves.
     WithTools,
 }
 
-impl ToolOffer {
-    /// The value that settings call so.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "when_needed" => Some(Self::WhenNeeded),
-            "with_tools" => Some(Self::WithTools),
-            _ => None,
-        }
-    }
-}
-
-/// A setting whose value makes no sense.
+/// A setting with an illegal value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} cannot be {value}; {help}")]
 pub struct InvalidSetting {
     /// The name of the field.
     pub field: &'static str,
-    /// What it holds.
+    /// Its value.
     pub value: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
 }
 
@@ -61,19 +49,19 @@ pub struct InvalidSetting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicySettings {
-    /// Off: nothing is changed; counting and the refusal of what cannot fit stay (C50).
+    /// If false, nothing is changed; requests are still counted, and refused if they cannot fit (C50).
     pub enabled: bool,
     /// Decides and reports, but changes nothing.
     pub dry_run: bool,
-    /// Most tokens of a prompt. It can only lower what the model's window leaves.
+    /// Maximum tokens of a prompt. It can only lower what the model's window allows.
     pub prompt_budget_override: Option<usize>,
-    /// Kept for the reply when a request asks for no number (C15).
+    /// Reserved for the reply when a request sets no limit (C15).
     pub response_reserve: usize,
-    /// WindowOriginal free whatever happens; none: a twentieth of the window (C38).
+    /// Tokens that every prompt leaves free; `None`: a twentieth of the window (C38).
     pub emergency_floor: Option<usize>,
-    /// Prompts above it have older tool results compacted when that pays; none: 80 % of the budget (C38).
+    /// Prompts above it have older tool results compacted if that pays; `None`: 80 % of the budget (C38).
     pub trace_threshold_tokens: Option<usize>,
-    /// The share of the threshold that compaction comes down to, so that the next one is far (C52).
+    /// The share of the threshold that compaction reduces to, so that the next one is far off (C52).
     pub low_watermark: f64,
     /// Tokens that a tool result may have when it enters; errors may have four times as many.
     pub entry_cap: usize,
@@ -81,11 +69,11 @@ pub struct PolicySettings {
     pub protect_last: usize,
     /// Tools whose results are never condensed; a trailing `*` matches any ending.
     pub opt_out_tools: BTreeSet<String>,
-    /// When the model is offered the tool that gives originals back.
+    /// When the model is offered the rehydrate tool.
     pub offer_tool: ToolOffer,
-    /// What a cached input token costs beside an uncached one, where the model table does not say.
+    /// Price of a cached input token relative to an uncached one, for models without prices.
     pub cache_price: f64,
-    /// Further requests of a conversation to expect; none: as many as there were.
+    /// Further requests to expect of a conversation; `None`: as many as there were.
     pub expected_turns: Option<usize>,
 }
 
@@ -110,23 +98,24 @@ impl Default for PolicySettings {
 }
 
 impl PolicySettings {
-    /// What is wrong with the values, all at once.
+    /// Everything that is wrong with the values.
     pub fn problems(&self) -> Vec<InvalidSetting> {
         let mut problems = Vec::new();
         let mut wrong = |field: &'static str, value: String, help: String| {
             problems.push(InvalidSetting { field, value, help });
         };
-        let share = |value: f64, least: f64| value.is_finite() && (least..=1.0).contains(&value);
-        if !share(self.low_watermark, LEAST_LOW_WATERMARK) {
-            let help = format!("write a share from {LEAST_LOW_WATERMARK} to 1");
+        let share = |value: f64, min: f64| value.is_finite() && (min..=1.0).contains(&value);
+        if !share(self.low_watermark, MIN_LOW_WATERMARK) {
+            let help = format!("write a share from {MIN_LOW_WATERMARK} to 1");
             wrong("low_watermark", self.low_watermark.to_string(), help);
         }
         if !share(self.cache_price, 0.0) {
             wrong("cache_price", self.cache_price.to_string(), "write a share from 0 to 1".to_owned());
         }
-        if self.entry_cap < LEAST_ENTRY_CAP {
-            let help =
-                format!("write at least {LEAST_ENTRY_CAP}: less leaves no room beside a pointer and marks");
+        if self.entry_cap < MIN_ENTRY_CAP {
+            let help = format!(
+                "write at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
+            );
             wrong("entry_cap", self.entry_cap.to_string(), help);
         }
         if self.prompt_budget_override == Some(0) {
@@ -136,7 +125,7 @@ impl PolicySettings {
         problems
     }
 
-    /// Whether results of this tool stand as they are.
+    /// Whether results of this tool are never condensed.
     pub(super) fn opts_out(&self, tool: &str) -> bool {
         let covers = |name: &String| match name.strip_suffix('*') {
             Some(start) => tool.starts_with(start),
@@ -151,12 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_that_makes_no_sense_is_named_with_what_would() {
+    fn every_illegal_value_is_reported_with_its_fix() {
         assert_eq!(PolicySettings::default().problems(), []);
         let wrong = PolicySettings {
             low_watermark: 0.01,
             cache_price: f64::NAN,
-            entry_cap: LEAST_ENTRY_CAP - 1,
+            entry_cap: MIN_ENTRY_CAP - 1,
             prompt_budget_override: Some(0),
             ..PolicySettings::default()
         };
@@ -166,7 +155,7 @@ mod tests {
             [
                 "low_watermark cannot be 0.01; write a share from 0.05 to 1",
                 "cache_price cannot be NaN; write a share from 0 to 1",
-                "entry_cap cannot be 95; write at least 96: less leaves no room beside a pointer and marks",
+                "entry_cap cannot be 95; write at least 96: less leaves no room next to a pointer and gap markers",
                 "prompt_budget_override cannot be 0; leave it out to use what the window leaves",
             ]
         );

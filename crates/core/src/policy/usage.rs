@@ -1,10 +1,10 @@
-//! A ledger of what requests used: pure, bounded, kept by whoever serves a session.
+//! A ledger of what requests used: pure, bounded, kept by the server of a session.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// Turns that are kept one by one; older ones stand in the sums only.
+/// Turns that are kept one by one; older ones are in the sums only.
 const MOST_TURNS: usize = 256;
 
 /// What one request used.
@@ -55,7 +55,7 @@ mod tests {
         let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
         let mut usage = SessionUsage::default();
         let budget = policy.prompt_budget(Some(100));
-        assert_eq!(budget, 850, "beside the reply and the floor");
+        assert_eq!(budget, 850, "next to the reply and the floor");
         policy.record_usage(&mut usage, "turn 0", budget, 100);
         assert_eq!((usage.requests, usage.prompt_tokens, usage.violations), (1, 850, 0), "just the budget");
         policy.record_usage(&mut usage, "turn 1", budget, 101);

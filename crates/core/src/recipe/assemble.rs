@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Span, Spanned, nearest};
+use super::diagnostic::{DiagnosticSink, Span, Spanned, nearest};
 use super::file::{Prompts, RecipeFile};
 use super::model::{PromptTemplate, Recipe, SlotSource, Variant};
 use super::prompts::{SYNTAX_HELP, resolve_includes};
@@ -45,7 +45,7 @@ pub(super) fn recipe<'s>(
     bytes: &[u8],
     prompts: &BTreeMap<String, Prompt>,
     counter: &Counter,
-    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+    sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> Option<Recipe> {
     let own = sinks.get_mut(file.path.as_str())?;
     check_reads_something(file, own);
@@ -71,7 +71,7 @@ pub(super) fn recipe<'s>(
 }
 
 /// At least one of documents, sections and variables (C70).
-fn check_reads_something(file: &RecipeFile, sink: &mut Sink<'_>) {
+fn check_reads_something(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     if file.input_docs.is_empty()
         && file.input_sections.is_empty()
         && file.variables.is_empty()
@@ -96,7 +96,11 @@ impl Used {
     }
 }
 
-fn find_prompts(file: &RecipeFile, prompts: &BTreeMap<String, Prompt>, sink: &mut Sink<'_>) -> Used {
+fn find_prompts(
+    file: &RecipeFile,
+    prompts: &BTreeMap<String, Prompt>,
+    sink: &mut DiagnosticSink<'_>,
+) -> Used {
     let mut find = |paths: &[Spanned<String>]| -> Vec<String> {
         paths.iter().filter_map(|path| find_prompt(path, prompts, sink)).collect()
     };
@@ -112,7 +116,7 @@ fn find_prompts(file: &RecipeFile, prompts: &BTreeMap<String, Prompt>, sink: &mu
 fn find_prompt(
     path: &Spanned<String>,
     prompts: &BTreeMap<String, Prompt>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Option<String> {
     let name = path.value.strip_prefix("prompts/")?.strip_suffix(".md")?;
     if prompts.contains_key(name) {
@@ -159,7 +163,7 @@ fn check_inline(
     file: &RecipeFile,
     text: &Spanned<String>,
     prompts: &BTreeMap<String, Prompt>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Inline {
     let known: Vec<String> = prompts.keys().cloned().collect();
     let written = sink.source().get(text.span.clone()).unwrap_or("");
@@ -186,9 +190,9 @@ fn check_inline(
     Inline { undeclared, includes: included.names }
 }
 
-/// Where bytes of a template written inside the YAML stand in the file: its own place when the text is found there
+/// Where bytes of a template written inside the YAML are in the file: its own place when the text is found there
 /// again, otherwise the whole value.
-fn inline_span(text: &Spanned<String>, range: &Span, sink: &Sink<'_>) -> Span {
+fn inline_span(text: &Spanned<String>, range: &Span, sink: &DiagnosticSink<'_>) -> Span {
     let needle = text.value.get(range.clone()).map(str::trim).filter(|needle| !needle.is_empty());
     let written = sink.source().get(text.span.clone()).unwrap_or("");
     let before = text.value.get(..range.start).unwrap_or("");
@@ -203,14 +207,14 @@ fn is_declared(file: &RecipeFile, name: &str) -> bool {
     template::is_builtin(name) || file.variables.contains_key(name)
 }
 
-fn report_undeclared(file: &RecipeFile, name: &str, span: &Span, sink: &mut Sink<'_>) {
+fn report_undeclared(file: &RecipeFile, name: &str, span: &Span, sink: &mut DiagnosticSink<'_>) {
     let message = format!("`{name}` is not declared in {}", file.path);
     let help = template::undeclared_help(name, file.variables.keys().map(String::as_str));
     sink.report(DiagnosticCode::UndeclaredVariable, span, message, help);
 }
 
 /// Checks the templates of `variables`; returns the names that the caller supplies.
-fn check_variables(file: &RecipeFile, sink: &mut Sink<'_>) -> BTreeSet<String> {
+fn check_variables(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) -> BTreeSet<String> {
     let mut inputs = BTreeSet::new();
     for text in file.variables.values() {
         match template::undeclared(&text.value) {
@@ -238,7 +242,7 @@ fn check_used_names<'s>(
     file: &RecipeFile,
     reached: &BTreeSet<String>,
     prompts: &BTreeMap<String, Prompt>,
-    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+    sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> bool {
     let mut sound = true;
     for prompt in reached.iter().filter_map(|name| prompts.get(name)) {
@@ -261,7 +265,7 @@ fn check_unused<'s>(
     inline: Option<&Inline>,
     reached: &BTreeSet<String>,
     prompts: &BTreeMap<String, Prompt>,
-    sinks: &mut BTreeMap<&'s str, Sink<'s>>,
+    sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> bool {
     let in_prompts =
         reached.iter().filter_map(|name| prompts.get(name)).flat_map(|prompt| &prompt.undeclared);
@@ -356,7 +360,7 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
 
 /// Renders the prompts with empty values and measures them against their allotments. A template that cannot be
 /// rendered that way is left to the packer, which measures every call.
-fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut Sink<'_>) {
+fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut DiagnosticSink<'_>) {
     let Some(budget) = &file.budget else { return };
     let cap = |source: SlotSource| {
         let spec = recipe.slots.iter().find(|spec| spec.source == source)?;

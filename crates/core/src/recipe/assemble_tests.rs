@@ -27,7 +27,7 @@ fn includes_are_followed_to_the_end_and_in_circles() {
 fn a_prompt_is_found_by_its_path_or_by_the_only_one_that_ends_in_it() {
     let prompts = prompts(&[("ask/main", "", &[]), ("chat/main", "", &[]), ("pipeline/ask/tone", "", &[])]);
     let find = |path: &str| {
-        let mut sink = Sink::new("recipes/a/b.yaml", path);
+        let mut sink = DiagnosticSink::new("recipes/a/b.yaml", path);
         let found =
             find_prompt(&Spanned { value: path.to_owned(), span: 0..path.len() }, &prompts, &mut sink);
         let code = sink.into_found().first().map(|diagnostic| diagnostic.code);

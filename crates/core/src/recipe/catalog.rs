@@ -46,7 +46,7 @@ impl RecipeError {
         }
     }
 
-    /// How to mend it; may be empty.
+    /// How to fix it; may be empty.
     pub fn help(&self) -> &str {
         match self {
             Self::NotFound { help, .. } => help,

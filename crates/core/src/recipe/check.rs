@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::assemble::{self, Prompt};
 use super::catalog::Catalog;
 use super::code::DiagnosticCode;
-use super::diagnostic::{Diagnostic, Sink};
+use super::diagnostic::{Diagnostic, DiagnosticSink};
 use super::file::{self, RecipeFile};
 use super::registry::{self, REGISTRY_PATH};
 use super::{fields, prompts, slots};
@@ -57,8 +57,8 @@ pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
 pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>) -> CheckReport {
     let mut diagnostics = Vec::new();
     let texts = read_texts(files, &mut diagnostics);
-    let mut sinks: BTreeMap<&str, Sink<'_>> =
-        texts.iter().map(|(path, text)| (*path, Sink::new(path, text))).collect();
+    let mut sinks: BTreeMap<&str, DiagnosticSink<'_>> =
+        texts.iter().map(|(path, text)| (*path, DiagnosticSink::new(path, text))).collect();
     let prompts = prompts::check(files, &texts, &mut sinks);
     let mut recipes = Catalog::default();
     let mut parsed = parse_recipes(files, total, &mut sinks, &mut recipes);
@@ -76,7 +76,7 @@ pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>)
             None => recipes.insert_broken(file),
         }
     }
-    diagnostics.extend(sinks.into_values().flat_map(Sink::into_found));
+    diagnostics.extend(sinks.into_values().flat_map(DiagnosticSink::into_found));
     let mut report = CheckReport { recipes, diagnostics, registry: None };
     if !report.has_errors() {
         add_registry(&mut report, files, &prompts, &paths);
@@ -142,7 +142,7 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     }
     let at = |offset: usize, code, message: String, help: &str| {
         let before = String::from_utf8_lossy(bytes.get(..offset).unwrap_or_default());
-        let mut sink = Sink::new(path, &before);
+        let mut sink = DiagnosticSink::new(path, &before);
         sink.report(code, &(before.len()..before.len()), message, help);
         sink.into_found().pop().unwrap_or_else(|| Diagnostic::whole_file(code, path, "", help))
     };
@@ -153,7 +153,7 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     if let Some((offset, c)) = text.char_indices().find(|(_, c)| control(*c)) {
-        let mut sink = Sink::new(path, &text);
+        let mut sink = DiagnosticSink::new(path, &text);
         let message = format!("control character U+{:04X}", u32::from(c));
         sink.report(DiagnosticCode::ControlCharacter, &(offset..offset + 1), message, "remove it");
         return Err(sink.into_found().pop().unwrap_or_else(|| {
@@ -166,7 +166,7 @@ fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
 fn parse_recipes(
     files: &ProjectFiles,
     total: Option<usize>,
-    sinks: &mut BTreeMap<&str, Sink<'_>>,
+    sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>,
     recipes: &mut Catalog,
 ) -> Vec<RecipeFile> {
     let mut parsed = Vec::new();
@@ -203,7 +203,7 @@ fn parse_recipes(
 }
 
 /// Names, stems and aliases are unique in the project (C73).
-fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
+fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>) {
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for file in parsed {
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
@@ -225,8 +225,8 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
     }
 }
 
-/// `{phase}_code` and `{phase}_chat` say so, and code does not stand alone.
-fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, Sink<'_>>) {
+/// `{phase}_code` and `{phase}_chat` say so, and code needs its chat counterpart.
+fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>) {
     for file in parsed {
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
         let Some(name) = &file.name else { continue };

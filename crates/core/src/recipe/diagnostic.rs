@@ -38,7 +38,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What is wrong, and what was expected.
     pub message: String,
-    /// How to mend it; empty when the message says it all.
+    /// How to fix it; empty if the message suffices.
     pub help: String,
 }
 
@@ -84,7 +84,7 @@ impl Diagnostic {
 /// Byte range in a source.
 pub(super) type Span = Range<usize>;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spanned<T> {
     pub value: T,
@@ -92,7 +92,7 @@ pub(super) struct Spanned<T> {
 }
 
 /// Collects the problems of one file.
-pub(super) struct Sink<'s> {
+pub(super) struct DiagnosticSink<'s> {
     file: &'s str,
     source: &'s str,
     line_starts: Vec<usize>,
@@ -104,7 +104,7 @@ pub(super) struct Sink<'s> {
 /// Bytes between two remembered character counts.
 const STRIDE: usize = 1024;
 
-impl<'s> Sink<'s> {
+impl<'s> DiagnosticSink<'s> {
     pub fn new(file: &'s str, source: &'s str) -> Self {
         let line_starts =
             std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -151,7 +151,7 @@ impl<'s> Sink<'s> {
         self.found
     }
 
-    /// The line (from 1) that the byte at `offset` stands in.
+    /// The line, from 1, of the byte at `offset`.
     fn line_of(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
@@ -178,7 +178,7 @@ fn characters(bytes: &[u8]) -> usize {
 
 /// The nearest of `valid` to `name`, when it is near enough to be a slip.
 pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
-    /// Longer names are no slips of ours, and comparing them costs.
+    /// Longer names are not typos of known ones, and comparing them is expensive.
     const LONGEST: usize = 100;
     if name.len() > LONGEST {
         return None;

@@ -5,8 +5,8 @@
 use std::ops::RangeInclusive;
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Spanned, suggest};
-use super::yaml::{Kind, Node};
+use super::diagnostic::{DiagnosticSink, Spanned, suggest};
+use super::yaml::{YamlKind, YamlNode};
 
 /// Whether a name is made of the characters that file names, template variables and log fields share.
 pub(super) fn is_plain_name(name: &str) -> bool {
@@ -21,8 +21,13 @@ pub(super) fn is_identifier(name: &str) -> bool {
 }
 
 /// Reports keys that are not in `valid`; false when the node is not a mapping at all. `what` names the mapping.
-pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut Sink<'_>) -> bool {
-    let Kind::Map(entries) = &node.kind else {
+pub(super) fn check_keys(
+    node: &YamlNode<'_>,
+    what: &str,
+    valid: &[&str],
+    sink: &mut DiagnosticSink<'_>,
+) -> bool {
+    let YamlKind::Map(entries) = &node.kind else {
         wrong_type(node, what, "a mapping", sink);
         return false;
     };
@@ -47,14 +52,18 @@ pub(super) fn check_keys(node: &Node<'_>, what: &str, valid: &[&str], sink: &mut
     true
 }
 
-pub(super) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, sink: &mut Sink<'_>) {
+pub(super) fn wrong_type(node: &YamlNode<'_>, what: &str, expected: &str, sink: &mut DiagnosticSink<'_>) {
     let subject = if what.is_empty() { "the recipe".to_owned() } else { format!("`{what}`") };
     let message = format!("{subject} must be {expected}, not {}", node.describe());
     sink.report(DiagnosticCode::WrongType, &node.span, message, "");
 }
 
 /// Text that is not blank. Numbers and truth values must be quoted to be text.
-pub(super) fn text(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Spanned<String>> {
+pub(super) fn text(
+    node: &YamlNode<'_>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> Option<Spanned<String>> {
     match node.to_json() {
         serde_json::Value::String(value) if value.trim().is_empty() => {
             sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "");
@@ -73,7 +82,11 @@ pub(super) fn text(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<S
 }
 
 /// A name of letters, digits, `_` and `-`.
-pub(super) fn name(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Spanned<String>> {
+pub(super) fn name(
+    node: &YamlNode<'_>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> Option<Spanned<String>> {
     text(node, what, sink).filter(|name| {
         let good = is_plain_name(&name.value);
         if !good {
@@ -89,7 +102,7 @@ pub(super) fn name(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<S
     })
 }
 
-pub(super) fn boolean(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<bool> {
+pub(super) fn boolean(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<bool> {
     let value = node.to_json().as_bool();
     if value.is_none() {
         wrong_type(node, what, "true or false", sink);
@@ -99,10 +112,10 @@ pub(super) fn boolean(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Optio
 
 /// A whole number within `range`.
 pub(super) fn whole(
-    node: &Node<'_>,
+    node: &YamlNode<'_>,
     what: &str,
     range: RangeInclusive<u64>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Option<u64> {
     let json = node.to_json();
     if !json.is_number() || (json.is_f64() && json.as_f64().is_some_and(|n| n.fract() != 0.0)) {
@@ -118,7 +131,7 @@ pub(super) fn whole(
 }
 
 /// A number from 0 to 1.
-pub(super) fn fraction(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<f64> {
+pub(super) fn fraction(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<f64> {
     let Some(value) = node.to_json().as_f64() else {
         wrong_type(node, what, "a number between 0 and 1", sink);
         return None;
@@ -131,7 +144,7 @@ pub(super) fn fraction(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Opti
 }
 
 /// `80%` or 80.
-pub(super) fn percent(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<u8> {
+pub(super) fn percent(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<u8> {
     let value = match node.to_json() {
         serde_json::Value::String(text) => text.trim_end_matches('%').trim_end().parse::<u64>().ok(),
         json => json.as_u64(),
@@ -150,10 +163,10 @@ pub(super) fn percent(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Optio
 
 /// One of `choices`, by exact name.
 pub(super) fn choice<T: Copy>(
-    node: &Node<'_>,
+    node: &YamlNode<'_>,
     what: &str,
     choices: &[(&str, T)],
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Option<T> {
     let given = text(node, what, sink)?;
     let found = choices.iter().find(|(name, _)| *name == given.value).map(|(_, value)| *value);
@@ -170,13 +183,17 @@ pub(super) fn choice<T: Copy>(
 }
 
 /// The items of a list that is not empty.
-pub(super) fn list<'n, 's>(node: &'n Node<'s>, what: &str, sink: &mut Sink<'_>) -> &'n [Node<'s>] {
+pub(super) fn list<'n, 's>(
+    node: &'n YamlNode<'s>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> &'n [YamlNode<'s>] {
     match &node.kind {
-        Kind::List(items) if items.is_empty() => {
+        YamlKind::List(items) if items.is_empty() => {
             sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "leave the key out");
             &[]
         }
-        Kind::List(items) => items,
+        YamlKind::List(items) => items,
         _ => {
             wrong_type(node, what, "a list", sink);
             &[]
@@ -184,8 +201,12 @@ pub(super) fn list<'n, 's>(node: &'n Node<'s>, what: &str, sink: &mut Sink<'_>) 
     }
 }
 
-/// Reports entries that stand twice and returns the list without them.
-pub(super) fn distinct(items: Vec<Spanned<String>>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+/// Reports duplicate entries and returns the list without them.
+pub(super) fn distinct(
+    items: Vec<Spanned<String>>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> Vec<Spanned<String>> {
     let mut seen = std::collections::BTreeSet::new();
     let mut kept = Vec::with_capacity(items.len());
     for item in items {
@@ -204,7 +225,11 @@ pub(super) fn distinct(items: Vec<Spanned<String>>, what: &str, sink: &mut Sink<
 }
 
 /// A list of distinct plain names; empty when the key is absent.
-pub(super) fn names(node: Option<&Node<'_>>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+pub(super) fn names(
+    node: Option<&YamlNode<'_>>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> Vec<Spanned<String>> {
     let Some(node) = node else { return Vec::new() };
     let items = list(node, what, sink).iter().filter_map(|item| name(item, what, sink)).collect();
     distinct(items, what, sink)

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Span, Spanned};
+use super::diagnostic::{DiagnosticSink, Span, Spanned};
 use super::model::{
     Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, OutputSpec, Risk, SlotSpec,
     TokenBudget,
 };
-use super::yaml::{self, Node};
+use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
 use larder_text::Mode;
 
@@ -57,7 +57,7 @@ pub struct RecipeFile {
     pub(super) risk: Risk,
     pub(super) layer: Option<Layer>,
     pub(super) mode: Option<Spanned<Mode>>,
-    pub(super) budget: Option<Budget>,
+    pub(super) budget: Option<BudgetFile>,
     pub(super) prompts: Prompts,
     pub(super) input_docs: Vec<Spanned<InputDoc>>,
     pub(super) input_sections: Vec<u8>,
@@ -72,9 +72,9 @@ pub struct RecipeFile {
     pub(super) tools: Vec<String>,
 }
 
-/// A budget, and where its allotments stand.
+/// A budget with the places of its allotments.
 #[derive(Debug, Clone)]
-pub(super) struct Budget {
+pub(super) struct BudgetFile {
     pub tokens: TokenBudget,
     pub prompt_span: Span,
     pub span: Span,
@@ -116,7 +116,7 @@ pub(super) fn parse(
     path: &str,
     (category, stem): (&str, &str),
     total: Option<usize>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Option<RecipeFile> {
     let root = yaml::parse(sink)?;
     if !fields::check_keys(&root, "", &KEYS, sink) {
@@ -167,7 +167,7 @@ pub(super) fn parse(
 const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
 
 /// Reports a missing field in the wording of R0-18.4.
-pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
+pub(super) fn missing(field: &str, span: &Span, sink: &mut DiagnosticSink<'_>) {
     let key = field.rsplit('.').next().unwrap_or(field);
     let example = match key {
         "model_layer" => "VOICE",
@@ -184,13 +184,13 @@ pub(super) fn missing(field: &str, span: &Span, sink: &mut Sink<'_>) {
     );
 }
 
-fn mode(root: &Node<'_>, sink: &mut Sink<'_>) -> Option<Spanned<Mode>> {
+fn mode(root: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<Spanned<Mode>> {
     let node = root.get("mode").filter(|node| !node.is_null())?;
     let value = fields::choice(node, "mode", &[("chat", Mode::Chat), ("code", Mode::Code)], sink)?;
     Some(Spanned { value, span: node.span.clone() })
 }
 
-fn budget(node: &Node<'_>, usual: Option<usize>, sink: &mut Sink<'_>) -> Option<Budget> {
+fn budget(node: &YamlNode<'_>, usual: Option<usize>, sink: &mut DiagnosticSink<'_>) -> Option<BudgetFile> {
     const PARTS: [&str; 5] = ["total", "prompt", "input", "output", "response_reserve"];
     if !fields::check_keys(node, "token_budget", &PARTS, sink) {
         return None;
@@ -220,11 +220,11 @@ fn budget(node: &Node<'_>, usual: Option<usize>, sink: &mut Sink<'_>) -> Option<
     };
     check_budget(&tokens, &node.get("total").unwrap_or(node).span, sink);
     let prompt_span = node.get("prompt").unwrap_or(node).span.clone();
-    Some(Budget { tokens, prompt_span, span: node.span.clone() })
+    Some(BudgetFile { tokens, prompt_span, span: node.span.clone() })
 }
 
 /// The sum rule over all four parts (C16), in the wording of R0-18.5.
-fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut Sink<'_>) {
+fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut DiagnosticSink<'_>) {
     let TokenBudget { total, prompt, input, output, response_reserve } = *budget;
     let asked = prompt + input + output;
     let parts = asked + response_reserve;
@@ -249,7 +249,7 @@ fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut Sink<'_>) {
     }
 }
 
-fn prompts(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Prompts {
+fn prompts(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> Prompts {
     match (root.get("system_prompt"), root.get("prompt_files")) {
         (Some(node), None) => {
             fields::text(node, "system_prompt", sink).map_or(Prompts::Unclear, Prompts::Inline)
@@ -279,7 +279,11 @@ fn prompts(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Prompts {
 }
 
 /// Paths below `prompts/`; each step is a plain name, so that no path can lead out of the project.
-pub(super) fn prompt_paths(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Vec<Spanned<String>> {
+pub(super) fn prompt_paths(
+    node: &YamlNode<'_>,
+    what: &str,
+    sink: &mut DiagnosticSink<'_>,
+) -> Vec<Spanned<String>> {
     let items = fields::list(node, what, sink).iter();
     let paths = items
         .filter_map(|item| {
@@ -298,7 +302,7 @@ pub(super) fn prompt_paths(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> 
     fields::distinct(paths, what, sink)
 }
 
-fn needs_query(root: &Node<'_>, category: &str, sink: &mut Sink<'_>) -> bool {
+fn needs_query(root: &YamlNode<'_>, category: &str, sink: &mut DiagnosticSink<'_>) -> bool {
     let Some(node) = root.get("needs_query") else { return true };
     let needs = fields::boolean(node, "needs_query", sink).unwrap_or(true);
     if !needs && category != super::COMPRESS_CATEGORY {
@@ -308,7 +312,7 @@ fn needs_query(root: &Node<'_>, category: &str, sink: &mut Sink<'_>) -> bool {
     needs
 }
 
-fn gates(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Gates {
+fn gates(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Gates {
     const KEYS: [&str; 5] =
         ["schema_validation", "confidence_threshold", "evidence_required", "max_retries", "timeout_ms"];
     /// More retries than this only cost.
@@ -337,7 +341,7 @@ fn gates(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Gates {
     gates
 }
 
-fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
+fn compression(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Compression {
     let mut compression = Compression::default();
     let keys = ["enabled", "model_layer", "preserve"];
     let Some(node) = node.filter(|node| fields::check_keys(node, "compression", &keys, sink)) else {
@@ -370,7 +374,7 @@ fn compression(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Compression {
 }
 
 /// Tool names, which may have dots as in `internet.research`.
-fn tools(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
+fn tools(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<String> {
     let Some(node) = node else { return Vec::new() };
     let named: Vec<_> = fields::list(node, TOOLS, sink)
         .iter()

@@ -8,7 +8,7 @@ const GOOD: &str = "name: sum\ndescription: ' Adds. '\nmodel_layer: MIND\n\
 
 /// The recipe, if any, and the codes and messages of what is wrong with it.
 fn parsed(text: &str, total: Option<usize>) -> (Option<RecipeFile>, Vec<(DiagnosticCode, String)>) {
-    let mut sink = Sink::new("recipes/math/sum.yaml", text);
+    let mut sink = DiagnosticSink::new("recipes/math/sum.yaml", text);
     let file = parse("recipes/math/sum.yaml", ("math", "sum"), total, &mut sink);
     let found = sink.into_found().into_iter().map(|diagnostic| (diagnostic.code, diagnostic.message));
     (file, found.collect())

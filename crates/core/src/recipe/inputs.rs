@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Spanned, suggest};
+use super::diagnostic::{DiagnosticSink, Spanned, suggest};
 use super::file::VariantFile;
 use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION};
-use super::yaml::{Kind, Node};
+use super::yaml::{YamlKind, YamlNode};
 use super::{fields, file};
 use larder_condense::ContentType;
 
@@ -15,9 +15,9 @@ const MAX_REMAINING: u64 = 100_000_000;
 
 /// `input_docs`: names, or mappings with more to say.
 pub(super) fn docs(
-    node: Option<&Node<'_>>,
+    node: Option<&YamlNode<'_>>,
     variants: &BTreeMap<String, VariantFile>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Vec<Spanned<InputDoc>> {
     let Some(node) = node else { return Vec::new() };
     let mut docs: Vec<Spanned<InputDoc>> = Vec::new();
@@ -33,7 +33,11 @@ pub(super) fn docs(
     docs
 }
 
-fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sink<'_>) -> Option<InputDoc> {
+fn doc(
+    node: &YamlNode<'_>,
+    variants: &BTreeMap<String, VariantFile>,
+    sink: &mut DiagnosticSink<'_>,
+) -> Option<InputDoc> {
     const KEYS: [&str; 7] =
         ["name", "required", "priority", "content_type", "protect", "variants", "min_remaining"];
     let mut doc = InputDoc {
@@ -45,7 +49,7 @@ fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sin
         variants: Vec::new(),
         min_remaining: 0,
     };
-    if matches!(node.kind, Kind::Scalar { .. }) {
+    if matches!(node.kind, YamlKind::Scalar { .. }) {
         doc.name = doc_name(node, sink)?;
         return Some(doc);
     }
@@ -90,12 +94,12 @@ fn doc(node: &Node<'_>, variants: &BTreeMap<String, VariantFile>, sink: &mut Sin
 }
 
 /// 0 to 100.
-pub(super) fn priority(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<u8> {
+pub(super) fn priority(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<u8> {
     fields::whole(node, what, 0..=100, sink).and_then(|n| u8::try_from(n).ok())
 }
 
 /// A file name without folders.
-fn doc_name(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<String> {
+fn doc_name(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<String> {
     let name = fields::text(node, "input_docs", sink)?;
     let good = name.value.split('.').all(fields::is_plain_name);
     if !good {
@@ -106,7 +110,7 @@ fn doc_name(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<String> {
     good.then_some(name.value)
 }
 
-fn content_type(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<ContentType> {
+fn content_type(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<ContentType> {
     let given = fields::text(node, "input_docs.content_type", sink)?;
     let found = serde_json::from_value(given.value.clone().into());
     if found.is_err() {
@@ -125,7 +129,7 @@ fn content_type_names() -> Vec<String> {
 }
 
 /// `input_sections`: `"§0"` to `"§6"`, ascending.
-pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> {
+pub(super) fn sections(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<u8> {
     let Some(node) = node else { return Vec::new() };
     let mut sections = Vec::new();
     for item in fields::list(node, "input_sections", sink) {
@@ -149,10 +153,13 @@ pub(super) fn sections(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<u8> 
 }
 
 /// `variables`: name → template.
-pub(super) fn variables(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap<String, Spanned<String>> {
+pub(super) fn variables(
+    node: Option<&YamlNode<'_>>,
+    sink: &mut DiagnosticSink<'_>,
+) -> BTreeMap<String, Spanned<String>> {
     let mut variables = BTreeMap::new();
     let Some(node) = node else { return variables };
-    let Kind::Map(entries) = &node.kind else {
+    let YamlKind::Map(entries) = &node.kind else {
         fields::wrong_type(node, "variables", "a mapping from name to template", sink);
         return variables;
     };
@@ -179,10 +186,13 @@ pub(super) fn variables(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMa
 }
 
 /// `variants`: stage → its prompts.
-pub(super) fn variants(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap<String, VariantFile> {
+pub(super) fn variants(
+    node: Option<&YamlNode<'_>>,
+    sink: &mut DiagnosticSink<'_>,
+) -> BTreeMap<String, VariantFile> {
     let mut variants = BTreeMap::new();
     let Some(node) = node else { return variants };
-    let Kind::Map(entries) = &node.kind else {
+    let YamlKind::Map(entries) = &node.kind else {
         fields::wrong_type(node, "variants", "a mapping from stage to its prompts", sink);
         return variants;
     };
@@ -211,9 +221,9 @@ pub(super) fn variants(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> BTreeMap
 
 /// `default_variant`: an explicit registered entry, required with variants (C64).
 pub(super) fn default_variant(
-    root: &Node<'_>,
+    root: &YamlNode<'_>,
     variants: &BTreeMap<String, VariantFile>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) -> Option<Spanned<String>> {
     let Some(node) = root.get("default_variant") else {
         if let Some(stages) = root.get("variants").filter(|_| !variants.is_empty()) {

@@ -30,7 +30,7 @@ pub use model::*;
 pub use registry::REGISTRY_PATH;
 pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};
 
-/// What `compression.preserve` may name besides `section_0` … `section_6` (R0-10.12, C30).
+/// What `compression.preserve` may name in addition to `section_0` … `section_6` (R0-10.12, C30).
 pub const PRESERVE: [&str; 7] = ["tool_errors", "errors", "urls", "prices", "numbers", "dates", "names"];
 /// The category whose recipes may do without the user's query (C54).
 pub const COMPRESS_CATEGORY: &str = "compress";

@@ -67,9 +67,9 @@ pub struct Recipe {
     pub compression: Compression,
     /// Chat or code only; `None` serves both.
     pub mode: Option<Mode>,
-    /// Tools the model may be told about.
+    /// Tools that the prompt may describe.
     pub tools: Vec<String>,
-    /// Whether the user's query stands in the prompt; false only in category `compress` (C54).
+    /// Whether the prompt contains the user's query; false only in category `compress` (C54).
     pub needs_query: bool,
     /// Budgeted regions in prompt order; empty when `budget`, `input_docs` and `input_sections` say it all.
     pub slots: Vec<SlotSpec>,
@@ -290,7 +290,7 @@ pub enum SlotSource {
     Documents,
 }
 
-/// What may be done to a slot that is over its cap.
+/// What may be done to a slot that exceeds its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverflowPolicy {

@@ -4,9 +4,9 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Span, suggest};
+use super::diagnostic::{DiagnosticSink, Span, suggest};
 use super::model::{OutputFormat, OutputSpec, TagSpec};
-use super::yaml::{Kind, Node};
+use super::yaml::{YamlKind, YamlNode};
 use super::{fields, file};
 
 const FORMATS: [(&str, OutputFormat); 5] = [
@@ -21,7 +21,7 @@ const DEFAULT_DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
 /// Reads `output_format`, `output_schema` and `output_tags`, and checks that they and the gates go together.
-pub(super) fn output(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Option<OutputSpec> {
+pub(super) fn output(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> Option<OutputSpec> {
     let format =
         root.get("output_format").and_then(|node| fields::choice(node, "output_format", &FORMATS, sink));
     let schema = root.get("output_schema").and_then(|node| schema(node, "output_schema", sink));
@@ -48,7 +48,7 @@ pub(super) fn output(root: &Node<'_>, start: &Span, sink: &mut Sink<'_>) -> Opti
 }
 
 /// The confidence gate needs a place where the answer states its confidence.
-fn check_confidence(root: &Node<'_>, output: &OutputSpec, sink: &mut Sink<'_>) {
+fn check_confidence(root: &YamlNode<'_>, output: &OutputSpec, sink: &mut DiagnosticSink<'_>) {
     let Some(gate) = root.get("quality_gates").and_then(|gates| gates.get("confidence_threshold")) else {
         return;
     };
@@ -73,8 +73,8 @@ fn check_confidence(root: &Node<'_>, output: &OutputSpec, sink: &mut Sink<'_>) {
 }
 
 /// A JSON Schema that is valid and compiles without reaching outside itself.
-fn schema(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Value> {
-    if !matches!(node.kind, Kind::Map(_)) {
+fn schema(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<Value> {
+    if !matches!(node.kind, YamlKind::Map(_)) {
         fields::wrong_type(node, what, "a JSON Schema, a mapping", sink);
         return None;
     }
@@ -105,10 +105,10 @@ fn schema(node: &Node<'_>, what: &str, sink: &mut Sink<'_>) -> Option<Value> {
 }
 
 fn report_schema(
-    node: &Node<'_>,
+    node: &YamlNode<'_>,
     what: &str,
     problem: &jsonschema::ValidationError<'_>,
-    sink: &mut Sink<'_>,
+    sink: &mut DiagnosticSink<'_>,
 ) {
     let pointer = problem.instance_path().to_string();
     let at = node.at_pointer(&pointer);
@@ -135,18 +135,18 @@ fn report_schema(
 }
 
 /// The first `$ref` that does not start with `#`.
-fn outside_reference<'n, 's>(node: &'n Node<'s>) -> Option<&'n Node<'s>> {
+fn outside_reference<'n, 's>(node: &'n YamlNode<'s>) -> Option<&'n YamlNode<'s>> {
     match &node.kind {
-        Kind::Scalar { .. } => None,
-        Kind::List(items) => items.iter().find_map(outside_reference),
-        Kind::Map(entries) => entries.iter().find_map(|(key, value)| match &value.kind {
-            Kind::Scalar { text, .. } => (key.text == "$ref" && !text.starts_with('#')).then_some(value),
+        YamlKind::Scalar { .. } => None,
+        YamlKind::List(items) => items.iter().find_map(outside_reference),
+        YamlKind::Map(entries) => entries.iter().find_map(|(key, value)| match &value.kind {
+            YamlKind::Scalar { text, .. } => (key.text == "$ref" && !text.starts_with('#')).then_some(value),
             _ => outside_reference(value),
         }),
     }
 }
 
-fn tags(node: &Node<'_>, sink: &mut Sink<'_>) -> Vec<TagSpec> {
+fn tags(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Vec<TagSpec> {
     let mut tags: Vec<TagSpec> = Vec::new();
     for item in fields::list(node, "output_tags", sink) {
         let Some(tag) = tag(item, sink) else { continue };
@@ -164,7 +164,7 @@ fn tags(node: &Node<'_>, sink: &mut Sink<'_>) -> Vec<TagSpec> {
     tags
 }
 
-fn tag(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<TagSpec> {
+fn tag(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<TagSpec> {
     let keys = ["name", "required", "multiple", "hidden", "schema"];
     if !fields::check_keys(node, "output_tags", &keys, sink) {
         return None;

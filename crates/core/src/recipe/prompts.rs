@@ -1,4 +1,4 @@
-//! The prompt files of a project: where they stand, whether they compile, what they include.
+//! The prompt files of a project: where they are, whether they compile, what they include.
 //!
 //! Does not know recipes: whether the names a prompt uses are declared depends on who uses it.
 
@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::assemble::{self, Prompt};
 use super::check::{ProjectFiles, is_prompt_path};
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, nearest};
+use super::diagnostic::{DiagnosticSink, nearest};
 use super::{fields, template};
 
 /// Compiles every prompt and follows its includes; the result is by name. Files that are not text, as
@@ -16,7 +16,7 @@ use super::{fields, template};
 pub(super) fn check<'f>(
     files: &'f ProjectFiles,
     texts: &BTreeMap<&'f str, String>,
-    sinks: &mut BTreeMap<&'f str, Sink<'_>>,
+    sinks: &mut BTreeMap<&'f str, DiagnosticSink<'_>>,
 ) -> BTreeMap<String, Prompt> {
     let mut prompts = BTreeMap::new();
     for path in files.keys().filter(|path| is_prompt_path(path)) {
@@ -52,7 +52,7 @@ pub(super) fn check<'f>(
 
 pub(super) const SYNTAX_HELP: &str = "to write braces as text, put them between {% raw %} and {% endraw %}";
 
-fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&str, Sink<'_>>) {
+fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>) {
     let names: Vec<String> = prompts.keys().cloned().collect();
     for prompt in prompts.values_mut() {
         let Some(sink) = sinks.get_mut(prompt.path.as_str()) else { continue };

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::catalog::Catalog;
-use super::diagnostic::Sink;
+use super::diagnostic::DiagnosticSink;
 use super::model::{PromptTemplate, Recipe};
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, YamlKind, YamlNode};
 use larder_text::hash::ContentHash;
 
-/// Where it stands in a project.
+/// Its path in a project.
 pub const REGISTRY_PATH: &str = "registry.yaml";
 /// Earlier versions kept per entry, newest first.
 const MAX_HISTORY: usize = 50;
@@ -109,7 +109,7 @@ fn uses(recipe: &Recipe, prompt: &str) -> bool {
     recipe.includes.contains_key(prompt) || recipe.system.iter().chain(staged).any(|own| own.name == prompt)
 }
 
-/// Earlier versions, newest first: what stood as current in the old registry, if it differs, then its history.
+/// Earlier versions, newest first: the current one of the old registry, if it differs, then its history.
 fn history(past: &BTreeMap<String, Vec<String>>, name: &str, version: &str) -> Vec<String> {
     let versions = past.get(name).map(Vec::as_slice).unwrap_or_default();
     let earlier = if versions.first().is_some_and(|current| current == version) { 1 } else { 0 };
@@ -117,14 +117,14 @@ fn history(past: &BTreeMap<String, Vec<String>>, name: &str, version: &str) -> V
 }
 
 fn read(text: &str) -> Past {
-    let mut sink = Sink::new(REGISTRY_PATH, text);
+    let mut sink = DiagnosticSink::new(REGISTRY_PATH, text);
     let Some(root) = yaml::parse(&mut sink) else { return Past::default() };
     Past { recipes: versions(root.get("recipes")), prompts: versions(root.get("prompts")) }
 }
 
 /// Name → current version followed by its history.
-fn versions(list: Option<&Node<'_>>) -> BTreeMap<String, Vec<String>> {
-    let Some(Node { kind: Kind::List(entries), .. }) = list else { return BTreeMap::new() };
+fn versions(list: Option<&YamlNode<'_>>) -> BTreeMap<String, Vec<String>> {
+    let Some(YamlNode { kind: YamlKind::List(entries), .. }) = list else { return BTreeMap::new() };
     let read = entries.iter().filter_map(|entry| {
         let entry = entry.to_json();
         let hashes = std::iter::once(entry.get("version")?).chain(entry.get("history")?.as_array()?);

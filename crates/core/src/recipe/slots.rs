@@ -1,10 +1,10 @@
 //! Slots: reading them, and checking that they, the documents and the budget fit together.
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Spanned};
+use super::diagnostic::{DiagnosticSink, Spanned};
 use super::file::RecipeFile;
 use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec};
-use super::yaml::Node;
+use super::yaml::YamlNode;
 use super::{fields, file, inputs};
 use crate::pack::{Cap, Overflow, Slot, SlotForm};
 use larder_text::message::Role;
@@ -24,7 +24,7 @@ const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
     ("truncate_at_boundary", OverflowPolicy::TruncateAtBoundary),
     ("refuse", OverflowPolicy::Refuse),
 ];
-/// The share of its cap that a slot of messages is reduced to once it is over it, so that it is not over it again at
+/// The share of its cap that a slot of messages is reduced to once it exceeds it, so that it does not exceed it again at
 /// once (C52).
 const SHRINK_TO: f64 = 0.8;
 const KEYS: [&str; 11] =
@@ -35,7 +35,7 @@ const MAX_TOKENS: u64 = 100_000_000;
 const MAX_PROTECTED: u64 = 10_000;
 
 /// Reads `slots`.
-pub(super) fn slots(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Spanned<SlotSpec>> {
+pub(super) fn slots(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<Spanned<SlotSpec>> {
     let Some(node) = node else { return Vec::new() };
     let mut slots: Vec<Spanned<SlotSpec>> = Vec::new();
     for item in fields::list(node, "slots", sink) {
@@ -54,7 +54,7 @@ pub(super) fn slots(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<Spanned
     slots
 }
 
-fn slot(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<SlotSpec> {
+fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> {
     if !fields::check_keys(node, "slots", &KEYS, sink) {
         return None;
     }
@@ -127,7 +127,7 @@ fn default_overflow(source: SlotSource) -> Vec<OverflowPolicy> {
 }
 
 /// `1000`, `60%` or `flexible`.
-fn cap(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Cap> {
+fn cap(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<Cap> {
     match node.to_json() {
         serde_json::Value::String(text) if text == "flexible" => Some(Cap::Flexible),
         serde_json::Value::String(text) if text.ends_with('%') => {
@@ -144,7 +144,7 @@ fn cap(node: &Node<'_>, sink: &mut Sink<'_>) -> Option<Cap> {
     }
 }
 
-fn policies(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<OverflowPolicy> {
+fn policies(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<OverflowPolicy> {
     let Some(node) = node else { return Vec::new() };
     let mut policies = Vec::new();
     for item in fields::list(node, "slots.overflow", sink) {
@@ -164,7 +164,7 @@ fn policies(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<OverflowPolicy>
     policies
 }
 
-fn docs(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
+fn docs(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<String> {
     let Some(node) = node else { return Vec::new() };
     let items = fields::list(node, "slots.docs", sink).iter();
     let items = items.filter_map(|item| fields::text(item, "slots.docs", sink)).collect();
@@ -172,7 +172,7 @@ fn docs(node: Option<&Node<'_>>, sink: &mut Sink<'_>) -> Vec<String> {
 }
 
 /// Rules of one slot.
-fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &Node<'_>, sink: &mut Sink<'_>) {
+fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) {
     let slot = &spec.slot;
     let mut complain = |key: &str, message: String, help: &str| {
         let span = node.get(key).unwrap_or(node).span.clone();
@@ -205,7 +205,7 @@ fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &Node<'_>, sink: &mut Sin
 }
 
 /// Rules that bind slots, documents, prompts and budget together.
-pub(super) fn check_together(file: &RecipeFile, sink: &mut Sink<'_>) {
+pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     let Some(first) = file.slots.first() else { return };
     for source in [SlotSource::Prompt, SlotSource::Variant, SlotSource::Messages] {
         let mut of_source = file.slots.iter().filter(|slot| slot.value.source == source);
@@ -240,8 +240,8 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut Sink<'_>) {
     check_caps(file, sink);
 }
 
-/// Each document stands in exactly one slot.
-fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
+/// Each document is in exactly one slot.
+fn check_documents(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     let sections = (!file.input_sections.is_empty()).then_some("context.md");
     let known: Vec<&str> =
         file.input_docs.iter().map(|doc| doc.value.name.as_str()).chain(sections).collect();
@@ -267,7 +267,7 @@ fn check_documents(file: &RecipeFile, sink: &mut Sink<'_>) {
 }
 
 /// Fixed caps and floors fit their allotment, shares fit 100 %.
-fn check_caps(file: &RecipeFile, sink: &mut Sink<'_>) {
+fn check_caps(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     let Some(budget) = &file.budget else { return };
     let needs = |spec: &SlotSpec| match spec.slot.cap {
         Cap::Tokens(tokens) => tokens,

@@ -46,7 +46,7 @@ pub struct TemplateError {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// How to mend it; may be empty.
+    /// How to fix it; may be empty.
     pub help: String,
 }
 
@@ -314,7 +314,7 @@ pub(super) fn includes(text: &str) -> Vec<(Option<String>, Range<usize>)> {
     found.collect()
 }
 
-/// Help for a name that nobody declares.
+/// Help for an undeclared name.
 pub(super) fn undeclared_help<'v>(name: &str, declared: impl Iterator<Item = &'v str>) -> String {
     match nearest(name, declared.chain(BUILTINS.iter().map(|(builtin, _)| *builtin))) {
         Some(candidate) => format!("did you mean `{candidate}`?"),

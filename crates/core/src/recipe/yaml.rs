@@ -1,4 +1,4 @@
-//! YAML as a tree that knows where each value stands.
+//! YAML as a tree with the place of each value.
 //!
 //! Reads a plain subset: no anchors, aliases, tags or directives, so a file cannot unfold into more than it holds.
 //! Everything wrong that leaves the structure readable is reported and read past.
@@ -8,46 +8,46 @@ use std::collections::BTreeSet;
 use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::code::DiagnosticCode;
-use super::diagnostic::{Sink, Span};
+use super::diagnostic::{DiagnosticSink, Span};
 
 /// Levels of nesting, of block and of flow collections each.
 const MAX_DEPTH: usize = 32;
 /// Values in one file.
 const MAX_NODES: usize = 20_000;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
-pub(super) struct Node<'s> {
-    pub kind: Kind<'s>,
+pub(super) struct YamlNode<'s> {
+    pub kind: YamlKind<'s>,
     pub span: Span,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind<'s> {
+pub(super) enum YamlKind<'s> {
     /// Text as written; only a plain scalar may also be a number, a truth value or null.
     Scalar {
         text: std::borrow::Cow<'s, str>,
         style: ScalarStyle,
     },
-    List(Vec<Node<'s>>),
-    /// In order; every key is a scalar and stands once.
-    Map(Vec<(Spelt<'s>, Node<'s>)>),
+    List(Vec<YamlNode<'s>>),
+    /// In order; every key is a unique scalar.
+    Map(Vec<(Spelt<'s>, YamlNode<'s>)>),
 }
 
-/// A key and where it stands.
+/// A key and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Spelt<'s> {
     pub text: std::borrow::Cow<'s, str>,
     pub span: Span,
 }
 
-impl<'s> Node<'s> {
+impl<'s> YamlNode<'s> {
     /// What a person would call it.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a mapping",
-            Kind::Scalar { .. } => match self.to_json() {
+            YamlKind::List(_) => "a list",
+            YamlKind::Map(_) => "a mapping",
+            YamlKind::Scalar { .. } => match self.to_json() {
                 serde_json::Value::Null => "nothing",
                 serde_json::Value::Bool(_) => "true/false",
                 serde_json::Value::Number(_) => "a number",
@@ -57,13 +57,15 @@ impl<'s> Node<'s> {
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, style: ScalarStyle::Plain } if is_null(text))
+        matches!(&self.kind, YamlKind::Scalar { text, style: ScalarStyle::Plain } if is_null(text))
     }
 
     /// The value of key `key` of a mapping.
-    pub fn get(&self, key: &str) -> Option<&Node<'s>> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode<'s>> {
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value),
+            YamlKind::Map(entries) => {
+                entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value)
+            }
             _ => None,
         }
     }
@@ -71,10 +73,10 @@ impl<'s> Node<'s> {
     /// The same as JSON, by the YAML 1.2 core rules for plain scalars.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.kind {
-            Kind::Scalar { text, style: ScalarStyle::Plain } => plain_to_json(text),
-            Kind::Scalar { text, .. } => text.clone().into(),
-            Kind::List(items) => items.iter().map(Self::to_json).collect(),
-            Kind::Map(entries) => {
+            YamlKind::Scalar { text, style: ScalarStyle::Plain } => plain_to_json(text),
+            YamlKind::Scalar { text, .. } => text.clone().into(),
+            YamlKind::List(items) => items.iter().map(Self::to_json).collect(),
+            YamlKind::Map(entries) => {
                 let entries = entries.iter().map(|(key, value)| (key.text.to_string(), value.to_json()));
                 serde_json::Value::Object(entries.collect())
             }
@@ -82,12 +84,12 @@ impl<'s> Node<'s> {
     }
 
     /// The node that a JSON pointer leads to, or the nearest one above it.
-    pub fn at_pointer(&self, pointer: &str) -> &Node<'s> {
+    pub fn at_pointer(&self, pointer: &str) -> &YamlNode<'s> {
         let mut node = self;
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match &node.kind {
-                Kind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+                YamlKind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
                 _ => node.get(&step),
             };
             match next {
@@ -126,7 +128,7 @@ fn plain_to_json(text: &str) -> serde_json::Value {
 }
 
 /// The one document of the sink's source; `None` when it cannot be read as one.
-pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
+pub(super) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
         disallow_directives: true,
@@ -135,7 +137,7 @@ pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
         block_nesting_limit: MAX_DEPTH,
     };
     let mut builder =
-        Builder { stack: Vec::new(), root: None, documents: 0, nodes: 0, refused: BTreeSet::new() };
+        YamlBuilder { stack: Vec::new(), root: None, documents: 0, nodes: 0, refused: BTreeSet::new() };
     for event in Parser::new_from_str_with_options(sink.source(), options) {
         match event {
             Ok((event, span)) => {
@@ -150,7 +152,7 @@ pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
             }
         }
     }
-    if builder.documents != 1 || builder.root.as_ref().is_some_and(Node::is_null) {
+    if builder.documents != 1 || builder.root.as_ref().is_some_and(YamlNode::is_null) {
         let help = "a recipe file holds exactly one mapping, starting with `name:`";
         sink.report(DiagnosticCode::NotOneDocument, &(0..0), "the file holds no YAML document", help);
         return None;
@@ -158,7 +160,7 @@ pub(super) fn parse<'s>(sink: &mut Sink<'s>) -> Option<Node<'s>> {
     builder.root
 }
 
-fn report_scan_error(error: &granit_parser::ScanError, sink: &mut Sink<'_>) {
+fn report_scan_error(error: &granit_parser::ScanError, sink: &mut DiagnosticSink<'_>) {
     use granit_parser::ErrorKind;
     let at = error.marker().byte_offset().unwrap_or(0);
     let span = at..at.saturating_add(1);
@@ -180,23 +182,28 @@ fn report_scan_error(error: &granit_parser::ScanError, sink: &mut Sink<'_>) {
 }
 
 /// A collection under construction.
-enum Open<'s> {
-    List(Span, Vec<Node<'s>>),
-    Map { span: Span, entries: Vec<(Spelt<'s>, Node<'s>)>, key: Option<Node<'s>>, seen: BTreeSet<String> },
+enum OpenNode<'s> {
+    List(Span, Vec<YamlNode<'s>>),
+    Map {
+        span: Span,
+        entries: Vec<(Spelt<'s>, YamlNode<'s>)>,
+        key: Option<YamlNode<'s>>,
+        seen: BTreeSet<String>,
+    },
 }
 
-struct Builder<'s> {
-    stack: Vec<Open<'s>>,
-    root: Option<Node<'s>>,
+struct YamlBuilder<'s> {
+    stack: Vec<OpenNode<'s>>,
+    root: Option<YamlNode<'s>>,
     documents: usize,
     nodes: usize,
     /// Which of anchors, aliases and tags have been reported; each is reported once.
     refused: BTreeSet<&'static str>,
 }
 
-impl<'s> Builder<'s> {
+impl<'s> YamlBuilder<'s> {
     /// Takes one event; false when reading should stop.
-    fn push(&mut self, event: Event<'s>, span: Span, sink: &mut Sink<'_>) -> bool {
+    fn push(&mut self, event: Event<'s>, span: Span, sink: &mut DiagnosticSink<'_>) -> bool {
         if event.is_node() {
             self.nodes += 1;
             if self.nodes > MAX_NODES {
@@ -225,15 +232,20 @@ impl<'s> Builder<'s> {
                 }
             }
             Event::Scalar(text, style, ..) => {
-                self.place(Node { kind: Kind::Scalar { text, style }, span }, sink)
+                self.place(YamlNode { kind: YamlKind::Scalar { text, style }, span }, sink)
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                let kind = Kind::Scalar { text: "".into(), style: ScalarStyle::DoubleQuoted };
-                self.place(Node { kind, span }, sink);
+                let kind = YamlKind::Scalar { text: "".into(), style: ScalarStyle::DoubleQuoted };
+                self.place(YamlNode { kind, span }, sink);
             }
-            Event::SequenceStart(..) => self.stack.push(Open::List(span, Vec::new())),
+            Event::SequenceStart(..) => self.stack.push(OpenNode::List(span, Vec::new())),
             Event::MappingStart(..) => {
-                self.stack.push(Open::Map { span, entries: Vec::new(), key: None, seen: BTreeSet::new() });
+                self.stack.push(OpenNode::Map {
+                    span,
+                    entries: Vec::new(),
+                    key: None,
+                    seen: BTreeSet::new(),
+                });
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span.end, sink),
             _ => {}
@@ -241,23 +253,23 @@ impl<'s> Builder<'s> {
         true
     }
 
-    fn close(&mut self, end: usize, sink: &mut Sink<'_>) {
+    fn close(&mut self, end: usize, sink: &mut DiagnosticSink<'_>) {
         let (start, kind) = match self.stack.pop() {
-            Some(Open::List(span, items)) => (span.start, Kind::List(items)),
-            Some(Open::Map { span, entries, .. }) => (span.start, Kind::Map(entries)),
+            Some(OpenNode::List(span, items)) => (span.start, YamlKind::List(items)),
+            Some(OpenNode::Map { span, entries, .. }) => (span.start, YamlKind::Map(entries)),
             None => return,
         };
         let text = sink.source().get(start..end.max(start)).unwrap_or("");
-        self.place(Node { kind, span: start..start + text.trim_end().len() }, sink);
+        self.place(YamlNode { kind, span: start..start + text.trim_end().len() }, sink);
     }
 
-    fn place(&mut self, node: Node<'s>, sink: &mut Sink<'_>) {
+    fn place(&mut self, node: YamlNode<'s>, sink: &mut DiagnosticSink<'_>) {
         match self.stack.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map { entries, key, seen, .. }) => match key.take() {
+            Some(OpenNode::List(_, items)) => items.push(node),
+            Some(OpenNode::Map { entries, key, seen, .. }) => match key.take() {
                 None => *key = Some(node),
-                Some(Node { kind: Kind::Scalar { text, .. }, span }) => {
+                Some(YamlNode { kind: YamlKind::Scalar { text, .. }, span }) => {
                     if seen.insert(text.to_string()) {
                         entries.push((Spelt { text, span }, node));
                     } else {
@@ -279,7 +291,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn refuse_features(&mut self, event: &Event<'_>, span: &Span, sink: &mut Sink<'_>) {
+    fn refuse_features(&mut self, event: &Event<'_>, span: &Span, sink: &mut DiagnosticSink<'_>) {
         let what = if event.is_alias() {
             "aliases"
         } else if event.anchor_id().is_some() {

@@ -1,4 +1,5 @@
-//! The rounds of condensing: divide into chunks, have each retold, join, and again until the target holds.
+//! The rounds of condensing: divide a text into chunks, have a model summarize each, join them, and repeat until the
+//! target is met. Knows neither the cache nor what happens when a round fails.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,104 +11,111 @@ use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
-use super::{Failure, SummarizerBudget};
-use crate::engine::Engine;
-use crate::executor::{ModelCandidate, Paid, RunKind};
+use super::{Summarizer, SummarizerError};
+use crate::candidate::ModelCandidate;
 use crate::inputs::{InputDocument, RunInput};
 use crate::packer;
+use crate::prompt::prepare_for;
+use crate::run::{RunKind, SpendingOnly};
 
-/// Times a text is retold; each must take a tenth off, so more would not help.
+/// Each round must save at least a tenth, so more rounds than this would not help.
 const MAX_ROUNDS: usize = 5;
-/// Share of its tokens that a round may leave, in hundredths.
+/// The share of its tokens that a round may leave, in hundredths.
 const ENOUGH: usize = 90;
 /// A summary of fewer tokens says nothing.
-const LEAST_SHARE: usize = 32;
-/// Share of its allotment that a model is told to use, in hundredths: models overrun.
-const TOLD: usize = 80;
-/// A stretch of fewer tokens costs a call more than it could save.
-const WORTH_RETELLING: usize = 48;
-/// Tokens that may come and go where pieces of a prompt are joined.
+const MIN_SHARE: usize = 32;
+/// The share of its allotment that a model is asked to use, in hundredths: models overrun.
+const ASKED: usize = 80;
+/// Summarizing fewer tokens costs more for the call than it could save.
+const WORTH_A_CALL: usize = 48;
+/// Tokens that may be added or lost where pieces of a prompt are joined.
 const JOINS: usize = 8;
 /// Tokens of pins that a prompt may name.
 const NAMED_PINS: usize = 60;
 /// Zones below this confidence are left out (R0-22.18, C43).
-const LEAST_CONFIDENCE: f64 = 0.5;
+const MIN_CONFIDENCE: f64 = 0.5;
 
-/// What a model's call has room for.
+/// How much one call of a model can hold, in tokens.
 #[derive(Debug, Clone)]
-pub(super) struct Room {
-    /// Tokens of text that go in.
+pub(super) struct CallRoom {
+    /// Of the text to summarize.
     input: usize,
-    /// Tokens that come out.
+    /// Of the summary.
     output: usize,
-    /// Who counts them.
+    /// Counts as the model does.
     counter: Counter,
 }
 
-/// A stretch on its way: what it says by now, and whether that stays.
-struct Passage {
+/// A stretch of the text, as far as it is summarized by now.
+struct TextPassage {
     text: String,
+    /// Stays as it is.
     settled: bool,
 }
 
-/// What the calls of a round have in common.
-struct Call<'a> {
+/// What the calls of a round share.
+struct SummaryRound<'a> {
     recipe: &'a Recipe,
     request: &'a CondenseRequest<'a>,
     preserve: &'a [String],
-    room: &'a Room,
-    /// One of them failed, so the rest would be paid for nothing.
+    room: &'a CallRoom,
+    /// A call failed, so the others would be wasted.
     stop: AtomicBool,
 }
 
-/// A call to make.
-struct Job {
+/// One call of a round.
+struct ChunkJob {
+    /// The index of the passage that the chunk belongs to.
     passage: usize,
     text: String,
-    /// Tokens its summary may have.
+    /// Tokens that its summary may have.
     share: usize,
 }
 
-impl Engine {
-    /// How much text one call of `recipe` can hold beside its prompt: its own input budget at most.
-    pub(super) fn room(&self, recipe: &Recipe, candidate: &ModelCandidate) -> Result<Room, Failure> {
-        let counter = self.counter(&candidate.spec);
+impl Summarizer<'_> {
+    /// How much text one call of `recipe` can hold next to its prompt: at most its own input budget.
+    pub(super) fn room(
+        &self,
+        recipe: &Recipe,
+        candidate: &ModelCandidate,
+    ) -> Result<CallRoom, SummarizerError> {
+        let counter = self.engine.counter(&candidate.spec);
         let input = sub_input(recipe, "x", 1, "");
-        let unpackable = |_| Failure::Pack(recipe.id());
-        let prepared = self
-            .prepare(recipe, &input, candidate, &counter, None, RunKind::Condensing { until: None })
-            .map_err(|_| Failure::Pack(recipe.id()))?;
+        let kind = RunKind::Condensing { until: None };
+        let prepared = prepare_for(self.engine, recipe, &input, candidate, &counter, None, kind)
+            .map_err(|_| SummarizerError::Pack(recipe.id()))?;
         let available = prepared.request.budget.available();
-        let packed = packer::pack(&prepared.request, &counter, self.store.key()).map_err(unpackable)?;
+        let packed = packer::pack(&prepared.request, &counter, self.engine.store.key())
+            .map_err(|_| SummarizerError::Pack(recipe.id()))?;
         let used = packed.map_or(available, |pack| pack.receipt.total);
         let input = recipe.budget.input.min(available.saturating_sub(used + JOINS));
-        if input < SMALLEST_CHUNK.max(WORTH_RETELLING) {
-            return Err(Failure::NoInput { recipe: recipe.id(), model: candidate.name.clone() });
+        if input < SMALLEST_CHUNK.max(WORTH_A_CALL) {
+            return Err(SummarizerError::NoInput { recipe: recipe.id(), model: candidate.name.clone() });
         }
-        Ok(Room { input, output: prepared.max_output, counter })
+        Ok(CallRoom { input, output: prepared.max_output, counter })
     }
 
-    /// The whole text retold within the target, without its header.
+    /// The whole text summarized within the target, without its header.
     pub(super) async fn rounds(
         &self,
         recipe: &Recipe,
         request: &CondenseRequest<'_>,
         preserve: &[String],
-        room: Room,
-        allowance: &SummarizerBudget<'_>,
-    ) -> Result<String, Failure> {
+        room: CallRoom,
+    ) -> Result<String, SummarizerError> {
         let counter = request.counter;
         let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
-        let left = request.target.checked_sub(header).ok_or(Failure::NoRoom { target: request.target })?;
+        let left =
+            request.target.checked_sub(header).ok_or(SummarizerError::NoRoom { target: request.target })?;
         let mut passages = passages(request);
         for round in 0..MAX_ROUNDS {
             let jobs = plan(&passages, left, &room, counter, request.target)?;
-            allowance.take(jobs.len())?;
+            self.budget.reserve(jobs.len())?;
             let single = jobs.len() <= 1;
-            allowance.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
+            self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
-            let call = Call { recipe, request, preserve, room: &room, stop: AtomicBool::new(false) };
-            let written = join_all(jobs.iter().map(|job| self.retell(&call, job, allowance))).await;
+            let calls = SummaryRound { recipe, request, preserve, room: &room, stop: AtomicBool::new(false) };
+            let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
             replace(&mut passages, &jobs, all_or_first_failure(written)?);
             let words = joined(&passages);
             // Summaries under headings have to be merged under one set of them (C53).
@@ -118,69 +126,62 @@ impl Engine {
             let after: usize =
                 passages.iter().filter(|one| !one.settled).map(|one| room.counter.count(&one.text)).sum();
             if after * 100 > before * ENOUGH {
-                return Err(Failure::NotSmaller);
+                return Err(SummarizerError::NotSmaller);
             }
         }
-        Err(Failure::NotSmaller)
+        Err(SummarizerError::NotSmaller)
     }
 
-    /// One chunk retold, with the spans it must not lose put back. A failure stops the calls not yet begun.
-    async fn retell(
-        &self,
-        call: &Call<'_>,
-        job: &Job,
-        allowance: &SummarizerBudget<'_>,
-    ) -> Result<String, Failure> {
-        let Ok(_slot) = allowance.slots.acquire().await else { return Err(Failure::Stopped) };
-        if call.stop.load(Ordering::SeqCst) {
-            return Err(Failure::Stopped);
+    /// One chunk summarized, unless another call of the round has failed.
+    async fn summarize(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
+        let _slot = self.budget.slot().await?;
+        if round.stop.load(Ordering::SeqCst) {
+            return Err(SummarizerError::Stopped);
         }
-        let written = match (allowance.is_late(), allowance.observer.may_spend()) {
-            (true, _) => Err(Failure::Late),
-            (false, false) => Err(Failure::Spent),
-            (false, true) => self.one(call, job, allowance).await,
+        let written = match (self.budget.is_late(), self.observer.may_spend()) {
+            (true, _) => Err(SummarizerError::Late),
+            (false, false) => Err(SummarizerError::Spent),
+            (false, true) => self.call(round, job).await,
         };
-        // A call that ended because its time was up failed for that reason, whatever it says.
-        let written = written.map_err(|failure| if allowance.is_late() { Failure::Late } else { failure });
+        // A call cut off by the deadline failed because of it, whatever its error says.
+        let late = |error| if self.budget.is_late() { SummarizerError::Late } else { error };
+        let written = written.map_err(late);
         if written.is_err() {
-            call.stop.store(true, Ordering::SeqCst);
+            round.stop.store(true, Ordering::SeqCst);
         }
         written
     }
 
-    async fn one(
-        &self,
-        call: &Call<'_>,
-        job: &Job,
-        allowance: &SummarizerBudget<'_>,
-    ) -> Result<String, Failure> {
-        let required = required(call.request, &job.text);
-        let told = (job.share * TOLD / 100).max(1);
-        let named = named(&required, call.preserve);
-        let named = call.room.counter.prefix(&named, NAMED_PINS);
-        let mut input = sub_input(call.recipe, &job.text, told, named);
-        input.session_id.clone_from(&allowance.session_id);
-        input.turn_id.clone_from(&allowance.turn_id);
-        input.request_id.clone_from(&allowance.request_id);
-        let purpose = RunKind::Condensing { until: allowance.deadline };
-        let outcome = self.run_recipe(call.recipe, &input, &Paid(allowance.observer), purpose).await;
-        allowance.called(&outcome);
+    /// The model's summary of a chunk, checked, and with the required spans that it lost.
+    async fn call(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
+        let required = required(round.request, &job.text);
+        let asked = (job.share * ASKED / 100).max(1);
+        let named = named(&required, round.preserve);
+        let named = round.room.counter.prefix(&named, NAMED_PINS);
+        let mut input = sub_input(round.recipe, &job.text, asked, named);
+        input.session_id.clone_from(&self.input.session_id);
+        input.turn_id.clone_from(&self.input.turn_id);
+        input.request_id.clone_from(&self.input.request_id);
+        let kind = RunKind::Condensing { until: self.budget.deadline };
+        let observer = SpendingOnly(self.observer);
+        let outcome = self.runner.run_recipe(round.recipe, &input, &observer, kind).await;
+        self.budget.called(&outcome);
         let outcome = outcome?;
-        let words = match &outcome.output {
+        let summary = match &outcome.output {
             Value::Object(_) => zones(&outcome.output),
-            _ => unframed(&outcome.reply, call.recipe),
+            _ => unframed(&outcome.reply, round.recipe),
         };
-        if words.is_empty() {
-            return Err(Failure::Empty);
+        if summary.is_empty() {
+            return Err(SummarizerError::Empty);
         }
-        if let Some(value) = rewrite::invented(&job.text, &words) {
-            return Err(Failure::Invented(value));
+        if let Some(value) = rewrite::invented(&job.text, &summary) {
+            return Err(SummarizerError::Invented(value));
         }
-        Ok(with_spans(words, &required, &job.text, job.share, call.request.counter))
+        Ok(with_spans(summary, &required, &job.text, job.share, round.request.counter))
     }
 }
 
-/// What a call is given.
+/// The input of one call.
 fn sub_input(recipe: &Recipe, text: &str, target: usize, preserve: &str) -> RunInput {
     let mut input = RunInput::default();
     if let Some(doc) = recipe.input_docs.first() {
@@ -191,7 +192,7 @@ fn sub_input(recipe: &Recipe, text: &str, target: usize, preserve: &str) -> RunI
     input
 }
 
-/// A reply without the tags around the text it retells, which small models repeat.
+/// A reply without the tags around the text to summarize, which small models repeat.
 fn unframed(reply: &str, recipe: &Recipe) -> String {
     let name = recipe.input_docs.first().map_or("", |doc| doc.name.as_str());
     let is_tag = |line: &&str| {
@@ -202,61 +203,63 @@ fn unframed(reply: &str, recipe: &Recipe) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// What was written, or the failure that stopped the others.
-fn all_or_first_failure(written: Vec<Result<String, Failure>>) -> Result<Vec<String>, Failure> {
+/// All summaries, or the error that stopped the round.
+fn all_or_first_failure(
+    written: Vec<Result<String, SummarizerError>>,
+) -> Result<Vec<String>, SummarizerError> {
     let (mut words, mut failure) = (Vec::with_capacity(written.len()), None);
     for result in written {
         match (result, &failure) {
             (Ok(text), _) => words.push(text),
-            (Err(found), None | Some(Failure::Stopped)) => failure = Some(found),
+            (Err(found), None | Some(SummarizerError::Stopped)) => failure = Some(found),
             (Err(_), Some(_)) => {}
         }
     }
     failure.map_or(Ok(words), Err)
 }
 
-/// The stretches of the text, those too short to be worth a call settled.
-fn passages(request: &CondenseRequest<'_>) -> Vec<Passage> {
+/// The stretches of the text. Those that are too short for a call stay as they are.
+fn passages(request: &CondenseRequest<'_>) -> Vec<TextPassage> {
     let found = rewrite::segments(request.text, request.content_type);
     let passage = |stretch: rewrite::Segment| {
         let text = request.text[stretch.bytes].to_owned();
-        let short = request.counter.count_up_to(&text, WORTH_RETELLING).is_some();
-        Passage { settled: stretch.verbatim || short, text }
+        let short = request.counter.count_up_to(&text, WORTH_A_CALL).is_some();
+        TextPassage { settled: stretch.verbatim || short, text }
     };
     found.into_iter().map(passage).collect()
 }
 
-/// The calls of a round, with what each may write.
+/// The calls of a round, with the tokens that each summary may have.
 fn plan(
-    passages: &[Passage],
+    passages: &[TextPassage],
     left: usize,
-    room: &Room,
+    room: &CallRoom,
     counter: &Counter,
     target: usize,
-) -> Result<Vec<Job>, Failure> {
+) -> Result<Vec<ChunkJob>, SummarizerError> {
     let mut open: Vec<(usize, &str, Range<usize>, usize)> = Vec::new();
     for (at, passage) in passages.iter().enumerate().filter(|(_, passage)| !passage.settled) {
-        let found =
-            chunks(&passage.text, room.input, &room.counter).map_err(|_| Failure::NoRoom { target })?;
+        let found = chunks(&passage.text, room.input, &room.counter)
+            .map_err(|_| SummarizerError::NoRoom { target })?;
         open.extend(found.into_iter().map(|chunk| (at, passage.text.as_str(), chunk.bytes, chunk.tokens)));
     }
     let fixed: usize =
         passages.iter().filter(|one| one.settled).map(|one| counter.count(&one.text) + 1).sum();
     let free = left.saturating_sub(fixed + open.len());
-    if open.is_empty() || free < LEAST_SHARE {
-        return Err(Failure::NoRoom { target });
+    if open.is_empty() || free < MIN_SHARE {
+        return Err(SummarizerError::NoRoom { target });
     }
     let total: usize = open.iter().map(|(.., tokens)| tokens).sum();
-    let job = |(passage, text, bytes, tokens): (usize, &str, Range<usize>, usize)| Job {
+    let job = |(passage, text, bytes, tokens): (usize, &str, Range<usize>, usize)| ChunkJob {
         passage,
         text: text[bytes].to_owned(),
-        share: (tokens.saturating_mul(free) / total.max(1)).clamp(LEAST_SHARE, room.output.max(LEAST_SHARE)),
+        share: (tokens.saturating_mul(free) / total.max(1)).clamp(MIN_SHARE, room.output.max(MIN_SHARE)),
     };
     Ok(open.into_iter().map(job).collect())
 }
 
-/// Puts what was written in the place of what it retells.
-fn replace(passages: &mut [Passage], jobs: &[Job], written: Vec<String>) {
+/// Replaces passages by the summaries of their chunks.
+fn replace(passages: &mut [TextPassage], jobs: &[ChunkJob], written: Vec<String>) {
     for job in jobs {
         passages[job.passage].text.clear();
     }
@@ -267,7 +270,7 @@ fn replace(passages: &mut [Passage], jobs: &[Job], written: Vec<String>) {
     }
 }
 
-fn joined(passages: &[Passage]) -> String {
+fn joined(passages: &[TextPassage]) -> String {
     let mut out = String::new();
     for passage in passages {
         if !out.is_empty() && !out.ends_with('\n') {
@@ -278,7 +281,7 @@ fn joined(passages: &[Passage]) -> String {
     out
 }
 
-/// Pins and pointers of ours that stand in a chunk: none of them may get lost.
+/// Pins and Larder's own pointers in a chunk: none may be lost.
 fn required(request: &CondenseRequest<'_>, text: &str) -> Vec<String> {
     let pins = request.pins.iter().filter(|pin| !pin.is_empty() && text.contains(pin.as_str())).cloned();
     let pointers = request.key.find_in(text).into_iter().map(|(range, _)| text[range].to_owned());
@@ -288,13 +291,13 @@ fn required(request: &CondenseRequest<'_>, text: &str) -> Vec<String> {
     all
 }
 
-/// What the prompt says must be kept: spans, then kinds of spans.
+/// What the prompt asks to keep: spans, then kinds of spans.
 fn named(required: &[String], preserve: &[String]) -> String {
     let all: Vec<&str> = required.iter().chain(preserve).map(String::as_str).collect();
     all.join("; ")
 }
 
-/// The summary with the required spans it lost, and with as many of the telling ones as its share has room for.
+/// The summary with the required spans that it lost, and with as many salient ones as its share has room for.
 fn with_spans(mut words: String, required: &[String], text: &str, share: usize, counter: &Counter) -> String {
     for span in required {
         if !words.contains(span.as_str()) {
@@ -310,10 +313,10 @@ fn with_spans(mut words: String, required: &[String], text: &str, share: usize, 
     words
 }
 
-/// The zones of a page capture as text, without those of low confidence.
+/// The zones of a page capture as text, without those below [`MIN_CONFIDENCE`].
 fn zones(output: &Value) -> String {
     let zones = output["zones"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let sure = zones.iter().filter(|zone| zone["confidence"].as_f64() >= Some(LEAST_CONFIDENCE));
+    let sure = zones.iter().filter(|zone| zone["confidence"].as_f64() >= Some(MIN_CONFIDENCE));
     let lines = sure.filter_map(|zone| {
         let (kind, content) = (zone["type"].as_str()?, zone["content"].as_str()?);
         Some(format!("{kind} (confidence {}): {}", zone["confidence"], content.trim()))

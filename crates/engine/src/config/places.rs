@@ -1,4 +1,4 @@
-//! Where each key of a TOML text stands. Knows no setting.
+//! The place of each key of a TOML text. Knows no setting.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ const DEPTH: usize = 4;
 
 /// Line and column of each key of a text, from 1, by its dotted path.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(BTreeMap<String, (usize, usize)>);
+pub(super) struct KeyPlaces(BTreeMap<String, (usize, usize)>);
 
-impl Places {
-    /// The places in a text; none when it is no TOML.
+impl KeyPlaces {
+    /// The places in a text; none if it is not TOML.
     pub(super) fn of(text: &str) -> Self {
         let Ok(document) = DeTable::parse(text) else { return Self::default() };
         let starts: Vec<usize> =
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn every_form_of_a_key_has_its_place() {
         let text = "# policy\npolicy.a = 1\r\n\n[models]\n  table = \"x\"\n[models.layers] # VOICE\nEYES = 1\n\"VOICE\" = { model = 2 }\n";
-        let places = Places::of(text);
+        let places = KeyPlaces::of(text);
         for (key, place) in [
             ("policy.a", (2, 8)),
             ("models", (4, 2)),
@@ -66,6 +66,6 @@ mod tests {
             assert_eq!(places.find(key), Some(place), "{key}");
         }
         assert_eq!(places.get("models.layers.MIND"), (1, 1));
-        assert_eq!(Places::of("= no TOML").find("policy"), None);
+        assert_eq!(KeyPlaces::of("= no TOML").find("policy"), None);
     }
 }

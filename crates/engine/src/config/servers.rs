@@ -1,5 +1,5 @@
-//! Servers that nobody could ask as the file has them, and tokenizers that are not there, as problems of the file. Reads
-//! no key and reaches no server.
+//! Servers that cannot be used as configured, and tokenizers that are missing, as problems of the file. Connects to no
+//! server.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use larder_text::tokens::Registry;
 use super::{CODE, Config, SettingProblem};
 
 impl Config {
-    /// The addresses that are none and the key files that give no key, of the model table and of the gateway. What the
-    /// file does not say is not judged; `models` are those of the file.
+    /// Illegal addresses and unusable key files of the model table and of the gateway. Only values that the file sets
+    /// are checked; `models` are those of the file.
     pub fn unusable(&self, models: &Models) -> Vec<SettingProblem> {
         let mut problems = Vec::new();
         for (name, _) in models.table().models() {
@@ -20,7 +20,7 @@ impl Config {
             let variable = format!("models.{name}.api_key_env");
             problems.extend(self.doubted(models.doubts(name), &keys, &variable));
         }
-        for upstream in self.gateway().upstreams {
+        for upstream in self.gateway().upstreams() {
             let name = format!("gateway.{}", upstream.provider.as_str());
             let (keys, variable) = ([name.clone(), format!("{name}_key_file")], format!("{name}_key_env"));
             problems.extend(self.doubted(models.doubts_of(&upstream), &keys, &variable));
@@ -56,7 +56,8 @@ impl Config {
         self.models().models().filter_map(problem).collect()
     }
 
-    /// Doubts of one server, whose address and key file are these settings, and `variable` what may name its key instead.
+    /// The problems of one server, whose address and key file are these settings; `variable` is the alternative to the
+    /// key file.
     fn doubted(
         &self,
         doubts: Vec<ServerProblem>,
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_server_from_being_asked_is_told_with_its_place() {
+    fn unusable_servers_are_reported_with_their_places() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("empty"), "\n").unwrap();
         std::fs::create_dir(dir.path().join("folder")).unwrap();

@@ -1,4 +1,4 @@
-//! The one place where a prompt leaves for a model.
+//! The one place that sends a prompt to a model.
 
 use std::time::Duration;
 
@@ -6,36 +6,33 @@ use larder_core::pack::Pack;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError};
 use larder_models::table::Capability;
 
-use super::evidence::{citing, shown};
 use super::report::CallLog;
-use super::{ModelCandidate, Progress, RunKind};
-use crate::engine::Engine;
+use super::{ModelCandidate, RecipeRun, RunKind};
+use crate::evidence::{citing, shown};
 use crate::prepare::PreparedPrompt;
 
-impl Engine {
-    /// Asks a candidate, and logs that it did. A run with a substitute waits no longer than its own limit.
+impl RecipeRun<'_> {
+    /// Calls a candidate and logs the call. A run that rules can replace waits no longer than its own timeout.
     pub(super) async fn call(
         &self,
-        progress: &Progress<'_>,
         candidate: &ModelCandidate,
         prepared: &PreparedPrompt,
         pack: &Pack,
     ) -> Result<ChatReply, ModelError> {
-        let log = CallLog::start(progress, candidate, pack.receipt.total);
-        let ended = self.send(progress, candidate, prepared, pack).await;
+        let log = CallLog::start(self, candidate, pack.receipt.total);
+        let ended = self.send(candidate, prepared, pack).await;
         log.end(&ended);
         ended
     }
 
     async fn send(
         &self,
-        progress: &Progress<'_>,
         candidate: &ModelCandidate,
         prepared: &PreparedPrompt,
         pack: &Pack,
     ) -> Result<ChatReply, ModelError> {
-        let recipe = progress.recipe;
-        let model = self.models.chat(&candidate.name)?;
+        let recipe = self.recipe;
+        let model = self.engine.models.chat(&candidate.name)?;
         let enforced = candidate.spec.can(Capability::JsonSchema);
         let request = ChatRequest {
             model: candidate.spec.id.clone(),
@@ -54,11 +51,11 @@ impl Engine {
             stable_messages: pack.stable_messages,
             thinking_budget: None,
         };
-        if !progress.purpose.has_substitute() {
+        if !self.kind.has_substitute() {
             return model.chat(&request).await;
         }
         let mut after = request.timeout;
-        if let RunKind::Condensing { until: Some(until) } = progress.purpose {
+        if let RunKind::Condensing { until: Some(until) } = self.kind {
             after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
         }
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };

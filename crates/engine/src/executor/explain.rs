@@ -1,66 +1,66 @@
-//! Packing without asking: what a run would send, and why. Reaches no model.
+//! Packing without calling a model: what a run would send, and why.
 
 use larder_core::pack::Pack;
 
-use super::{RunError, RunKind, RunReceipt};
+use super::{RunError, RunKind, RunReceipt, store_originals};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
+use crate::prompt::prepare_for;
 
 impl Engine {
     /// Packs what a run would send, without sending it.
     ///
     /// # Errors
-    /// When the recipe is missing or its inputs do not fit it. A prompt that cannot fit is no error: the receipt says
-    /// so.
+    /// When the recipe is missing or its inputs do not match it. A prompt that cannot fit is not an error: the receipt
+    /// reports it.
     pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        self.packed(name, input, 0).map(|(receipt, _)| receipt)
+        packed(self, name, input, 0).map(|(receipt, _)| receipt)
     }
 
-    /// Packs with more tokens than the recipe allows, to show what they would let in.
+    /// Packs with `extra` tokens on top of the recipe's budget, to show what they would admit.
     ///
     /// # Errors
     /// As [`Self::explain`].
     pub fn explain_with(&self, name: &str, input: &RunInput, extra: usize) -> Result<RunReceipt, RunError> {
-        self.packed(name, input, extra).map(|(receipt, _)| receipt)
+        packed(self, name, input, extra).map(|(receipt, _)| receipt)
     }
 
-    /// Packs what a run would send for somebody else to send: the originals of what does not stand whole are stored,
-    /// so that every pointer in the messages holds.
+    /// Packs what a run would send so that the caller can send it: the originals behind every pointer in the messages
+    /// are stored.
     ///
     /// # Errors
     /// As [`Self::explain`], and when the originals cannot be stored.
     pub fn lay_out(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        let (receipt, pack) = self.packed(name, input, 0)?;
+        let (receipt, pack) = packed(self, name, input, 0)?;
         if let Some(pack) = pack {
-            self.keep(&pack)?;
+            store_originals(&self.store, &pack)?;
         }
         Ok(receipt)
     }
+}
 
-    /// The receipt, and the pack unless it was refused.
-    fn packed(
-        &self,
-        name: &str,
-        input: &RunInput,
-        extra: usize,
-    ) -> Result<(RunReceipt, Option<Box<Pack>>), RunError> {
-        let recipe = self.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
-        let candidate = self.candidate(recipe.layer, input.mode.or(recipe.mode))?;
-        let counter = self.counter(&candidate.spec);
-        let mut prepared = self.prepare(recipe, input, &candidate, &counter, None, RunKind::Answer)?;
-        prepared.request.budget.total += extra;
-        prepared.request.budget.window += extra;
-        let packed = match packer::pack(&prepared.request, &counter, self.store.key())? {
-            // More tokens are to show what they let in, never less than stood there before.
-            Ok(pack) if extra == 0 => {
-                let key = self.store.key();
-                Ok(packer::relieved(pack, &prepared.request, &counter, key, &self.policy)?)
-            }
-            packed => packed,
-        };
-        let receipt =
-            self.receipt(recipe, &candidate, &counter, packed.as_deref().map_err(|receipt| &**receipt));
-        Ok((receipt, packed.ok()))
-    }
+/// The receipt, and the pack unless it was refused.
+fn packed(
+    engine: &Engine,
+    name: &str,
+    input: &RunInput,
+    extra: usize,
+) -> Result<(RunReceipt, Option<Box<Pack>>), RunError> {
+    let recipe = engine.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
+    let candidate = engine.candidate(recipe.layer, input.mode.or(recipe.mode))?;
+    let (counter, key) = (engine.counter(&candidate.spec), engine.store.key());
+    let mut prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
+    prepared.request.budget.total += extra;
+    prepared.request.budget.window += extra;
+    let packed = match packer::pack(&prepared.request, &counter, key)? {
+        // With more tokens the prompt must never contain less than before.
+        Ok(pack) if extra == 0 => {
+            Ok(packer::relieved(pack, &prepared.request, &counter, key, &engine.policy)?)
+        }
+        packed => packed,
+    };
+    let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
+    let receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
+    Ok((receipt, packed.ok()))
 }

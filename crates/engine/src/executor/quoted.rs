@@ -1,35 +1,27 @@
-//! Runs whose answer is quoted from their documents: packed and recorded as any other run, without asking a model.
+//! Runs whose answer is quoted from their documents: packed and recorded like any other run, without calling a model.
 
 use std::time::Duration;
 
 use larder_core::output::{Citation, CitationPlace, Parsed};
-use larder_core::pack::Receipt;
+use larder_core::pack::{PackRequest, Receipt};
 use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
-use serde_json::Value;
 
-use super::{Originals, RunError, RunKind, RunOutcome, RunReceipt};
+use super::{
+    NoopObserver, Originals, QuotedAnswer, RecipeRun, RunError, RunKind, RunOutcome, RunReceipt,
+    store_originals,
+};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
 use crate::prepare::{ModelLimits, prepare};
 
-/// An answer that was quoted.
-pub struct QuotedAnswer {
-    /// In the recipe's shape.
-    pub value: Value,
-    /// For people.
-    pub reply: String,
-    /// Ids of the parts that it is quoted from.
-    pub parts: Vec<String>,
-}
-
 impl Engine {
-    /// Records a run that is answered without a model, in `answer`'s words. Its receipt shows the prompt that a model
-    /// would have read, counted by `counter`; its record names no model and no tokens.
+    /// Records a run that `answer` answers without a model, given the receipt of the prompt that a model would have
+    /// read, as counted by `counter`. The record names no model and no tokens.
     ///
     /// # Errors
-    /// When the inputs do not fit the recipe, or the run cannot be recorded.
+    /// When the inputs do not match the recipe, or the run cannot be recorded.
     pub fn record_quotation(
         &self,
         recipe: &Recipe,
@@ -38,54 +30,48 @@ impl Engine {
         took: Duration,
         answer: impl FnOnce(&Receipt) -> QuotedAnswer,
     ) -> Result<RunOutcome, RunError> {
-        let mut progress = self.progress(recipe, input, &super::NoopObserver, RunKind::Quoting)?;
-        progress.started -= took;
-        let packed = self.pack_quotation(recipe, input, &counter);
-        let outcome = packed.and_then(|(request, packed)| {
-            let receipt = match &packed {
-                Ok(pack) => pack.receipt.clone(),
-                Err(receipt) => (**receipt).clone(),
-            };
-            let QuotedAnswer { value, reply, parts } = answer(&receipt);
-            progress.originals = Originals::of(&request, &receipt, counter.clone());
-            progress.receipt = Some(RunReceipt {
-                recipe: recipe.id(),
-                version: recipe.version.to_hex(),
-                model: String::new(),
-                tokenizer: counter.name().to_owned(),
-                messages: packed.as_ref().map(|pack| pack.messages.clone()).unwrap_or_default(),
-                receipt,
-                condensing: None,
-            });
-            if let Ok(pack) = packed {
-                self.keep(&pack)?;
-            }
-            let citation = |(at, part): (usize, String)| Citation {
-                part,
-                fragment: None,
-                place: CitationPlace::Pointer(format!("/citations/{at}")),
-            };
-            progress.gates.citations = parts.into_iter().enumerate().map(citation).collect();
-            progress.answer = Some(value.to_string());
-            Ok(Parsed { value, reply })
-        });
-        self.finish(progress, input, outcome)
+        let mut run = RecipeRun::start(self, recipe, input, &NoopObserver, RunKind::Quoting)?;
+        run.started -= took;
+        let outcome = run.quote(counter, answer);
+        run.finish(outcome)
+    }
+}
+
+impl RecipeRun<'_> {
+    fn quote(
+        &mut self,
+        counter: Counter,
+        answer: impl FnOnce(&Receipt) -> QuotedAnswer,
+    ) -> Result<Parsed, RunError> {
+        let (request, packed) = self.pack_quotation(&counter)?;
+        let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
+        let receipt = RunReceipt::new(self.recipe, "", counter.name(), packed_ref);
+        let QuotedAnswer { value, reply, parts } = answer(&receipt.receipt);
+        self.originals = Originals::of(&request, &receipt.receipt, counter);
+        self.receipt = Some(receipt);
+        if let Ok(pack) = packed {
+            store_originals(&self.engine.store, &pack)?;
+        }
+        let citation = |(at, part): (usize, String)| Citation {
+            part,
+            fragment: None,
+            place: CitationPlace::Pointer(format!("/citations/{at}")),
+        };
+        self.gates.citations = parts.into_iter().enumerate().map(citation).collect();
+        self.answer = Some(value.to_string());
+        Ok(Parsed { value, reply })
     }
 
-    fn pack_quotation(
-        &self,
-        recipe: &Recipe,
-        input: &RunInput,
-        counter: &Counter,
-    ) -> Result<(larder_core::pack::PackRequest, packer::Packed), RunError> {
+    fn pack_quotation(&self, counter: &Counter) -> Result<(PackRequest, packer::Packed), RunError> {
+        let budget = &self.recipe.budget;
         let limits = ModelLimits {
-            window: recipe.budget.total,
-            max_output: recipe.budget.output,
+            window: budget.total,
+            max_output: budget.output,
             enforces_schema: true,
             schema_in_prompt: false,
         };
-        let request = prepare(recipe, input, limits, counter, None)?.request;
-        let packed = packer::pack(&request, counter, self.store.key())?;
+        let request = prepare(self.recipe, self.input, limits, counter, None)?.request;
+        let packed = packer::pack(&request, counter, self.engine.store.key())?;
         Ok((request, packed))
     }
 }

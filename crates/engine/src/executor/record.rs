@@ -6,30 +6,27 @@ use std::sync::Arc;
 use larder_condense::ContentType;
 use larder_core::output::{Citation, Parsed};
 use larder_core::pack::{BudgetLedger, CallBudget, PackRequest, PartReceipt, Receipt, Rendition};
+use larder_core::recipe::Recipe;
 use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
-use super::error::{RunError, class};
-use super::outcome::{ResolvedCitation, RunOutcome, RunReceipt};
-use super::report::{RunReport, log_decision, log_sizes};
-use super::{Progress, RunKind};
-use crate::engine::Engine;
-use crate::inputs::RunInput;
+use super::report::{log_decision, log_sizes, report};
+use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
+use crate::run::class;
 
-/// Tokens of originals that a record counts out at most: past them its savings are a lower bound.
-const MOST_COUNTED: usize = 1_000_000;
+/// The most tokens of originals that are counted for a record; beyond it the savings are a lower bound.
+const MAX_COUNTED: usize = 1_000_000;
 
-/// What a record says of parts and their receipts do not.
+/// What the record needs to know of the originals beyond the receipt.
 #[derive(Default)]
 pub(super) struct Originals {
     types: BTreeMap<Arc<str>, ContentType>,
-    /// Those so large that packing did not count them out.
+    /// Id and text of those too large for packing to count.
     uncounted: Vec<(Arc<str>, Arc<str>)>,
     counter: Option<Counter>,
 }
 
 impl Originals {
-    /// Those of a pack.
     pub(super) fn of(request: &PackRequest, receipt: &Receipt, counter: Counter) -> Self {
         let types = request.parts.iter().map(|part| (Arc::clone(&part.id), part.content_type)).collect();
         let texts: BTreeMap<&str, &Arc<str>> =
@@ -40,10 +37,10 @@ impl Originals {
         Self { types, uncounted: uncounted.collect(), counter: Some(counter) }
     }
 
-    /// Tokens of those that packing did not count out, as far as they are counted here.
+    /// Tokens of the originals that packing did not count, up to [`MAX_COUNTED`] in all.
     fn counted(&self) -> BTreeMap<Arc<str>, usize> {
         let Some(counter) = &self.counter else { return BTreeMap::new() };
-        let mut left = MOST_COUNTED;
+        let mut left = MAX_COUNTED;
         let mut count = |(id, text): &(Arc<str>, Arc<str>)| {
             let tokens = counter.count_up_to(text, left).unwrap_or(left);
             left = left.saturating_sub(tokens);
@@ -52,35 +49,31 @@ impl Originals {
         self.uncounted.iter().map(&mut count).collect()
     }
 
-    /// What a part is, in the word that recipes use.
+    /// The name of a part's content type, as recipes write it.
     fn content_type(&self, part: &PartReceipt) -> String {
         let name = self.types.get(&part.id).and_then(|known| serde_json::to_value(known).ok());
         name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
     }
 }
 
-impl Engine {
-    /// Writes the one record of a run, whatever came of it.
-    pub(super) fn finish(
-        &self,
-        progress: Progress<'_>,
-        input: &RunInput,
-        outcome: Result<Parsed, RunError>,
-    ) -> Result<RunOutcome, RunError> {
-        let latency_ms = u64::try_from(progress.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let counted = progress.originals.counted();
+impl RecipeRun<'_> {
+    /// Writes the one record of the run and reports it, whatever its outcome.
+    pub(super) fn finish(self, outcome: Result<Parsed, RunError>) -> Result<RunOutcome, RunError> {
+        let latency_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let counted = self.originals.counted();
         let original = |part: &PartReceipt| part.original_tokens.or_else(|| counted.get(&part.id).copied());
-        let packed = progress.receipt.as_ref();
-        self.metrics.run_ended(&RunReport::of(&progress, packed.map(|receipt| &receipt.receipt), &original));
+        let packed = self.receipt.as_ref();
+        let metrics = &self.engine.metrics;
+        metrics.run_ended(&report(self.packing, packed.map(|receipt| &receipt.receipt), &original));
         if let Some(receipt) = packed {
-            log_decision(&progress, receipt);
-            log_sizes(&progress, &receipt.receipt);
+            log_decision(&self, receipt);
+            log_sizes(&self, &receipt.receipt);
         }
-        let receipt = packed.cloned().unwrap_or_else(|| unpacked(&progress));
+        let receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
         let saved = receipt.receipt.parts.iter();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;
-        let facts = facts(&progress, input, &receipt, &outcome, latency_ms, saved);
+        let facts = facts(&self, &receipt, &outcome, latency_ms, saved);
         let json = serde_json::to_vec(&receipt).unwrap_or_default();
         let pointers: Vec<_> = receipt
             .receipt
@@ -89,32 +82,31 @@ impl Engine {
             .filter(|part| receipt.receipt.refused.is_none() && part.rendition != Rendition::Whole)
             .filter_map(|part| part.pointer.clone())
             .collect();
-        self.store.record_run(NewRun {
-            run_id: progress.run_id.clone(),
+        self.engine.store.record_run(NewRun {
+            run_id: self.run_id.clone(),
             facts,
             receipt: &json,
-            output: progress.answer.as_deref().map(str::as_bytes),
+            output: self.answer.as_deref().map(str::as_bytes),
             pointers: &pointers,
         })?;
-        log_summaries(&progress, &receipt.receipt, &original);
+        log_summaries(&self, &receipt.receipt, &original);
         let parsed = outcome?;
-        let citations = resolve(&progress.gates.citations, &receipt.receipt.parts);
+        let citations = resolve(&self.gates.citations, &receipt.receipt.parts);
         Ok(RunOutcome {
-            run_id: progress.run_id,
+            run_id: self.run_id,
             output: parsed.value,
             reply: parsed.reply,
             citations,
             receipt,
-            usage: progress.usage,
-            cost: progress.cost,
+            usage: self.spent.usage,
+            cost: self.spent.cost,
             latency_ms,
         })
     }
 }
 
 /// The receipt of a run that ended before its prompt was packed.
-fn unpacked(progress: &Progress<'_>) -> RunReceipt {
-    let recipe = progress.recipe;
+fn unpacked(recipe: &Recipe) -> RunReceipt {
     let limits = CallBudget {
         total: recipe.budget.total,
         window: 0,
@@ -131,23 +123,12 @@ fn unpacked(progress: &Progress<'_>) -> RunReceipt {
         tokenizer: String::new(),
         label: Label::Exact,
     };
-    RunReceipt {
-        recipe: recipe.id(),
-        version: recipe.version.to_hex(),
-        model: String::new(),
-        tokenizer: String::new(),
-        receipt: Receipt { budget, total: 0, refused: None, parts: Vec::new(), epoch: None },
-        messages: Vec::new(),
-        condensing: None,
-    }
+    let receipt = Receipt { budget, total: 0, refused: None, parts: Vec::new(), epoch: None };
+    RunReceipt::new(recipe, "", "", Err(&receipt))
 }
 
 /// The event of every part that a run condensed (R0-27.6): sizes and names, no text.
-fn log_summaries(
-    progress: &Progress<'_>,
-    receipt: &Receipt,
-    original: &dyn Fn(&PartReceipt) -> Option<usize>,
-) {
+fn log_summaries(run: &RecipeRun<'_>, receipt: &Receipt, original: &dyn Fn(&PartReceipt) -> Option<usize>) {
     let is_summary = |part: &&PartReceipt| part.rendition == Rendition::Condensed;
     for part in receipt.parts.iter().filter(is_summary).filter(|_| receipt.refused.is_none()) {
         let Some(tokens) = original(part) else { continue };
@@ -156,10 +137,10 @@ fn log_summaries(
             original_tokens = tokens,
             compressed_tokens = part.tokens,
             compression_ratio = part.tokens as f64 / tokens.max(1) as f64,
-            content_type = progress.originals.content_type(part),
-            recipe = progress.recipe.name,
-            model_layer = progress.layer.as_str(),
-            run_id = %progress.run_id,
+            content_type = run.originals.content_type(part),
+            recipe = run.recipe.name,
+            model_layer = run.layer.as_str(),
+            run_id = %run.run_id,
             "smart_summarization"
         );
     }
@@ -184,8 +165,7 @@ fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitatio
 }
 
 fn facts(
-    progress: &Progress<'_>,
-    input: &RunInput,
+    run: &RecipeRun<'_>,
     receipt: &RunReceipt,
     outcome: &Result<Parsed, RunError>,
     latency_ms: u64,
@@ -199,32 +179,32 @@ fn facts(
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.
-    let whole = match progress.usage.input {
-        0 if progress.purpose == RunKind::Quoting => 0,
+    let whole = match run.spent.usage.input {
+        0 if run.kind == RunKind::Quoting => 0,
         0 => pack.total as u64,
         input => input,
     };
     RunFacts {
-        recipe: progress.recipe.name.clone(),
+        recipe: run.recipe.name.clone(),
         recipe_version: receipt.version.clone(),
-        model_layer: progress.layer.as_str().to_owned(),
+        model_layer: run.layer.as_str().to_owned(),
         model: receipt.model.clone(),
-        session_id: input.session_id.clone(),
-        turn_id: input.turn_id.clone(),
-        request_id: input.request_id.clone(),
+        session_id: run.input.session_id.clone(),
+        turn_id: run.input.turn_id.clone(),
+        request_id: run.input.request_id.clone(),
         tokens: RunTokens {
             prompt: prompt.min(whole),
             input: whole.saturating_sub(prompt),
-            output: progress.usage.output,
+            output: run.spent.usage.output,
         },
         latency_ms,
         success: outcome.is_ok(),
-        schema_valid: progress.gates.schema_valid,
-        confidence: progress.gates.confidence,
-        retries: progress.calls.saturating_sub(1),
+        schema_valid: run.gates.schema_valid,
+        confidence: run.gates.confidence,
+        retries: run.calls.saturating_sub(1),
         compression_applied: compressed,
         compression_savings: if compressed { saved } else { 0 },
-        cost_usd: progress.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),
+        cost_usd: run.spent.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),
         status: match outcome {
             Ok(_) => RunStatus::Completed,
             Err(RunError::Refused { .. }) => RunStatus::Refused,

@@ -1,5 +1,5 @@
-//! What is told of a run that ended, and of its calls: events of the log, and a listener that counts. Sizes, names of
-//! ours and outcomes; never a text (C104).
+//! The log events of a run and its calls, and its report to the metrics. Sizes, Larder's own names and outcomes; never a
+//! text (C104).
 
 use std::time::{Duration, Instant};
 
@@ -8,87 +8,42 @@ use larder_core::policy::BudgetStatus;
 use larder_core::recipe::{Recipe, SlotSource};
 use larder_models::chat::{ChatReply, ModelError};
 
-use super::error::class_of_model;
-use super::outcome::RunReceipt;
-use super::{ModelCandidate, Progress};
+use super::{ModelCandidate, RecipeRun, ReducedText, RunReceipt, RunReport};
+use crate::run::class_of_model;
 
-/// Something that stands smaller than it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReducedText {
-    /// The form in which it stands.
-    pub to: Rendition,
-    /// Tokens that it took.
-    pub before: usize,
-    /// Tokens that it takes.
-    pub after: usize,
-}
-
-/// A run that ended, whatever became of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunReport {
-    /// What the check of its budget said; `None` where it ended before that.
-    pub status: Option<BudgetStatus>,
-    /// Whether its prompt left over its budget, which never happens.
-    pub violates: bool,
-    /// What stands smaller in its last prompt; nothing where no prompt left.
-    pub shrunk: Vec<ReducedText>,
-    /// How long deciding and condensing took, over all its prompts.
-    pub packing: Duration,
-}
-
-/// Told of everything that an engine does, for whomever: each run once, when it ended, and each text that was condensed
-/// without one.
-pub trait RunMetricsSink: Send + Sync {
-    /// A run has ended.
-    fn run_ended(&self, report: &RunReport);
-    /// A text was condensed on its own, in so much time.
-    fn text_condensed(&self, shrunk: ReducedText, took: Duration);
-}
-
-/// Hears nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoopSink;
-
-impl RunMetricsSink for NoopSink {
-    fn run_ended(&self, _: &RunReport) {}
-    fn text_condensed(&self, _: ReducedText, _: Duration) {}
-}
-
-impl RunReport {
-    /// Of a run with this receipt; `original` knows tokens that packing did not count out.
-    pub(super) fn of(
-        progress: &Progress<'_>,
-        receipt: Option<&Receipt>,
-        original: &dyn Fn(&PartReceipt) -> Option<usize>,
-    ) -> Self {
-        let Some(receipt) = receipt else { return Self::default() };
-        let smaller = receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
-        let shrunk: Vec<ReducedText> = smaller
-            .filter(|_| receipt.refused.is_none())
-            .filter_map(|part| {
-                Some(ReducedText { to: part.rendition, before: original(part)?, after: part.tokens })
-            })
-            .collect();
-        Self {
-            status: Some(status(receipt)),
-            violates: receipt.refused.is_none() && receipt.total > receipt.budget.available,
-            shrunk,
-            packing: progress.packing,
-        }
+/// The metrics of a run with this receipt; `original` counts originals that packing did not.
+pub(super) fn report(
+    packing: Duration,
+    receipt: Option<&Receipt>,
+    original: &dyn Fn(&PartReceipt) -> Option<usize>,
+) -> RunReport {
+    let Some(receipt) = receipt else { return RunReport::default() };
+    let smaller = receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
+    let shrunk: Vec<ReducedText> = smaller
+        .filter(|_| receipt.refused.is_none())
+        .filter_map(|part| {
+            Some(ReducedText { to: part.rendition, before: original(part)?, after: part.tokens })
+        })
+        .collect();
+    RunReport {
+        status: Some(status(receipt)),
+        violates: receipt.refused.is_none() && receipt.total > receipt.budget.available,
+        shrunk,
+        packing,
     }
 }
 
 fn status(receipt: &Receipt) -> BudgetStatus {
-    let stands_whole = |part: &PartReceipt| part.rendition == Rendition::Whole;
+    let is_whole = |part: &PartReceipt| part.rendition == Rendition::Whole;
     match &receipt.refused {
         Some(_) => BudgetStatus::Reject,
-        None if receipt.parts.iter().all(stands_whole) => BudgetStatus::Ok,
+        None if receipt.parts.iter().all(is_whole) => BudgetStatus::Ok,
         None => BudgetStatus::NeedsSummary,
     }
 }
 
 /// The event of every check of a run's budget (R3-4.11). The reason names no part: documents are named by callers.
-pub(super) fn log_decision(progress: &Progress<'_>, receipt: &RunReceipt) {
+pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
     let pack = &receipt.receipt;
     let status = status(pack);
     let reason = match status {
@@ -97,8 +52,8 @@ pub(super) fn log_decision(progress: &Progress<'_>, receipt: &RunReceipt) {
         BudgetStatus::Reject => "it cannot be made to fit",
     };
     tracing::info!(
-        run_id = %progress.run_id,
-        recipe = progress.recipe.id(),
+        run_id = %run.run_id,
+        recipe = run.recipe.id(),
         model = receipt.model,
         status = status.as_str(),
         reason,
@@ -138,12 +93,13 @@ impl Sizes {
     }
 }
 
-/// The event of what a prompt is made of (R4-8.7): what always stands, summaries, the conversation, and what was found.
-pub(super) fn log_sizes(progress: &Progress<'_>, receipt: &Receipt) {
-    let Sizes { pinned, summary, recent, rag } = Sizes::of(progress.recipe, receipt);
+/// The event of what a prompt consists of (R4-8.7): what is always there, summaries, the conversation, what was
+/// retrieved.
+pub(super) fn log_sizes(run: &RecipeRun<'_>, receipt: &Receipt) {
+    let Sizes { pinned, summary, recent, rag } = Sizes::of(run.recipe, receipt);
     tracing::info!(
-        run_id = %progress.run_id,
-        recipe = progress.recipe.id(),
+        run_id = %run.run_id,
+        recipe = run.recipe.id(),
         pinned,
         summary,
         recent,
@@ -152,16 +108,16 @@ pub(super) fn log_sizes(progress: &Progress<'_>, receipt: &Receipt) {
     );
 }
 
-/// A call of a model under way (R4-8.3 to R4-8.5).
+/// Logs a call of a model: its start and its end (R4-8.3 to R4-8.5).
 pub(super) struct CallLog<'a> {
-    progress: &'a Progress<'a>,
+    run: &'a RecipeRun<'a>,
     candidate: &'a ModelCandidate,
     began: Instant,
     has_ended: bool,
 }
 
 impl Drop for CallLog<'_> {
-    /// Whoever waited has left.
+    /// The caller stopped waiting.
     fn drop(&mut self) {
         if !self.has_ended {
             self.fail("cancelled");
@@ -170,15 +126,15 @@ impl Drop for CallLog<'_> {
 }
 
 impl<'a> CallLog<'a> {
-    pub(super) fn start(progress: &'a Progress<'a>, candidate: &'a ModelCandidate, tokens: usize) -> Self {
+    pub(super) fn start(run: &'a RecipeRun<'a>, candidate: &'a ModelCandidate, tokens: usize) -> Self {
         tracing::info!(
-            run_id = %progress.run_id,
-            operation = progress.recipe.id(),
+            run_id = %run.run_id,
+            operation = run.recipe.id(),
             model = candidate.name,
             input_tokens = tokens,
             "call_started"
         );
-        Self { progress, candidate, began: Instant::now(), has_ended: false }
+        Self { run, candidate, began: Instant::now(), has_ended: false }
     }
 
     pub(super) fn end(mut self, ended: &Result<ChatReply, ModelError>) {
@@ -189,8 +145,8 @@ impl<'a> CallLog<'a> {
         };
         let prices = self.candidate.spec.prices.as_ref();
         tracing::info!(
-            run_id = %self.progress.run_id,
-            operation = self.progress.recipe.id(),
+            run_id = %self.run.run_id,
+            operation = self.run.recipe.id(),
             model = self.candidate.name,
             input_tokens = usage.input,
             output_tokens = usage.output,
@@ -202,8 +158,8 @@ impl<'a> CallLog<'a> {
 
     fn fail(&self, error: &str) {
         tracing::info!(
-            run_id = %self.progress.run_id,
-            operation = self.progress.recipe.id(),
+            run_id = %self.run.run_id,
+            operation = self.run.recipe.id(),
             model = self.candidate.name,
             duration_ms = self.duration_ms(),
             error,
@@ -225,7 +181,7 @@ mod tests {
     use crate::project::Project;
 
     #[test]
-    fn every_part_of_a_prompt_has_its_place_among_the_sizes() {
+    fn sizes_cover_every_part_of_a_prompt() {
         let project = Project::builtin(&Counter::cl100k());
         let recipe = project.recipe("card/agent").unwrap();
         let part = |slot: &str, tokens: usize, reason: &str| {

@@ -16,20 +16,20 @@ const MAX_DEPTH: usize = 8;
 const MAX_REGISTRY_BYTES: usize = 64 << 20;
 
 /// What a folder holds.
-pub(super) struct Contents {
+pub(super) struct FolderContents {
     pub files: ProjectFiles,
     pub problems: Vec<Diagnostic>,
 }
 
 /// Reads `recipes/`, `prompts/` and `registry.yaml` below `root`. Hidden files, and files that are neither YAML nor
 /// Markdown, are passed over.
-pub(super) fn read(root: &Path) -> Result<Contents, ProjectError> {
+pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     let unreadable = |source| ProjectError::Read { path: root.to_owned(), source };
     if !fs::metadata(root).map_err(unreadable)?.is_dir() {
         return Err(unreadable(io::Error::from(io::ErrorKind::NotADirectory)));
     }
     fs::read_dir(root).map_err(unreadable)?;
-    let mut contents = Contents { files: ProjectFiles::new(), problems: Vec::new() };
+    let mut contents = FolderContents { files: ProjectFiles::new(), problems: Vec::new() };
     for top in ["recipes", "prompts"] {
         walk(&root.join(top), top, 0, &mut contents);
     }
@@ -44,7 +44,7 @@ pub(super) fn read(root: &Path) -> Result<Contents, ProjectError> {
     Ok(contents)
 }
 
-fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut Contents) {
+fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut FolderContents) {
     let kind = match fs::symlink_metadata(dir) {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -87,7 +87,7 @@ fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut Contents) {
 }
 
 /// Reads one file, one byte beyond the limit at most, so that the check can see that it is too large.
-fn take(path: &Path, inside: &str, limit: usize, contents: &mut Contents) {
+fn take(path: &Path, inside: &str, limit: usize, contents: &mut FolderContents) {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) => return contents.unreadable(inside, &error.to_string()),
@@ -108,7 +108,7 @@ fn take(path: &Path, inside: &str, limit: usize, contents: &mut Contents) {
     }
 }
 
-impl Contents {
+impl FolderContents {
     fn unreadable(&mut self, inside: &str, why: &str) {
         let message = format!("cannot read {inside}: {why}");
         let help = "put a copy of the file into the project folder";
@@ -116,7 +116,7 @@ impl Contents {
     }
 }
 
-/// Writes a file beside `path` and renames it over, so that readers see the old or the new one whole.
+/// Writes a file next to `path` and renames it over, so that readers see the old or the new one whole.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = File::create_new(&beside).and_then(|mut file| {

@@ -1,25 +1,11 @@
-//! How questions over files are planned and answered, and how far that may go. Knows no file and no model.
+//! The settings of `larder ask`. Knows no file and no model.
 
-/// How far answering one question may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskLimits {
-    /// How deep sub-questions may nest; 0 allows none.
-    pub depth: usize,
-    /// Calls of recipes, the answer included. What a recipe repairs or repeats is bound by its gates.
-    pub calls: usize,
-    /// Tokens of all calls, prompts and replies.
-    pub tokens: u64,
-}
+use super::spec::{SettingValue, settings};
 
-impl AskLimits {
-    /// Unless somebody says otherwise.
-    pub const DEFAULT: Self = Self { depth: 1, calls: 10, tokens: 60_000 };
-}
-
-/// Who decides what is read.
+/// What plans an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planner {
-    /// A model where the layer MIND has one that is able to, otherwise rules.
+    /// A model if one that is able to is bound to layer MIND, otherwise rules.
     Auto,
     /// Rules.
     Rules,
@@ -27,48 +13,88 @@ pub enum Planner {
     Model,
 }
 
-impl Planner {
-    /// The planner of this name: `auto`, `rules` or `model`.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
+impl SettingValue for Planner {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
             "auto" => Some(Self::Auto),
             "rules" => Some(Self::Rules),
             "model" => Some(Self::Model),
             _ => None,
         }
     }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Rules => "rules",
+            Self::Model => "model",
+        }
+        .to_owned()
+    }
 }
 
-/// What an answer is made of.
+/// What an answer consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerMode {
-    /// Quoted sentences where the embedded model would answer, otherwise the words of the model.
+    /// Quoted sentences if the embedded model would answer, otherwise generated text.
     Auto,
     /// Sentences of the passages, without a model.
     Quote,
-    /// The words of the model of the recipe's layer.
+    /// Text by the model of the recipe's layer.
     Generate,
 }
 
-impl AnswerMode {
-    /// The mode of this name: `auto`, `quote` or `generate`.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
+impl SettingValue for AnswerMode {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
             "auto" => Some(Self::Auto),
             "quote" => Some(Self::Quote),
             "generate" => Some(Self::Generate),
             _ => None,
         }
     }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Quote => "quote",
+            Self::Generate => "generate",
+        }
+        .to_owned()
+    }
 }
 
-/// How questions are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskSettings {
-    /// What the answer is made of.
-    pub answer: AnswerMode,
-    /// Who decides what is read.
-    pub planner: Planner,
-    /// How far it may go.
-    pub limits: AskLimits,
+settings! {
+    /// How questions are answered.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct AskSettings {
+        /// What answers of `larder ask` consist of: `quote` (sentences of the files), `generate` (text by a model) or
+        /// `auto` (`quote` with the embedded model, otherwise `generate`).
+        #[env("LARDER_ASK_ANSWER")]
+        pub answer: AnswerMode = "ask.answer", AnswerMode::Auto;
+        /// What decides which passages `larder ask` reads: `rules`, `model` (of layer MIND) or `auto` (the model if it is
+        /// able to plan, otherwise rules).
+        #[env("LARDER_ASK_PLANNER")]
+        pub planner: Planner = "ask.planner", Planner::Auto;
+    }
+    with {
+        /// Limits for one question.
+        pub limits: AskLimits,
+    }
+}
+
+settings! {
+    /// The most that answering one question may use.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct AskLimits {
+        /// Maximum nesting of sub-questions in `larder ask`; 0 disables them.
+        #[env("LARDER_ASK_MAX_DEPTH")]
+        pub depth: usize = "ask.max_depth", 1;
+        /// Maximum recipe calls for one question, including the answer. Repairs within a call are limited by the recipe.
+        #[env("LARDER_ASK_MAX_CALLS")]
+        pub calls: usize = "ask.max_calls", 10;
+        /// Maximum tokens of these calls, prompts and replies together.
+        #[env("LARDER_ASK_MAX_TOKENS")]
+        pub tokens: u64 = "ask.max_tokens", 60_000;
+    }
 }

@@ -1,11 +1,84 @@
-//! What settings say to the tools, to `ask` and to turns, typed. The values are read by [`config`](crate::config) and
-//! obeyed by the crates above this one; nothing here knows a file.
+//! Every setting outside `[models]` whose key is fixed, typed: one struct for each section, declared with its defaults,
+//! names and help. `config` reads the values, the crates above obey them; nothing here reads a file.
 
 mod ask;
+mod gateway;
+mod policy;
+pub(crate) mod spec;
 mod tools;
-mod turns;
+mod vault;
 
 pub use self::ask::{AnswerMode, AskLimits, AskSettings, Planner};
+pub use self::gateway::GatewaySettings;
+pub(crate) use self::policy::GatewayPolicy;
+pub use self::policy::{CompressionSettings, RunPolicy};
 pub(crate) use self::tools::MCP_TIMEOUT;
 pub use self::tools::{McpSettings, McpTransport, ToolSettings};
-pub use self::turns::TurnLimits;
+pub use self::vault::TurnLimits;
+pub(crate) use self::vault::VaultSettings;
+
+use self::spec::{SettingSection, SettingSpec};
+
+/// All settings, in the order in which they are listed.
+pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {
+    [
+        RunPolicy::SETTINGS,
+        CompressionSettings::SETTINGS,
+        GatewayPolicy::SETTINGS,
+        AskSettings::SETTINGS,
+        AskLimits::SETTINGS,
+        GatewaySettings::SETTINGS,
+        ToolSettings::SETTINGS,
+        VaultSettings::SETTINGS,
+        TurnLimits::SETTINGS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The setting with this key or older name.
+pub(crate) fn find(key: &str) -> Option<&'static SettingSpec> {
+    all().find(|setting| setting.is_called(key))
+}
+
+/// Whether settings are in a table of this name.
+pub(crate) fn is_table(name: &str) -> bool {
+    let is_in = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    all().any(|setting| is_in(setting.key) || setting.aliases.iter().any(|alias| is_in(alias)))
+}
+
+/// A hint for an unknown table or key: the name that was probably meant.
+pub(crate) fn suggest(unknown: &str) -> String {
+    let keys = all().map(|setting| setting.key);
+    let tables = keys.clone().filter_map(|key| key.split('.').next()).chain(["models"]);
+    larder_core::recipe::suggest(unknown, keys.chain(tables))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_legal_and_every_name_is_unique() {
+        let mut names: Vec<&str> = Vec::new();
+        for setting in all() {
+            assert!((setting.accepts)(&(setting.default)()), "{}", setting.key);
+            assert!((setting.accepts)(&setting.example()), "{} like {:?}", setting.key, setting.example());
+            names.push(setting.key);
+            names.extend(setting.aliases);
+            names.extend(setting.env);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_help_is_a_sentence() {
+        for setting in all() {
+            let help = setting.help;
+            assert!(help.ends_with('.') && !help.starts_with(' ') && !help.contains("  "), "{}", setting.key);
+        }
+    }
+}

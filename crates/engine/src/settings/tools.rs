@@ -1,4 +1,4 @@
-//! The settings of tools, typed. Knows no file: `config` reads them.
+//! The settings of tools. Knows no tool and no file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,101 +6,99 @@ use std::time::Duration;
 
 use larder_models::web::Network;
 
-/// Bytes of one page that are read: 5 MB.
-pub(crate) const PAGE_MAX_BYTES: usize = 5_000_000;
-/// Bytes of a command's or a server's result that are kept.
-pub(crate) const RESULT_MAX_BYTES: usize = 4_000_000;
-/// Time for one page with its redirects.
-pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time for one command.
-pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time for one call of an MCP server.
+use super::spec::{positive, settings, url_or_unset};
+
+/// Time for one call of an MCP server that sets no `timeout_s`.
 pub(crate) const MCP_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pages that one piece of research visits.
-pub(crate) const RESEARCH_PAGES: usize = 6;
-/// Tokens that one piece of research may take, prompts and replies.
-pub(crate) const RESEARCH_TOKENS: u64 = 60_000;
 
-/// What tools may do, and how far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolSettings {
-    /// The JSON endpoint of a search engine in the manner of SearXNG.
-    pub search_url: Option<String>,
-    /// Addresses that are not public and may be visited all the same.
-    pub private_hosts: Vec<Network>,
-    /// Whether robots.txt is heeded.
-    pub robots: bool,
-    /// Bytes of one page that are read.
-    pub page_max_bytes: usize,
-    /// Time for one page with its redirects.
-    pub page_timeout: Duration,
-    /// Whether pages are photographed.
-    pub screenshots: bool,
-    /// The Chromium to do it with; none looks for one.
-    pub browser: Option<PathBuf>,
-    /// Pages that one piece of research visits.
-    pub research_pages: usize,
-    /// Tokens that one piece of research may take.
-    pub research_tokens: u64,
-    /// Names of programs that code mode may run.
-    pub commands: Vec<String>,
-    /// Variables of the environment that they see besides the usual ones.
-    pub command_env: Vec<String>,
-    /// Time for one command.
-    pub command_timeout: Duration,
-    /// Bytes of a command's or a server's result that are kept.
-    pub max_result_bytes: usize,
-    /// MCP servers by name.
-    pub mcp: BTreeMap<String, McpSettings>,
-}
-
-impl Default for ToolSettings {
-    fn default() -> Self {
-        Self {
-            search_url: None,
-            private_hosts: Vec::new(),
-            robots: true,
-            page_max_bytes: PAGE_MAX_BYTES,
-            page_timeout: PAGE_TIMEOUT,
-            screenshots: false,
-            browser: None,
-            research_pages: RESEARCH_PAGES,
-            research_tokens: RESEARCH_TOKENS,
-            commands: Vec::new(),
-            command_env: Vec::new(),
-            command_timeout: COMMAND_TIMEOUT,
-            max_result_bytes: RESULT_MAX_BYTES,
-            mcp: BTreeMap::new(),
-        }
+settings! {
+    /// What tools may do, and their limits.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ToolSettings {
+        /// JSON endpoint of a search engine compatible with SearXNG. Unset: `web.search` fails.
+        #[env("LARDER_SEARCH_URL")]
+        #[like("http://127.0.0.1:8080/search")]
+        #[accept(url_or_unset)]
+        pub search_url: Option<String> = "tools.search_url", None;
+        /// Private addresses and networks whose pages may be visited; all others are blocked.
+        #[env("LARDER_PRIVATE_HOSTS")]
+        #[like("10.0.0.0/8")]
+        pub private_hosts: Vec<Network> = "tools.private_hosts", Vec::new();
+        /// Obey the robots.txt of sites.
+        #[env("LARDER_ROBOTS")]
+        pub robots: bool = "tools.robots", true;
+        /// Maximum bytes read of a page; the rest is ignored.
+        #[env("LARDER_PAGE_MAX_BYTES")]
+        #[accept(positive)]
+        pub page_max_bytes: usize = "tools.page_max_bytes", 5_000_000;
+        /// Seconds to load a page, including redirects.
+        #[env("LARDER_PAGE_TIMEOUT")]
+        #[accept(positive)]
+        pub page_timeout: Duration = "tools.page_timeout_s", Duration::from_secs(30);
+        /// Save a screenshot of each visited page, using a Chromium installed on this machine.
+        #[env("LARDER_SCREENSHOTS")]
+        pub screenshots: bool = "tools.screenshots", false;
+        /// Path of the Chromium that takes screenshots. Unset: it is looked up in PATH.
+        #[env("LARDER_BROWSER")]
+        #[like("/usr/bin/chromium")]
+        pub browser: Option<PathBuf> = "tools.browser", None;
+        /// Maximum pages that one research task visits.
+        #[env("LARDER_RESEARCH_PAGES")]
+        #[accept(positive)]
+        pub research_pages: usize = "tools.research_pages", 6;
+        /// Maximum tokens of one research task, prompts and replies together.
+        #[env("LARDER_RESEARCH_TOKENS")]
+        #[accept(positive)]
+        pub research_tokens: u64 = "tools.research_tokens", 60_000;
+        /// Programs that turns in code mode may run, by name; each run must be confirmed. Unset: none.
+        #[env("LARDER_COMMANDS")]
+        #[like("[\"cargo\", \"git\"]")]
+        pub commands: Vec<String> = "tools.commands", Vec::new();
+        /// Environment variables, by name, that these programs see in addition to the usual ones.
+        #[env("LARDER_COMMAND_ENV")]
+        #[like("CARGO_HOME")]
+        pub command_env: Vec<String> = "tools.command_env", Vec::new();
+        /// Seconds after which such a program is killed, with all processes that it started.
+        #[env("LARDER_COMMAND_TIMEOUT")]
+        #[accept(positive)]
+        pub command_timeout: Duration = "tools.command_timeout_s", Duration::from_secs(120);
+        /// Maximum bytes kept of the output of a program or of an MCP server's tool.
+        #[env("LARDER_MAX_RESULT_BYTES")]
+        #[accept(positive)]
+        pub max_result_bytes: usize = "tools.max_result_bytes", 4_000_000;
+    }
+    with {
+        /// MCP servers by name, each from a table of its own.
+        pub mcp: BTreeMap<String, McpSettings>,
     }
 }
 
 /// One MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpSettings {
-    /// Where it is.
+    /// How it is reached.
     pub place: McpTransport,
     /// Time for one call.
     pub timeout: Duration,
 }
 
-/// Where an MCP server is.
+/// How an MCP server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpTransport {
-    /// A program of this machine, spoken to over its standard input and output.
+    /// A program of this machine, over its standard input and output.
     Program {
         /// Its name or path.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables of the environment that it sees besides the usual ones.
+        /// Environment variables that it sees in addition to the usual ones.
         env: Vec<String>,
     },
-    /// A server, spoken to over streamable HTTP.
+    /// A server, over streamable HTTP.
     Url {
         /// Its address.
         url: String,
-        /// The variable of the environment that holds its bearer token.
+        /// The environment variable that holds its bearer token.
         key_env: Option<String>,
     },
 }

@@ -69,14 +69,9 @@ impl Fault {
 
     /// The model speaks another format.
     pub fn wrong_wire(model: &str, provider: Provider) -> Self {
-        let message = match provider {
-            Provider::OpenAi => {
-                format!("the model `{model}` speaks OpenAI's formats: ask it at /v1/chat/completions")
-            }
-            Provider::Anthropic => {
-                format!("the model `{model}` speaks Anthropic's format: ask it at /v1/messages")
-            }
-            _ => format!(
+        let message = match provider.info().server.and_then(|server| server.gateway_format) {
+            Some((format, path)) => format!("the model `{model}` speaks {format}: ask it at {path}"),
+            None => format!(
                 "the model `{model}` has no server that requests pass to; run a recipe with it, as model \
                  `recipe/<category>/<name>`"
             ),

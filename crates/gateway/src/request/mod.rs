@@ -31,7 +31,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use larder_engine::config::GatewaySettings;
+use larder_engine::settings::GatewaySettings;
 use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome};
 use larder_proxy::wire::ApiDialect;

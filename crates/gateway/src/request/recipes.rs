@@ -8,16 +8,15 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_core::recipe::Recipe;
-use larder_engine::Engine;
 use larder_engine::executor::{Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending};
 use larder_engine::inputs::RunInput;
+use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
 use larder_proxy::record::{AnsweredBy, Tokens};
 use larder_proxy::wire::{ApiDialect, Item, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
@@ -83,9 +82,9 @@ pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapsho
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
     // A run reads and writes the store, before and between its calls of models.
-    let running = tokio::task::spawn_blocking(move || {
+    let running = blocking::spawn(async move {
         let mut ledger = ledger;
-        let ended = ended(&mut ledger, &engine, &job, &gone);
+        let ended = ended(&mut ledger, &engine, &job, &gone).await;
         (ledger, job, ended)
     });
     let ran = running.await;
@@ -97,8 +96,8 @@ pub async fn run(ledger: Ledger, format: ApiDialect, job: Job, current: &Snapsho
     }
 }
 
-/// The end of a run, with what it took in the account. Blocks.
-fn ended(
+/// The end of a run, with what it took in the account. Blocks between its waits.
+async fn ended(
     ledger: &mut Ledger,
     engine: &Engine,
     job: &Job,
@@ -110,11 +109,10 @@ fn ended(
     ledger.ran(Spending::default(), call);
     let (ended, taken, open) = {
         let account = Account::new(ledger, call);
-        let run = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account));
-        let ended = Handle::current().block_on(run);
+        let ended = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account)).await;
         // The client left during a call, most likely.
         let under_way = u64::from(ended.is_none());
-        (ended, account.meter.taken(), account.open(under_way))
+        (ended, account.meter.total(), account.open(under_way))
     };
     ledger.ran(taken, open);
     ended.ok_or_else(|| Fault::bug("a run was cancelled while its client waited"))?.map_err(Fault::from)
@@ -187,7 +185,7 @@ impl ProgressObserver for Account<'_> {
 
     /// Sets more aside where what is held does not cover a further call.
     fn may_spend(&self) -> bool {
-        let taken = self.meter.taken();
+        let taken = self.meter.total();
         // Beside what was taken: what may have been, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
 use larder_engine::Engine;
-use larder_engine::config::{Config, GatewaySettings};
+use larder_engine::config::Config;
+use larder_engine::settings::GatewaySettings;
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
-use larder_models::upstream::{UpstreamTarget, Upstream};
+use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_text::tokens::Counter;
 
@@ -95,7 +96,7 @@ impl Routes {
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
         }
         let mut others = Vec::new();
-        for upstream in &gateway.upstreams {
+        for upstream in &gateway.upstreams() {
             let target = settle(upstream.provider, engine.models.upstream(upstream));
             let target = target.map_err(|error| error.to_string())?;
             others.push((upstream.provider, Arc::new(target)));

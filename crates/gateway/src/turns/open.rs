@@ -1,12 +1,12 @@
 //! The tools that turns call, opened from the settings: checked when settings are read, connected when the first turn
 //! needs them. Knows no tool.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use larder_engine::config::Config;
 use larder_engine::settings::ToolSettings;
 use larder_tools::ToolBox;
-use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 
 /// Tools as the settings have them.
 pub struct Tools {
@@ -25,18 +25,17 @@ impl Tools {
         Ok(Self { settings, connected: Mutex::default() })
     }
 
-    /// The tools, with those of every server that can be reached. Blocks the first time, while servers are connected
-    /// to; not to be called from a future.
+    /// The tools, with those of every server that can be reached. The first call connects to the servers.
     ///
     /// # Errors
     /// What cannot be opened, in words.
-    pub fn get(&self) -> Result<Arc<ToolBox>, String> {
-        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+    pub async fn get(&self) -> Result<Arc<ToolBox>, String> {
+        let mut connected = self.connected.lock().await;
         if let Some(tools) = connected.as_ref() {
             return Ok(Arc::clone(tools));
         }
         let mut tools = ToolBox::new(&self.settings).map_err(|error| error.to_string())?;
-        for problem in Handle::current().block_on(tools.connect()) {
+        for problem in tools.connect().await {
             tracing::warn!("{problem}");
         }
         Ok(Arc::clone(connected.insert(Arc::new(tools))))

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
+use larder_engine::blocking;
 use larder_engine::executor::{Meter, NoopObserver, RunError};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_store::{StoreError, TurnDraft, UserDocuments};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -79,9 +79,11 @@ pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTur
     let leave = left.clone().drop_guard();
     let work = Work { app: Arc::clone(app), caller: caller.clone(), left, _place: place };
     // Turns count tokens, rank passages and write files between their waits.
-    tokio::task::spawn_blocking(move || match work.app.turns(&work.caller) {
-        Ok(turns) => Handle::current().block_on(work.run(turns, job, tell, done)),
-        Err(problem) => drop(done.send(Err(problem))),
+    blocking::spawn(async move {
+        match work.app.turns(&work.caller).await {
+            Ok(turns) => work.run(turns, job, tell, done).await,
+            Err(problem) => drop(done.send(Err(problem))),
+        }
     });
     Ok(StartedTurn { events, end, leave })
 }
@@ -206,7 +208,7 @@ impl Work {
             }
             () = self.app.running_turns.stop().cancelled() => {}
         }
-        let taken = meter.taken();
+        let taken = meter.total();
         tell(held.settle(taken.tokens(), taken.cost.unwrap_or_default()));
     }
 }

@@ -204,7 +204,7 @@ fn load(folder: &Path, store: &Store) -> Result<Loaded, String> {
         return Err(project.render(&errors));
     }
     let models = Models::new(config.models().clone(), folder, &none)
-        .with_upstreams(&config.gateway().upstreams, &none)
+        .with_upstreams(&config.gateway().upstreams(), &none)
         .with_embedded(Arc::new(Panicking));
     let user = store.user("local").map_err(|error| error.to_string())?;
     let engine = Engine::new(project, models, user, config.policy(), Box::new(|_| None));

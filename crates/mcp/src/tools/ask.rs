@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::McpCaller;
-use super::super::sources::CallError;
 use super::super::progress::CallProgress;
+use super::super::sources::CallError;
 use super::{Reading, Tool, missing};
 
 /// The recipe that answers, unless the call names one.
@@ -84,7 +84,11 @@ impl Tool for Ask {
         sentence comes from. A model's answer costs calls of the model; `search` does not.";
     const ASKS: bool = true;
 
-    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Answered, String), CallError> {
+    async fn call(
+        self,
+        caller: &McpCaller,
+        progress: &CallProgress,
+    ) -> Result<(Answered, String), CallError> {
         let paths = caller.sources(&self.sources)?;
         let own = caller.asking.limits;
         let limits =
@@ -95,13 +99,15 @@ impl Tool for Ask {
         let question = Question { text: &self.question, paths: &paths, recipe, asking };
         let reach = question.reach(&caller.engine);
         let reserved = match &caller.budget {
-            Some(budget) if !reach.is_empty() => Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?),
+            Some(budget) if !reach.is_empty() => {
+                Some(budget.reserve(limits.tokens, &reach).map_err(CallError)?)
+            }
             _ => None,
         };
         let meter = Meter::new(progress, None, None);
-        let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question));
+        let answer = progress.wait(Asker::new(&caller.engine, &meter).ask(&question)).await;
         let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
-        let taken = meter.taken();
+        let taken = meter.total();
         let used = match &answer {
             // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
             // that condensed, too. The larger of the two holds.

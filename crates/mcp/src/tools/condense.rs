@@ -86,7 +86,7 @@ impl Tool for Condense {
         and what answers the query. Nothing is lost: the original is stored first, and every gap names \
         the pointer that gives it back.";
 
-    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
+    async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
         let counter = caller.counter(self.model.as_deref())?;
         let SourceText { name, text } = caller.given(self.text, self.source.as_deref())?;
@@ -100,7 +100,7 @@ impl Tool for Condense {
             counter: &counter,
             key: caller.engine.store.key(),
         })?;
-        caller.engine.condensed(&condensed, began.elapsed());
+        caller.engine.report_condensed(&condensed, began.elapsed());
         // The way back exists before the text is shown.
         caller.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {

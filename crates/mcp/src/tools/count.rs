@@ -45,7 +45,7 @@ impl Tool for Count {
     const DESCRIPTION: &'static str = "Counts the tokens of a text, of a file or of what is behind \
         a pointer, for a model. Use it to see whether something fits before you read it.";
 
-    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Counted, String), CallError> {
+    async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Counted, String), CallError> {
         let counter = caller.counter(self.model.as_deref())?;
         let text = caller.given(self.text, self.source.as_deref())?.text;
         let tokens = match self.limit {

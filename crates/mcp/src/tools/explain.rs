@@ -106,7 +106,7 @@ impl Tool for Explain {
         it, and says of every part in which form it stands (whole, condensed, pointer, absent), what \
         it costs in tokens and why.";
 
-    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Explained, String), CallError> {
+    async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Explained, String), CallError> {
         let found = caller.engine.recipe_or_builtin(&self.recipe);
         let recipe = found.map_err(|error| missing(&error))?.id();
         let inputs = Inputs {

@@ -7,6 +7,8 @@ mod explain;
 mod rehydrate;
 mod search;
 
+use std::pin::Pin;
+
 use larder_agent::ask::{Quote, SearchReport};
 use larder_core::recipe::RecipeError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ToolAnnotations};
@@ -15,12 +17,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::sources::CallError;
 use super::progress::CallProgress;
+use super::sources::CallError;
 use super::{McpCaller, brief, schema};
 
 /// A tool: its type is what it takes.
-trait Tool: DeserializeOwned + JsonSchema {
+trait Tool: DeserializeOwned + JsonSchema + Send {
     /// What it gives, for programs.
     type Output: Serialize + JsonSchema;
     const NAME: &'static str;
@@ -31,11 +33,18 @@ trait Tool: DeserializeOwned + JsonSchema {
     const ASKS: bool = false;
 
     /// May block. Gives data, and the same for readers.
-    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Self::Output, String), CallError>;
+    fn call(
+        self,
+        caller: &McpCaller,
+        progress: &CallProgress,
+    ) -> impl Future<Output = Result<(Self::Output, String), CallError>> + Send;
 }
 
 /// Calls a tool with arguments as they came.
-pub(super) type Call = fn(JsonObject, &McpCaller, &CallProgress) -> CallToolResult;
+pub(super) type Call = for<'a> fn(JsonObject, &'a McpCaller, &'a CallProgress) -> Called<'a>;
+
+/// The result of a call, once it is there.
+type Called<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
 
 struct Entry {
     name: &'static str,
@@ -87,17 +96,26 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
         .with_annotations(hints)
 }
 
-fn call<T: Tool>(arguments: JsonObject, caller: &McpCaller, progress: &CallProgress) -> CallToolResult {
+fn call<'a, T: Tool>(arguments: JsonObject, caller: &'a McpCaller, progress: &'a CallProgress) -> Called<'a> {
+    Box::pin(async move {
+        let called = called::<T>(arguments, caller, progress).await;
+        called.unwrap_or_else(|CallError(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
+    })
+}
+
+async fn called<T: Tool>(
+    arguments: JsonObject,
+    caller: &McpCaller,
+    progress: &CallProgress,
+) -> Result<CallToolResult, CallError> {
     let read = serde_json::from_value::<T>(Value::Object(arguments));
     let read = read.map_err(|error| {
         CallError(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
     });
-    let given = read.and_then(|tool| tool.call(caller, progress)).and_then(|(output, text)| {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(serde_json::to_value(output)?);
-        Ok(result)
-    });
-    given.unwrap_or_else(|CallError(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
+    let (output, text) = read?.call(caller, progress).await?;
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(output)?);
+    Ok(result)
 }
 
 /// A stretch of a text, with the way back.

@@ -63,7 +63,7 @@ impl Tool for Rehydrate {
         unchanged. Narrow it to what you need with one of lines, bytes, pattern (a regular expression) \
         or path (into JSON).";
 
-    fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Original, String), CallError> {
+    async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Original, String), CallError> {
         let pointer: Pointer =
             self.id.trim().parse().map_err(|error| CallError(format!("{:?} is {error}", brief(&self.id))))?;
         let store = &caller.engine.store;

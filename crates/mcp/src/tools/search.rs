@@ -50,7 +50,11 @@ impl Tool for SearchFor {
         (query, ranked by shared words; no model is asked). Each comes with its place and a pointer to \
         read it again; `rehydrate` of the pointer's id with other lines reads around it.";
 
-    fn call(self, caller: &McpCaller, progress: &CallProgress) -> Result<(Findings, String), CallError> {
+    async fn call(
+        self,
+        caller: &McpCaller,
+        progress: &CallProgress,
+    ) -> Result<(Findings, String), CallError> {
         let paths = caller.sources(&self.sources)?;
         let most = self.most.unwrap_or(MOST).clamp(1, LIMIT);
         // One more than is shown tells whether there is more.

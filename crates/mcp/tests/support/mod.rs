@@ -96,7 +96,7 @@ impl Shop {
             asking: AskSettings {
                 answer: AnswerMode::Generate,
                 planner: Planner::Rules,
-                limits: AskLimits::DEFAULT,
+                limits: AskLimits::default(),
             },
             roots: Arc::new(Roots::open(&[self.path("files")]).unwrap()),
             budget: None,

@@ -15,15 +15,6 @@ use crate::decode;
 use crate::http::{HttpEndpoint, within};
 use crate::settings::ProviderSettings;
 
-/// Where requests go when the model table names no address.
-pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
-/// The environment variable of the key, when the model table names none.
-pub const DEFAULT_KEY_ENV: &str = "ANTHROPIC_API_KEY";
-/// The header of the key, when the model table names none.
-pub const DEFAULT_KEY_HEADER: &str = "x-api-key";
-/// The version of the API whose shapes this module reads and writes, and its header.
-pub const VERSION_HEADER: (&str, &str) = ("anthropic-version", "2023-06-01");
-
 const PATH: &str = "v1/messages";
 
 /// A model behind a server that speaks the Messages API.
@@ -65,6 +56,6 @@ impl ChatModel for Anthropic {
             let body = self.body(request, true)?;
             self.endpoint.post(PATH, &body).await
         };
-        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+        decode::run(self.endpoint.name(), request.timeout, open, reply::MessagesDecoder::default())
     }
 }

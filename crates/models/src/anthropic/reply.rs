@@ -20,7 +20,7 @@ pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError>
     }
     let blocks = json.get("content").and_then(Value::as_array);
     let blocks = blocks.ok_or_else(|| from.protocol("the reply holds no `content`"))?;
-    let mut draft = Draft::default();
+    let mut draft = MessageDraft::default();
     for (index, block) in (0_u64..).zip(blocks) {
         draft.start(index, block);
     }
@@ -31,11 +31,11 @@ pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError>
 
 /// The pieces of a stream so far.
 #[derive(Debug, Default)]
-pub struct StreamDecoder {
-    draft: Draft,
+pub struct MessagesDecoder {
+    draft: MessageDraft,
 }
 
-impl Decoder for StreamDecoder {
+impl Decoder for MessagesDecoder {
     fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         let json: Value = serde_json::from_str(&event.data)
             .map_err(|error| from.protocol(format!("an event of the stream is not JSON: {error}")))?;
@@ -75,25 +75,25 @@ impl Decoder for StreamDecoder {
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct MessageDraft {
     text: String,
     /// By content block, so the order is that of the reply.
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, StreamedToolUse>,
     stop: String,
     usage: Usage,
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct StreamedToolUse {
     id: String,
     name: String,
-    /// The input as it stood at the start of the block: whole when not streamed, else an empty object.
+    /// The input at the start of the block: whole when not streamed, else an empty object.
     input: Value,
     /// Pieces of the input's JSON text.
     fragments: String,
 }
 
-impl Draft {
+impl MessageDraft {
     /// A block begins; gives the text it begins with. Thinking blocks are not shown and not kept.
     fn start(&mut self, index: u64, block: &Value) -> String {
         let field = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -104,7 +104,8 @@ impl Draft {
             }
             "tool_use" => {
                 let input = block.get("input").cloned().unwrap_or_default();
-                let call = Call { id: field("id"), name: field("name"), input, fragments: String::new() };
+                let call =
+                    StreamedToolUse { id: field("id"), name: field("name"), input, fragments: String::new() };
                 self.calls.insert(index, call);
             }
             _ => {}

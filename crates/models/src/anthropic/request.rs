@@ -21,7 +21,7 @@ pub fn body(
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     let mark = if settings.can(Capability::Cache) { request.stable_messages } else { 0 };
-    let prompt = Prompt::new(&request.messages, mark);
+    let prompt = MessagesPrompt::new(&request.messages, mark);
     set("model", json!(request.model));
     set("max_tokens", json!(request.max_output));
     if !request.tools.is_empty() {
@@ -65,12 +65,12 @@ fn tools(request: &ChatRequest, mark_last: bool) -> Value {
 }
 
 /// The prompt in the API's shape: leading system messages apart, the rest in turns of user and assistant.
-struct Prompt {
+struct MessagesPrompt {
     system: Vec<Value>,
     messages: Vec<Value>,
 }
 
-impl Prompt {
+impl MessagesPrompt {
     /// `stable` leading messages end with a cache breakpoint, and so does the system text.
     fn new(messages: &[Message], stable: usize) -> Self {
         let leading = messages.iter().take_while(|message| message.role == Role::System).count();
@@ -89,7 +89,7 @@ impl Prompt {
             if blocks.is_empty() {
                 continue;
             }
-            // Results of parallel calls must stand together in one turn.
+            // Results of parallel calls must be together in one turn.
             match turns.last_mut() {
                 Some((last, all)) if *last == role => all.append(&mut blocks),
                 _ => turns.push((role, blocks)),

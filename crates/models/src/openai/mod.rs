@@ -15,13 +15,6 @@ use crate::decode;
 use crate::http::{HttpEndpoint, within};
 use crate::settings::ProviderSettings;
 
-/// Where requests go when the model table names no address.
-pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
-/// The environment variable of the key, when the model table names none.
-pub const DEFAULT_KEY_ENV: &str = "OPENAI_API_KEY";
-/// The header of the key, when the model table names none.
-pub const DEFAULT_KEY_HEADER: &str = "authorization";
-
 /// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAi {
@@ -68,6 +61,6 @@ impl ChatModel for OpenAi {
             let body = self.body(request, true)?;
             self.endpoint.post("chat/completions", &body).await
         };
-        decode::run(self.endpoint.name(), request.timeout, open, reply::StreamDecoder::default())
+        decode::run(self.endpoint.name(), request.timeout, open, reply::CompletionsDecoder::default())
     }
 }

@@ -23,14 +23,14 @@ pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError>
     }
     let choice = json.pointer("/choices/0").ok_or_else(|| from.protocol("the reply holds no `choices`"))?;
     let message = choice.get("message").ok_or_else(|| from.protocol("the choice holds no `message`"))?;
-    let mut draft = Draft {
+    let mut draft = CompletionDraft {
         text: text(message.get("content")),
         refusal: text(message.get("refusal")),
         finish: choice.get("finish_reason").and_then(Value::as_str).map(str::to_owned),
-        ..Draft::default()
+        ..CompletionDraft::default()
     };
     for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        let mut whole = Call::default();
+        let mut whole = StreamedCall::default();
         whole.take(call);
         draft.calls.push(whole);
     }
@@ -40,11 +40,11 @@ pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError>
 
 /// The pieces of a stream so far.
 #[derive(Debug, Default)]
-pub struct StreamDecoder {
-    draft: Draft,
+pub struct CompletionsDecoder {
+    draft: CompletionDraft,
 }
 
-impl Decoder for StreamDecoder {
+impl Decoder for CompletionsDecoder {
     fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         if event.data.trim() == DONE {
             return Ok(DecodeStep::End);
@@ -81,24 +81,24 @@ impl Decoder for StreamDecoder {
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct CompletionDraft {
     text: String,
     refusal: String,
-    calls: Vec<Call>,
+    calls: Vec<StreamedCall>,
     finish: Option<String>,
     usage: Usage,
 }
 
 /// A tool call whose fragments are still coming.
 #[derive(Debug, Default)]
-struct Call {
+struct StreamedCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl Call {
+impl StreamedCall {
     fn take(&mut self, fragment: &Value) {
         if let Some(id) = fragment.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) {
             id.clone_into(&mut self.id);
@@ -114,13 +114,13 @@ impl Call {
     }
 }
 
-impl Draft {
+impl CompletionDraft {
     /// A fragment belongs to the call of its `index`. Some servers give none, or give 0 to every call: an id that
     /// differs then begins a new call.
     fn take_fragment(&mut self, fragment: &Value) -> Result<(), String> {
         let index = fragment.get("index").and_then(Value::as_u64);
         let id = fragment.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
-        let same = |call: &Call| id.is_none_or(|id| call.id.is_empty() || call.id == id);
+        let same = |call: &StreamedCall| id.is_none_or(|id| call.id.is_empty() || call.id == id);
         let known = match index {
             Some(_) => {
                 self.calls.iter().rposition(|call| call.index == index).filter(|&at| same(&self.calls[at]))
@@ -132,7 +132,7 @@ impl Draft {
             if at == MAX_TOOL_CALLS {
                 return Err(format!("the reply asks for more than {MAX_TOOL_CALLS} tool calls"));
             }
-            self.calls.push(Call { index, ..Call::default() });
+            self.calls.push(StreamedCall { index, ..StreamedCall::default() });
         }
         self.calls[at].take(fragment);
         Ok(())

@@ -10,7 +10,7 @@ use std::time::Duration;
 use larder_core::recipe::{Layer, Mode};
 use serde::{Deserialize, Serialize};
 
-pub use larder_text::provider::Provider;
+pub use larder_text::provider::{Provider, ProviderInfo, ServerInfo};
 pub use problem::{Problems, TableProblem, TableProblemCode};
 
 use crate::price::Prices;
@@ -93,7 +93,7 @@ impl std::fmt::Display for Capability {
 pub struct ModelSpec {
     /// Who serves it.
     pub provider: Provider,
-    /// The server's address; `None` is the provider's own. `${NAME:-default}` stands for an environment variable.
+    /// The server's address; `None` is the provider's own. `${NAME:-default}` is an environment variable.
     pub base_url: Option<String>,
     /// The provider's id of the model.
     pub id: String,

@@ -19,7 +19,7 @@ pub enum TableProblemCode {
     M005,
     /// Values that contradict each other.
     M006,
-    /// A secret that stands in the file.
+    /// A secret in the file.
     M007,
 }
 
@@ -34,7 +34,7 @@ pub struct TableProblem {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
 }
 

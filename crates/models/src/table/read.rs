@@ -15,7 +15,7 @@ use super::{
     Provider, SHIPPED, TableProblemCode,
 };
 use crate::price::{Price, Prices};
-use walk::{Span, Walk};
+use walk::{Span, TableWalk};
 
 /// Keys of `[models]` that are not models.
 const TABLE_KEYS: [&str; 3] = ["table", "use_alternative", "layers"];
@@ -68,7 +68,7 @@ const MAX_WINDOW: u64 = 1 << 30;
 
 /// A model whose keys are still being read; later keys override those of the shipped table it starts from.
 #[derive(Default)]
-struct Draft {
+struct ModelDraft {
     span: Span,
     provider: Option<Provider>,
     base_url: Option<String>,
@@ -92,7 +92,7 @@ struct Draft {
 }
 
 pub(super) fn table(source: &str) -> Result<ModelTable, Problems> {
-    let mut walk = Walk::new(source);
+    let mut walk = TableWalk::new(source);
     let table = walk.parse().and_then(|document| read(&mut walk, &document));
     let problems = walk.into_problems();
     match table {
@@ -101,7 +101,7 @@ pub(super) fn table(source: &str) -> Result<ModelTable, Problems> {
     }
 }
 
-fn read(walk: &mut Walk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
+fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
     let Some(value) = document.get("models") else { return ModelTable::shipped(DEFAULT_TABLE) };
     let models = walk.table("models", value)?;
     let base = models.get("table").and_then(|value| shipped(walk, value));
@@ -122,8 +122,8 @@ fn read(walk: &mut Walk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
             walk.unknown_key(name, "[models]", &TABLE_KEYS);
             continue;
         }
-        let start = table.models.remove(key).map_or_else(Draft::default, Draft::from);
-        let draft = model(walk, key, value, Draft { span: name.span(), ..start })?;
+        let start = table.models.remove(key).map_or_else(ModelDraft::default, ModelDraft::from);
+        let draft = model(walk, key, value, ModelDraft { span: name.span(), ..start })?;
         if let Some(spec) = draft.finish(walk, key) {
             table.models.insert(key.to_owned(), spec);
         } else {
@@ -137,7 +137,7 @@ fn read(walk: &mut Walk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
     Some(table)
 }
 
-fn shipped(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTable> {
+fn shipped(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTable> {
     let name = walk.string("table", value)?;
     let table = ModelTable::shipped(&name);
     if table.is_none() {
@@ -147,7 +147,7 @@ fn shipped(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTab
     table
 }
 
-fn layers(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, table: &mut ModelTable) {
+fn layers(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>, table: &mut ModelTable) {
     let Some(layers) = walk.table("layers", value) else { return };
     for (name, value) in layers {
         let layer = Layer::ALL.iter().find(|(layer, _)| *layer == name.get_ref().as_ref());
@@ -168,7 +168,11 @@ fn layers(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, table: &mut ModelTa
 }
 
 /// `MIND = "name"` or `MIND = { model = "name", … }`; the second form keeps what it does not mention.
-fn binding(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, start: Option<Binding>) -> Option<Binding> {
+fn binding(
+    walk: &mut TableWalk<'_>,
+    value: &Spanned<DeValue<'_>>,
+    start: Option<Binding>,
+) -> Option<Binding> {
     let bare =
         |model| Binding { model, code_model: None, alternative: None, temperature: None, target: None };
     if let Some(name) = value.get_ref().as_str() {
@@ -201,7 +205,12 @@ fn binding(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>, start: Option<Bind
     Some(binding)
 }
 
-fn model(walk: &mut Walk<'_>, name: &str, value: &Spanned<DeValue<'_>>, mut draft: Draft) -> Option<Draft> {
+fn model(
+    walk: &mut TableWalk<'_>,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+    mut draft: ModelDraft,
+) -> Option<ModelDraft> {
     let table = walk.table(name, value)?;
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -237,22 +246,17 @@ fn model(walk: &mut Walk<'_>, name: &str, value: &Spanned<DeValue<'_>>, mut draf
     Some(draft)
 }
 
-fn provider(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Provider> {
+fn provider(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Provider> {
     let name = walk.string("provider", value)?;
-    let found = Provider::NAMES.iter().find(|(provider, _)| *provider == name);
+    let found = Provider::from_name(&name);
     if found.is_none() {
-        walk.unknown_name(
-            TableProblemCode::M003,
-            value.span(),
-            "provider",
-            &name,
-            &Provider::NAMES.map(|(name, _)| name),
-        );
+        let names = Provider::ALL.map(Provider::as_str);
+        walk.unknown_name(TableProblemCode::M003, value.span(), "provider", &name, &names);
     }
-    found.map(|(_, provider)| *provider)
+    found
 }
 
-fn temperature(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32> {
+fn temperature(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32> {
     let number = walk.decimal("temperature", value)?.parse::<f64>().ok();
     let good = number.filter(|number| (0.0..=MAX_TEMPERATURE).contains(number));
     if good.is_none() {
@@ -262,7 +266,7 @@ fn temperature(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<f32>
     good.map(|number| number as f32)
 }
 
-fn prices(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
+fn prices(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
     let table = walk.table("prices", value)?;
     let mut found: BTreeMap<&str, Price> = BTreeMap::new();
     for (key, value) in table {
@@ -304,7 +308,7 @@ fn prices(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
     })
 }
 
-fn capabilities(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<Capability> {
+fn capabilities(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<Capability> {
     let mut capabilities = BTreeSet::new();
     let Some(items) = value.get_ref().as_array() else {
         let help = "write a list, such as `capabilities = [\"json_schema\", \"streaming\"]`";
@@ -330,7 +334,7 @@ fn capabilities(walk: &mut Walk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<C
 }
 
 fn extra_body(
-    walk: &mut Walk<'_>,
+    walk: &mut TableWalk<'_>,
     value: &Spanned<DeValue<'_>>,
     body: &mut serde_json::Map<String, serde_json::Value>,
 ) {
@@ -346,7 +350,7 @@ fn extra_body(
     }
 }
 
-impl From<ModelSpec> for Draft {
+impl From<ModelSpec> for ModelDraft {
     fn from(spec: ModelSpec) -> Self {
         Self {
             span: 0..0,
@@ -373,8 +377,8 @@ impl From<ModelSpec> for Draft {
     }
 }
 
-impl Draft {
-    fn finish(self, walk: &mut Walk<'_>, name: &str) -> Option<ModelSpec> {
+impl ModelDraft {
+    fn finish(self, walk: &mut TableWalk<'_>, name: &str) -> Option<ModelSpec> {
         checks::model(walk, name, &self);
         Some(ModelSpec {
             provider: self.provider?,

@@ -43,14 +43,14 @@ pub struct WebReply {
     pub body: Vec<u8>,
     /// Whether the body goes on beyond the limit.
     pub truncated: bool,
-    /// The address that was asked, for whoever must ask the same server again.
+    /// The requested address, for requests to the same server.
     pub peer: IpAddr,
 }
 
 /// Why nothing came back.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The text is no address that may be visited.
+    /// The text is not an address that may be visited.
     #[error("{url:?} cannot be visited: {why}; give a whole address such as https://example.com/page")]
     Address {
         /// The text.
@@ -142,7 +142,7 @@ pub fn client() -> Result<Client, String> {
 }
 
 fn install_tls() {
-    // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+    // rustls wants one provider per process; where the embedding program has chosen one, its choice is kept.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

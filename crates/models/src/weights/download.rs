@@ -10,9 +10,9 @@ use futures::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_RANGE, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
-use super::{Digest, DownloadProgress, WeightsError, io};
+use super::{DownloadProgress, FileDigest, WeightsError, io};
 
-/// Requests in a row that bring nothing before a download is given up.
+/// Fruitless requests in a row after which a download is abandoned.
 const FRUITLESS_REQUESTS: u32 = 3;
 /// Time to reach a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ pub(super) struct Transfer<'a> {
 }
 
 /// How a request for the rest of a file ended.
-enum Step {
+enum DownloadStep {
     /// The file is complete.
     Complete,
     /// The connection broke; there are now this many bytes.
@@ -41,7 +41,7 @@ enum Step {
 
 impl Client {
     pub(super) fn new() -> Self {
-        // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+        // rustls wants one provider per process; where the embedding program has chosen one, its choice is kept.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |builder: reqwest::ClientBuilder| {
             builder
@@ -84,8 +84,8 @@ impl Client {
         loop {
             let before = length(transfer.part);
             match self.step(transfer, before, progress).await? {
-                Step::Complete => return check(transfer),
-                Step::Broken { detail } => {
+                DownloadStep::Complete => return check(transfer),
+                DownloadStep::Broken { detail } => {
                     fruitless = if length(transfer.part) > before { 0 } else { fruitless + 1 };
                     if fruitless == FRUITLESS_REQUESTS {
                         return Err(failed(&self.get(transfer.url)?.1, &detail));
@@ -101,30 +101,30 @@ impl Client {
         transfer: &Transfer<'_>,
         have: u64,
         progress: DownloadProgress<'_>,
-    ) -> Result<Step, WeightsError> {
+    ) -> Result<DownloadStep, WeightsError> {
         let (mut request, shown) = self.get(transfer.url)?;
         if have > 0 {
             request = request.header(RANGE, format!("bytes={have}-"));
         }
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Ok(Step::Broken { detail: chain(&error.without_url()) }),
+            Err(error) => return Ok(DownloadStep::Broken { detail: chain(&error.without_url()) }),
         };
         let start = match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(have) => have,
             StatusCode::OK => 0,
             StatusCode::RANGE_NOT_SATISFIABLE if range_total(&response) == Some(have) => {
-                return Ok(Step::Complete);
+                return Ok(DownloadStep::Complete);
             }
             // The part is of another file: start anew.
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE if have > 0 => {
                 fs::remove_file(transfer.part).map_err(io(transfer.part))?;
-                return Ok(Step::Broken {
+                return Ok(DownloadStep::Broken {
                     detail: "the server sent another range than it was asked for".to_owned(),
                 });
             }
             status if status.is_server_error() => {
-                return Ok(Step::Broken { detail: format!("status {status}") });
+                return Ok(DownloadStep::Broken { detail: format!("status {status}") });
             }
             status => return Err(failed(&shown, &format!("status {status}"))),
         };
@@ -138,7 +138,7 @@ async fn append(
     part: &Path,
     start: u64,
     progress: DownloadProgress<'_>,
-) -> Result<Step, WeightsError> {
+) -> Result<DownloadStep, WeightsError> {
     let total = response.content_length().map(|left| start.saturating_add(left));
     let mut file = OpenOptions::new().create(true).append(true).open(part).map_err(io(part))?;
     file.set_len(start).map_err(io(part))?;
@@ -147,22 +147,24 @@ async fn append(
     while let Some(bytes) = body.next().await {
         let bytes = match bytes {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Step::Broken { detail: chain(&error.without_url()) }),
+            Err(error) => return Ok(DownloadStep::Broken { detail: chain(&error.without_url()) }),
         };
         file.write_all(&bytes).map_err(io(part))?;
         have = have.saturating_add(bytes.len() as u64);
         progress(have, total.unwrap_or(have));
     }
     match total {
-        Some(total) if have < total => Ok(Step::Broken { detail: format!("{have} of {total} bytes came") }),
-        _ => Ok(Step::Complete),
+        Some(total) if have < total => {
+            Ok(DownloadStep::Broken { detail: format!("{have} of {total} bytes came") })
+        }
+        _ => Ok(DownloadStep::Complete),
     }
 }
 
 fn check(transfer: &Transfer<'_>) -> Result<(), WeightsError> {
     let Some(expected) = transfer.sha256 else { return Ok(()) };
     let mut file = File::open(transfer.part).map_err(io(transfer.part))?;
-    let digest = Digest::copy(&mut file, transfer.part, |_| Ok(()))?;
+    let digest = FileDigest::copy(&mut file, transfer.part, |_| Ok(()))?;
     drop(file);
     let checked = digest.check(&shown(transfer.url), expected);
     if checked.is_err() {

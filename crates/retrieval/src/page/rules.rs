@@ -1,7 +1,7 @@
 //! Which level of a captured page may answer a query, by the rules of a table (R1-6.10 to R1-6.20, R1-14.5 to
 //! R1-14.7).
 //!
-//! Pure: knows the words of a query and what a capture holds. A rule offers a level and says why; the model that reads
+//! Pure: knows the words of a query and which parts a capture has. A rule offers a level and says why; the model that reads
 //! the offer decides, so a rule that is wrong costs words and never an answer.
 
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use larder_vault::{Timestamp, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::table::{Needs, RULES, Rule};
-use crate::words::Words;
+use crate::phrases::QueryWords;
 
 /// Where the answer to a question about a page may be had, cheapest first (R1-6.10 to R1-6.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl PageLevel {
     }
 }
 
-/// What a capture holds.
+/// Which parts a capture has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PageContents {
     /// The manifest says how many pages there are.
@@ -67,13 +67,13 @@ pub(super) struct LevelChoice {
     pub why: &'static str,
 }
 
-/// Of a query about a page: where its answer may be had. None stands for a page that was never visited. The first
+/// Where the answer to a query about a page may be found; `None` is a page that was never visited. The first
 /// rule of the table that fits and finds what it needs decides; else names in the extracted data; else the text.
 pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelChoice {
     let Some(page) = page else {
         return LevelChoice { level: PageLevel::Search, why: "no visit of the page is on record" };
     };
-    let words = Words::of(query);
+    let words = QueryWords::new(query);
     match RULES.iter().try_for_each(|rule| rule.apply(&words, page)) {
         ControlFlow::Break(choice) => choice,
         ControlFlow::Continue(()) => by_content(&words, page),
@@ -94,7 +94,7 @@ pub(super) fn is_stale(captured: Timestamp, now: Timestamp) -> bool {
 }
 
 impl Rule {
-    fn apply(&self, words: &Words, page: &PageContents) -> ControlFlow<LevelChoice> {
+    fn apply(&self, words: &QueryWords, page: &PageContents) -> ControlFlow<LevelChoice> {
         let says = self.says.iter().all(|group| group.iter().any(|phrase| words.say(phrase)));
         if !says || self.unless.iter().any(|phrase| words.say(phrase)) {
             return ControlFlow::Continue(());
@@ -119,14 +119,14 @@ impl Rule {
 }
 
 /// Where no rule decides: extracted data that the query names, then the text, then whatever there is.
-fn by_content(words: &Words, page: &PageContents) -> LevelChoice {
+fn by_content(words: &QueryWords, page: &PageContents) -> LevelChoice {
     if page.data.iter().any(|name| words.name(name)) {
         return LevelChoice { level: PageLevel::Data, why: "the query names what was extracted" };
     }
     match (page.content, page.data.is_empty()) {
         (true, _) => LevelChoice { level: PageLevel::Content, why: "the text has to be searched" },
         (false, false) => LevelChoice { level: PageLevel::Data, why: "only extracted data was kept" },
-        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "what was kept does not hold it" },
+        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "the capture does not contain it" },
     }
 }
 

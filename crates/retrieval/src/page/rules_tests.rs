@@ -1,4 +1,4 @@
-//! Every example of the requirements, and what stands beside them.
+//! Tests of the rules: every example of the requirements, and cases around them.
 
 use super::*;
 

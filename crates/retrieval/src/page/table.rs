@@ -1,9 +1,9 @@
 //! The table of rules that choose the level of a captured page which may answer (R1-6.15 to R1-6.20). Data only: how a
-//! rule is applied stands in `rules`.
+//! rule is applied is decided in `rules`.
 
 use super::rules::PageLevel;
 
-/// What a rule's level must find in the capture.
+/// The parts that a rule's level needs in the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         level: PageLevel::Search,
         needs: Needs::Nothing,
         ages: false,
-        why: "it asks for what stands elsewhere",
+        why: "it asks for something that is elsewhere",
     },
     Rule {
         says: &[&["what did", "what does", "what do", "did", "does"], SPEECH],
@@ -127,7 +127,7 @@ pub(super) const RULES: &[Rule] = &[
         level: PageLevel::Content,
         needs: Needs::Content,
         ages: false,
-        why: "it asks what was said: that stands in the text",
+        why: "it asks what was said: that is in the text",
     },
     Rule {
         says: &[NOW],

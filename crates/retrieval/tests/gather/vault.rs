@@ -121,7 +121,7 @@ pub fn topic(number: u32) -> String {
 /// Begins the next turn, fills it, commits it; gives its number.
 pub async fn add_turn(documents: &UserDocuments) -> u32 {
     let draft = next_turn(documents);
-    documents.commit(&draft).await.unwrap();
+    documents.commit(&draft).unwrap();
     draft.number
 }
 
@@ -315,5 +315,5 @@ fn content(number: u32) -> PageContent {
 #[allow(dead_code, reason = "the measure of scale writes none")]
 pub async fn write<T: DocumentValue>(documents: &UserDocuments, path: &larder_vault::VaultPath, value: T) {
     let text = Document { meta: None, value }.write(path);
-    documents.write(path, text.as_bytes(), None).await.unwrap();
+    documents.write(path, text.as_bytes(), None).unwrap();
 }

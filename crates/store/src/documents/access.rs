@@ -3,6 +3,7 @@
 use larder_text::hash::ContentHash;
 use larder_vault::VaultPath;
 use rusqlite::params;
+use std::sync::PoisonError;
 
 use super::index::{Indexed, Spot, is_indexed, put, remove, rows_of};
 use super::{UserDocuments, notes};
@@ -16,19 +17,19 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The path is another user's or leads through a symbolic link, or reading fails.
-    pub async fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
         if !path.as_str().starts_with("site_knowledge/") {
             self.require_own(path)?;
         }
-        self.tree().read(path).await
+        self.tree().read(path)
     }
 
     /// As [`UserDocuments::read`], for text.
     ///
     /// # Errors
     /// As `read`; and [`StoreError::NotText`] for bytes that are no UTF-8.
-    pub async fn read_text(&self, path: &VaultPath) -> Result<Option<String>, StoreError> {
-        let Some(bytes) = self.read(path).await? else { return Ok(None) };
+    pub fn read_text(&self, path: &VaultPath) -> Result<Option<String>, StoreError> {
+        let Some(bytes) = self.read(path)? else { return Ok(None) };
         let text = String::from_utf8(bytes).map_err(|error| StoreError::NotText {
             path: path.to_string(),
             at: error.utf8_error().valid_up_to(),
@@ -40,14 +41,14 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The folder is not one of this user, or listing fails.
-    pub async fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
+    pub fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
         let folder = folder.trim_end_matches('/');
         let inside = VaultPath::new(&format!("{folder}/x")).filter(|inside| self.owns(inside));
         let archived = folder.strip_prefix("archive/").and_then(|rest| rest.split_once('/'));
         let own = inside.is_some() || archived.is_some_and(|(_, name)| name == self.name);
         let shared = folder == SHARED || folder.starts_with("site_knowledge/");
         match VaultPath::new(folder) {
-            Some(_) if shared || own => self.tree().list(folder).await,
+            Some(_) if shared || own => self.tree().list(folder),
             _ => Err(self.foreign(folder)),
         }
     }
@@ -58,16 +59,11 @@ impl UserDocuments {
     /// # Errors
     /// [`StoreError::Changed`] if something else stands there by now: nothing is written then. The path is not one of
     /// this user, or writing fails.
-    pub async fn write(
-        &self,
-        path: &VaultPath,
-        bytes: &[u8],
-        seen: Option<ContentHash>,
-    ) -> Result<(), StoreError> {
+    pub fn write(&self, path: &VaultPath, bytes: &[u8], seen: Option<ContentHash>) -> Result<(), StoreError> {
         self.require_own(path)?;
-        let _one_at_a_time = self.shelf.writes.lock().await;
+        let _one_at_a_time = self.shelf.writes.lock().unwrap_or_else(PoisonError::into_inner);
         let _one_process = self.hold_writes()?;
-        let standing = self.tree().read(path).await?;
+        let standing = self.tree().read(path)?;
         if standing.as_deref().map(ContentHash::new) != seen {
             return Err(StoreError::Changed { path: path.to_string() });
         }
@@ -75,14 +71,14 @@ impl UserDocuments {
         if indexed {
             self.note_write(path)?;
         }
-        self.tree().write(path, bytes).await?;
-        self.tree().sync(std::slice::from_ref(path)).await?;
+        self.tree().write(path, bytes)?;
+        self.tree().sync(std::slice::from_ref(path))?;
         if indexed {
             self.index_bytes(path, bytes)?;
             self.forget_write(path)?;
         }
         if notes::shows_memory(path) {
-            self.write_memory_index().await?;
+            self.write_memory_index()?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! its files go.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use larder_vault::lifecycle::{ResearchAction, ResearchLife};
 use larder_vault::links::{NoteRename, Vault};
@@ -27,14 +28,14 @@ impl Documents {
     ///
     /// # Errors
     /// Reading or writing fails; what is done stays, and [`Documents::recover`] finishes the turn that was on its way.
-    pub async fn archive(&self, user: &str, now: Timestamp) -> Result<ArchiveReport, StoreError> {
+    pub fn archive(&self, user: &str, now: Timestamp) -> Result<ArchiveReport, StoreError> {
         let documents = self.user(user)?;
         // The journal would bring back what goes from its old place.
         let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;
         for (_, number) in &entries {
-            documents.redo(*number).await?;
+            documents.redo(*number)?;
         }
-        self.retire(entries).await?;
+        self.retire(entries)?;
         let mut report = ArchiveReport::default();
         let Some(before) = Timestamp::from_millis(now.as_millis().saturating_sub(OLD_AFTER_MILLIS)) else {
             return Ok(report);
@@ -44,15 +45,15 @@ impl Documents {
                 continue;
             }
             documents.note_move(&turn)?;
-            report.relinked += documents.move_turn(turn.number, turn.created_at).await?;
+            report.relinked += documents.move_turn(turn.number, turn.created_at)?;
             report.turns.push(turn.number);
         }
-        documents.end_moves(&report.turns).await?;
+        documents.end_moves(&report.turns)?;
         Ok(report)
     }
 
     /// Finishes the moves that a crash interrupted.
-    pub(super) async fn finish_moves(&self) -> Result<(), StoreError> {
+    pub(super) fn finish_moves(&self) -> Result<(), StoreError> {
         let moves: Vec<(String, u32, i64)> = self.store().index().read(|tx| {
             let mut query =
                 tx.prepare("SELECT user, number, created FROM turn_moves ORDER BY user, number")?;
@@ -62,8 +63,8 @@ impl Documents {
         for (user, number, created) in moves {
             let documents = self.user(&user)?;
             if let Some(created) = Timestamp::from_millis(created) {
-                documents.move_turn(number, created).await?;
-                documents.end_moves(&[number]).await?;
+                documents.move_turn(number, created)?;
+                documents.end_moves(&[number])?;
             }
         }
         Ok(())
@@ -102,25 +103,25 @@ impl UserDocuments {
     }
 
     /// Moves a turn, or what is left of it at its old place; gives how many other documents were written anew.
-    async fn move_turn(&self, number: u32, created: Timestamp) -> Result<u64, StoreError> {
+    fn move_turn(&self, number: u32, created: Timestamp) -> Result<u64, StoreError> {
         let (from, to) = (self.place.turn(number), self.place.archived_turn(number, created));
         let mut relinked = 0;
-        if self.tree().read(&from.metadata()).await?.is_some() {
-            relinked = self.copy_turn(from.folder(), to.folder()).await?;
-            self.tree().remove(&from.metadata()).await?;
+        if self.tree().read(&from.metadata())?.is_some() {
+            relinked = self.copy_turn(from.folder(), to.folder())?;
+            self.tree().remove(&from.metadata())?;
         }
-        self.index_folders(from.folder(), to.folder()).await?;
-        self.empty_folder(from.folder(), to.folder()).await?;
+        self.index_folders(from.folder(), to.folder())?;
+        self.empty_folder(from.folder(), to.folder())?;
         self.move_uses(from.folder(), to.folder())?;
         Ok(relinked)
     }
 
     /// Writes the notes anew, which lead to the archive then, and takes these moves off: before that they are not done.
-    async fn end_moves(&self, numbers: &[u32]) -> Result<(), StoreError> {
+    fn end_moves(&self, numbers: &[u32]) -> Result<(), StoreError> {
         if numbers.is_empty() {
             return Ok(());
         }
-        self.write_all_notes().await?;
+        self.write_all_notes()?;
         self.store.write(|tx| {
             let mut end = tx.prepare("DELETE FROM turn_moves WHERE user = ?1 AND number = ?2")?;
             numbers.iter().try_for_each(|number| end.execute(params![self.user(), number]).map(drop))?;
@@ -129,40 +130,40 @@ impl UserDocuments {
     }
 
     /// Copies a turn, and writes the links to it and in it anew.
-    async fn copy_turn(&self, from: &str, to: &str) -> Result<u64, StoreError> {
-        let _one_at_a_time = self.shelf.writes.lock().await;
+    fn copy_turn(&self, from: &str, to: &str) -> Result<u64, StoreError> {
+        let _one_at_a_time = self.shelf.writes.lock().unwrap_or_else(PoisonError::into_inner);
         let _one_process = self.hold_writes()?;
-        let mut moved = self.texts(self.tree().list(from).await?).await?;
-        let mut others = self.texts(self.index().read(|tx| index::links_into(tx, from))?).await?;
+        let mut moved = self.texts(self.tree().list(from)?)?;
+        let mut others = self.texts(self.index().read(|tx| index::links_into(tx, from))?)?;
         // What is remembered says which turn it is from.
         let records = ["facts", "preferences"].map(|kind| self.place.memory(kind));
-        others.extend(self.texts(records.to_vec()).await?);
+        others.extend(self.texts(records.to_vec())?);
         let before = others.clone();
         relink(from, to, &mut moved, &mut others);
         repath(from, to, &mut moved, &mut others);
         let (last, first): (Vec<_>, Vec<_>) =
             moved.iter().partition(|(path, _)| path.as_str() == format!("{to}/{METADATA}"));
         for (path, bytes) in first.iter().chain(&last) {
-            self.tree().write(path, bytes).await?;
+            self.tree().write(path, bytes)?;
         }
-        self.tree().sync(&moved.keys().cloned().collect::<Vec<_>>()).await?;
+        self.tree().sync(&moved.keys().cloned().collect::<Vec<_>>())?;
         let mut changed = Vec::new();
         for (path, bytes) in &others {
             if before.get(path) != Some(bytes) {
-                self.tree().write(path, bytes).await?;
+                self.tree().write(path, bytes)?;
                 changed.push(path.clone());
             }
             // Also where nothing changed: a crash may have come between the writing and this.
             self.index_bytes(path, bytes)?;
         }
-        self.tree().sync(&changed).await?;
+        self.tree().sync(&changed)?;
         Ok(changed.len() as u64)
     }
 
-    async fn texts(&self, paths: Vec<VaultPath>) -> Result<Texts, StoreError> {
+    fn texts(&self, paths: Vec<VaultPath>) -> Result<Texts, StoreError> {
         let mut texts = Texts::new();
         for path in paths {
-            if let Some(bytes) = self.tree().read(&path).await? {
+            if let Some(bytes) = self.tree().read(&path)? {
                 texts.insert(path, bytes);
             }
         }
@@ -170,8 +171,8 @@ impl UserDocuments {
     }
 
     /// The index says what stands in the archive, and nothing of the old place.
-    async fn index_folders(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let archived = self.texts(self.tree().list(to).await?).await?;
+    fn index_folders(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let archived = self.texts(self.tree().list(to)?)?;
         self.index().write(|tx| {
             for path in documents_of_turn(tx, from)? {
                 remove(tx, &path)?;
@@ -186,19 +187,19 @@ impl UserDocuments {
     }
 
     /// Empties the old place; what somebody has put there meanwhile goes to the archive too.
-    async fn empty_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        for path in self.tree().list(from).await? {
+    fn empty_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        for path in self.tree().list(from)? {
             let target = moved_path(&path, from, to);
             if let Some(target) = target.filter(|_| path.name() != METADATA)
-                && self.tree().read(&target).await?.is_none()
-                && let Some(bytes) = self.tree().read(&path).await?
+                && self.tree().read(&target)?.is_none()
+                && let Some(bytes) = self.tree().read(&path)?
             {
-                self.tree().write(&target, &bytes).await?;
-                self.tree().sync(&[target]).await?;
+                self.tree().write(&target, &bytes)?;
+                self.tree().sync(&[target])?;
             }
-            self.tree().remove(&path).await?;
+            self.tree().remove(&path)?;
         }
-        self.tree().remove_folder(from).await
+        self.tree().remove_folder(from)
     }
 }
 

@@ -33,21 +33,21 @@ impl UserDocuments {
     /// # Errors
     /// The turn is not whole or not this user's. Or writing fails: before the journal, and nothing has happened; or
     /// after it, and [`super::Documents::recover`] or another call finishes the commit.
-    pub async fn commit(&self, draft: &TurnDraft) -> Result<(), StoreError> {
+    pub fn commit(&self, draft: &TurnDraft) -> Result<(), StoreError> {
         self.require_place(draft)?;
         let files = whole(draft)?;
-        let Stage::Journalled(files) = self.journal(draft, files).await? else { return Ok(()) };
-        let rows = self.write_turn(draft.place.folder(), &files, false).await?;
+        let Stage::Journalled(files) = self.journal(draft, files)? else { return Ok(()) };
+        let rows = self.write_turn(draft.place.folder(), &files, false)?;
         self.index().write(|tx| rows.iter().try_for_each(|rows| put(tx, rows)))?;
-        self.write_notes_after(&rows).await?;
-        self.documents.retire_when_due().await
+        self.write_notes_after(&rows)?;
+        self.documents.retire_when_due()
     }
 
     /// Puts a turn into the journal, durably; one that is in it already stays as it is.
-    async fn journal(&self, draft: &TurnDraft, mut files: Files) -> Result<Stage, StoreError> {
+    fn journal(&self, draft: &TurnDraft, mut files: Files) -> Result<Stage, StoreError> {
         let user = self.user();
         let row = self.store.index().read(|tx| journal::is_committed(tx, user, draft.number))?;
-        if row.is_none() && self.tree().read(&draft.place.metadata()).await?.is_some() {
+        if row.is_none() && self.tree().read(&draft.place.metadata())?.is_some() {
             return Ok(Stage::Safe);
         }
         self.add_wrappers(draft, &mut files);
@@ -76,7 +76,7 @@ impl UserDocuments {
 
     /// Writes the files of a turn, `metadata.json` last, and gives their rows. When `mending`, files that stand there
     /// and are whole are left alone, even if somebody has changed them since.
-    pub(super) async fn write_turn(
+    pub(super) fn write_turn(
         &self,
         folder: &str,
         files: &Files,
@@ -87,10 +87,10 @@ impl UserDocuments {
         for (path, bytes) in first.into_iter().chain(last) {
             let path = VaultPath::new(&format!("{folder}/{path}"));
             let path = path.ok_or_else(|| bad_path(folder, files))?;
-            let standing = if mending { self.tree().read(&path).await? } else { None };
+            let standing = if mending { self.tree().read(&path)? } else { None };
             let standing = standing.filter(|standing| !is_torn(standing, bytes));
             if standing.is_none() {
-                self.tree().write(&path, bytes).await?;
+                self.tree().write(&path, bytes)?;
             }
             if let Indexed::Rows(found) = rows_of(&path, standing.as_deref().unwrap_or(bytes)) {
                 rows.push(*found);
@@ -99,8 +99,8 @@ impl UserDocuments {
         Ok(rows)
     }
 
-    async fn write_notes_after(&self, rows: &[Rows]) -> Result<(), StoreError> {
-        let written = self.write_turn_notes(rows).await;
+    fn write_notes_after(&self, rows: &[Rows]) -> Result<(), StoreError> {
+        let written = self.write_turn_notes(rows);
         if let Err(error) = &written {
             // The turn is committed whatever becomes of the notes about it; the next commit writes them again.
             tracing::warn!(%error, "the notes over the turns were not written");
@@ -150,18 +150,18 @@ fn whole(draft: &TurnDraft) -> Result<Files, StoreError> {
 }
 
 impl Documents {
-    async fn retire_when_due(&self) -> Result<(), StoreError> {
+    fn retire_when_due(&self) -> Result<(), StoreError> {
         if self.inner.journalled.fetch_add(1, Ordering::Relaxed) + 1 < BATCH {
             return Ok(());
         }
         self.inner.journalled.store(0, Ordering::Relaxed);
         let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
-        self.retire(entries).await
+        self.retire(entries)
     }
 
     /// Syncs the files and rows of turns in the journal and takes the turns out of it. Turns whose files are not all
     /// there yet, since somebody is writing them, stay.
-    pub(super) async fn retire(&self, entries: Vec<(String, u32)>) -> Result<(), StoreError> {
+    pub(super) fn retire(&self, entries: Vec<(String, u32)>) -> Result<(), StoreError> {
         let mut done = Vec::new();
         let mut shelves = std::collections::BTreeSet::new();
         for (user, number) in entries {
@@ -173,11 +173,11 @@ impl Documents {
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })?;
             let place = documents.place.turn(number);
-            if self.tree().read(&place.metadata()).await?.is_none() || documents.turn(number)?.is_none() {
+            if self.tree().read(&place.metadata())?.is_none() || documents.turn(number)?.is_none() {
                 continue;
             }
             let paths = paths.iter().filter_map(|path| VaultPath::new(&format!("{}/{path}", place.folder())));
-            self.tree().sync(&paths.collect::<Vec<_>>()).await?;
+            self.tree().sync(&paths.collect::<Vec<_>>())?;
             shelves.insert(user.clone());
             done.push((user, number));
         }

@@ -12,14 +12,14 @@ impl Documents {
     /// # Errors
     /// Somebody works on a turn of the user, which would bring documents back: nothing is removed then. Or removing
     /// fails; another call, or [`Documents::recover`], goes on with it.
-    pub async fn forget(&self, user: &str) -> Result<(), StoreError> {
+    pub fn forget(&self, user: &str) -> Result<(), StoreError> {
         crate::user::check(user)?;
         self.require_rest(user)?;
         self.store().index().write(|tx| {
             tx.execute("INSERT INTO document_forgets (id) VALUES (?1) ON CONFLICT DO NOTHING", [user])?;
             Ok(())
         })?;
-        self.forget_noted(user).await
+        self.forget_noted(user)
     }
 
     /// Fails if somebody works on a turn of the user.
@@ -39,24 +39,24 @@ impl Documents {
     }
 
     /// Finishes the deletions that a crash interrupted.
-    pub(super) async fn finish_forgets(&self) -> Result<(), StoreError> {
+    pub(super) fn finish_forgets(&self) -> Result<(), StoreError> {
         let users: Vec<String> = self.store().index().read(|tx| {
             let mut query = tx.prepare("SELECT id FROM document_forgets")?;
             Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
         })?;
         for user in users {
-            self.forget_noted(&user).await?;
+            self.forget_noted(&user)?;
         }
         Ok(())
     }
 
-    async fn forget_noted(&self, user: &str) -> Result<(), StoreError> {
+    fn forget_noted(&self, user: &str) -> Result<(), StoreError> {
         // First the journal, which would bring documents back.
         self.store().delete_user(user)?;
         let name = &name_of(&UserPlace::new(user));
-        self.tree().remove_folder(&format!("users/{name}")).await?;
-        for month in self.tree().level("archive").await?.folders {
-            self.tree().remove_folder(&format!("archive/{month}/{name}")).await?;
+        self.tree().remove_folder(&format!("users/{name}"))?;
+        for month in self.tree().level("archive")?.folders {
+            self.tree().remove_folder(&format!("archive/{month}/{name}"))?;
         }
         self.drop_shelf(name)?.index.destroy()?;
         self.store().index().write(|tx| {

@@ -55,7 +55,8 @@ use crate::store::{Store, UserStore};
 
 /// The documents of all users. Cheap to clone.
 ///
-/// With a folder, its calls read and write files before they return, without leaving the thread they are polled on.
+/// Its calls block until they are done, on any thread: they read and write files, or wait for a server with a bucket.
+/// Asynchronous code calls them from a thread that may block.
 #[derive(Debug, Clone)]
 pub struct Documents {
     inner: Arc<Inner>,
@@ -85,9 +86,9 @@ impl fmt::Debug for Inner {
 struct Shelf {
     index: IndexFile,
     /// Held while notes are made from the index, so that the newest state is written last.
-    notes: futures::lock::Mutex<()>,
+    notes: Mutex<()>,
     /// Held while a document is compared and written.
-    writes: futures::lock::Mutex<()>,
+    writes: Mutex<()>,
 }
 
 impl Documents {
@@ -137,11 +138,7 @@ impl Documents {
             let _lock = self.inner.store.lock_setup()?;
             IndexFile::open(path, self.inner.store.options().patience)?
         };
-        let shelf = Arc::new(Shelf {
-            index,
-            notes: futures::lock::Mutex::new(()),
-            writes: futures::lock::Mutex::new(()),
-        });
+        let shelf = Arc::new(Shelf { index, notes: Mutex::new(()), writes: Mutex::new(()) });
         shelves.insert(name.to_owned(), Arc::clone(&shelf));
         Ok(shelf)
     }

@@ -2,6 +2,7 @@
 //! the views over research (C77). None of them is in the index, so it never depends on them.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use larder_vault::layout::{TurnPlace, wrapper};
 use larder_vault::links::DualLink;
@@ -62,29 +63,29 @@ pub(super) fn shows_memory(path: &VaultPath) -> bool {
 
 impl UserDocuments {
     /// Writes the notes that show these documents, or showed them before.
-    pub(super) async fn write_turn_notes(&self, rows: &[Rows]) -> Result<(), StoreError> {
+    pub(super) fn write_turn_notes(&self, rows: &[Rows]) -> Result<(), StoreError> {
         let topics: BTreeSet<&str> = rows.iter().filter_map(Rows::research_topic).collect();
         if rows.iter().any(Rows::is_turn) {
-            self.write_turns_index().await?;
+            self.write_turns_index()?;
         }
         if !topics.is_empty() {
-            self.write_research_notes(topics.into_iter()).await?;
+            self.write_research_notes(topics.into_iter())?;
         }
         Ok(())
     }
 
     /// Writes all notes.
-    pub(super) async fn write_all_notes(&self) -> Result<(), StoreError> {
+    pub(super) fn write_all_notes(&self) -> Result<(), StoreError> {
         let all = self.index().read(|tx| topics(tx, Of::Research, u64::MAX))?;
-        self.write_turns_index().await?;
+        self.write_turns_index()?;
         if !all.is_empty() {
-            self.write_research_notes(all.iter().map(|(topic, ..)| topic.as_str())).await?;
+            self.write_research_notes(all.iter().map(|(topic, ..)| topic.as_str()))?;
         }
-        self.write_memory_index().await
+        self.write_memory_index()
     }
 
-    async fn write_turns_index(&self) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().await;
+    fn write_turns_index(&self) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let (turns, by_topic) =
             self.index().read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Of::Turns, TOPICS)?)))?;
         let Some(newest) = turns.first() else { return Ok(()) };
@@ -97,19 +98,19 @@ impl UserDocuments {
             recent: recent.collect(),
             topics: topic_entries(&by_topic, "turn"),
         };
-        self.write_index(&self.place.turns_index(), "turns_index", newest.created_at, &note).await
+        self.write_index(&self.place.turns_index(), "turns_index", newest.created_at, &note)
     }
 
-    async fn write_research_notes(&self, changed: impl Iterator<Item = &str>) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().await;
+    fn write_research_notes<'a>(&self, changed: impl Iterator<Item = &'a str>) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
         for topic in changed.filter(|topic| !topic.is_empty()) {
             let rows = self.index().read(|tx| research(tx, Wanted::Just(topic), IN_VIEW))?;
             let path = self.place.research(topic);
             if rows.is_empty() {
-                self.tree().remove(&path).await?;
+                self.tree().remove(&path)?;
             } else {
                 let view = write_json(&View { topic, research: rows });
-                self.tree().write(&path, view.as_bytes()).await?;
+                self.tree().write(&path, view.as_bytes())?;
             }
         }
         let (rows, by_topic) = self
@@ -125,11 +126,11 @@ impl UserDocuments {
             recent: recent.collect(),
             topics: topic_entries(&by_topic, "piece"),
         };
-        self.write_index(&self.place.research_index(), "research_index", newest.created_at, &note).await
+        self.write_index(&self.place.research_index(), "research_index", newest.created_at, &note)
     }
 
-    pub(super) async fn write_memory_index(&self) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().await;
+    pub(super) fn write_memory_index(&self) -> Result<(), StoreError> {
+        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let documents = self.index().read(memory_documents)?;
         if documents.is_empty() {
             return Ok(());
@@ -144,18 +145,18 @@ impl UserDocuments {
             Some(turn) => turn.created_at,
             None => self.now()?,
         };
-        self.write_index(&self.place.memory_index(), "memory_index", at, &note).await
+        self.write_index(&self.place.memory_index(), "memory_index", at, &note)
     }
 
     /// Writes an index note; what people added to it stays.
-    async fn write_index(
+    fn write_index(
         &self,
         at: &VaultPath,
         id: &str,
         created_at: Timestamp,
         note: &IndexNote,
     ) -> Result<(), StoreError> {
-        let standing = self.tree().read(at).await?.map(String::from_utf8);
+        let standing = self.tree().read(at)?.map(String::from_utf8);
         let text = match &standing {
             Some(Ok(text)) => note.update(text, at),
             // No text at all: nobody wrote that into a note by hand.
@@ -164,7 +165,7 @@ impl UserDocuments {
         if matches!(&standing, Some(Ok(old)) if *old == text) {
             return Ok(());
         }
-        self.tree().write(at, text.as_bytes()).await
+        self.tree().write(at, text.as_bytes())
     }
 
     fn meta(&self, id: &str, created_at: Timestamp) -> Result<Meta, StoreError> {

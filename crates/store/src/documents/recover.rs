@@ -16,22 +16,22 @@ impl Documents {
     ///
     /// # Errors
     /// Reading or writing fails; what is done stays, and another call goes on.
-    pub async fn recover(&self) -> Result<u64, StoreError> {
-        self.finish_forgets().await?;
+    pub fn recover(&self) -> Result<u64, StoreError> {
+        self.finish_forgets()?;
         let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
         for (user, number) in &entries {
-            self.user(user)?.redo(*number).await?;
+            self.user(user)?.redo(*number)?;
         }
-        self.finish_moves().await?;
-        self.read_noted_writes().await?;
-        self.build_missing().await?;
+        self.finish_moves()?;
+        self.read_noted_writes()?;
+        self.build_missing()?;
         let done = entries.len() as u64;
-        self.retire(entries).await?;
+        self.retire(entries)?;
         Ok(done)
     }
 
     /// Reads the documents again whose writing was noted and not seen to end.
-    async fn read_noted_writes(&self) -> Result<(), StoreError> {
+    fn read_noted_writes(&self) -> Result<(), StoreError> {
         let noted: Vec<(String, String)> = self.store().index().read(|tx| {
             let mut query = tx.prepare("SELECT user, path FROM document_writes ORDER BY user, path")?;
             let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -41,25 +41,25 @@ impl Documents {
         for (user, path) in noted {
             let documents = self.user(&user)?;
             if let Some(path) = VaultPath::new(&path) {
-                documents.tree().tidy(path.folder()).await?;
-                let bytes = documents.tree().read(&path).await?;
+                documents.tree().tidy(path.folder())?;
+                let bytes = documents.tree().read(&path)?;
                 documents.index_bytes(&path, bytes.as_deref().unwrap_or_default())?;
                 documents.forget_write(&path)?;
             }
             users.insert(user);
         }
         for user in users {
-            self.user(&user)?.write_memory_index().await?;
+            self.user(&user)?.write_memory_index()?;
         }
         Ok(())
     }
 
     /// Builds the indexes that do not hold every document.
-    async fn build_missing(&self) -> Result<(), StoreError> {
-        let names = self.user_names().await?;
+    fn build_missing(&self) -> Result<(), StoreError> {
+        let names = self.user_names()?;
         for name in &names {
             if !self.shelf(name)?.index.is_built()? {
-                self.build(name, &|_| {}).await?;
+                self.build(name, &|_| {})?;
             }
         }
         self.set_known(names);
@@ -69,7 +69,7 @@ impl Documents {
 
 impl UserDocuments {
     /// Writes a turn of the journal again, as far as it is not there.
-    pub(super) async fn redo(&self, number: u32) -> Result<(), StoreError> {
+    pub(super) fn redo(&self, number: u32) -> Result<(), StoreError> {
         let files = self.store.index().read(|tx| journal::files_of(tx, self.user(), number))?;
         let folder = self.place.turn(number).folder().to_owned();
         let folders: BTreeSet<String> = files
@@ -79,10 +79,10 @@ impl UserDocuments {
             })
             .collect();
         for folder in &folders {
-            self.tree().tidy(folder).await?;
+            self.tree().tidy(folder)?;
         }
-        let rows = self.write_turn(&folder, &files, true).await?;
+        let rows = self.write_turn(&folder, &files, true)?;
         self.index().write(|tx| rows.iter().try_for_each(|rows| put(tx, rows)))?;
-        self.write_turn_notes(&rows).await
+        self.write_turn_notes(&rows)
     }
 }

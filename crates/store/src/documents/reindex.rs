@@ -23,19 +23,19 @@ impl Documents {
     ///
     /// # Errors
     /// Reading or writing fails; [`Documents::recover`] then builds the rest.
-    pub async fn reindex(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<ReindexReport, StoreError> {
+    pub fn reindex(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<ReindexReport, StoreError> {
         let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
         for (user, number) in &entries {
-            self.user(user)?.redo(*number).await?;
+            self.user(user)?.redo(*number)?;
         }
-        self.finish_moves().await?;
-        let names = self.user_names().await?;
+        self.finish_moves()?;
+        let names = self.user_names()?;
         let mut report = ReindexReport::default();
         for name in &names {
             let before = report.turns;
-            let one = self.build(name, &|turns| progress(before + turns)).await?;
+            let one = self.build(name, &|turns| progress(before + turns))?;
             if let Some(documents) = self.owner(name)? {
-                documents.write_all_notes().await?;
+                documents.write_all_notes()?;
             }
             report.users += 1;
             report.turns += one.turns;
@@ -53,16 +53,16 @@ impl Documents {
     ///
     /// # Errors
     /// Reading fails.
-    pub async fn users(&self) -> Result<Vec<UserDocuments>, StoreError> {
-        let names = self.user_names().await?;
+    pub fn users(&self) -> Result<Vec<UserDocuments>, StoreError> {
+        let names = self.user_names()?;
         names.iter().filter_map(|name| self.owner(name).transpose()).collect()
     }
 
     /// The names of the folders of all users that have documents.
-    pub(super) async fn user_names(&self) -> Result<BTreeSet<String>, StoreError> {
-        let mut names: BTreeSet<String> = self.tree().level("users").await?.folders.into_iter().collect();
-        for month in self.tree().level("archive").await?.folders {
-            names.extend(self.tree().level(&format!("archive/{month}")).await?.folders);
+    pub(super) fn user_names(&self) -> Result<BTreeSet<String>, StoreError> {
+        let mut names: BTreeSet<String> = self.tree().level("users")?.folders.into_iter().collect();
+        for month in self.tree().level("archive")?.folders {
+            names.extend(self.tree().level(&format!("archive/{month}"))?.folders);
         }
         // A folder that no user id leads to was put there by somebody else.
         names.retain(|name| VaultPath::new(&format!("users/{name}/x")).is_some());
@@ -79,7 +79,7 @@ impl Documents {
     }
 
     /// Builds the index of the user whose folder has this name from nothing.
-    pub(super) async fn build(
+    pub(super) fn build(
         &self,
         name: &str,
         progress: &(dyn Fn(u64) + Sync),
@@ -93,14 +93,14 @@ impl Documents {
             report: ReindexReport::default(),
         };
         let root = format!("users/{name}");
-        let top = self.tree().level(&root).await?;
-        builder.take(top.files).await?;
+        let top = self.tree().level(&root)?;
+        builder.take(top.files)?;
         for folder in top.folders.iter().filter(|folder| *folder != "turns") {
-            builder.take(self.tree().list(&format!("{root}/{folder}")).await?).await?;
+            builder.take(self.tree().list(&format!("{root}/{folder}"))?)?;
         }
-        builder.turns(&format!("{root}/turns"), progress).await?;
-        for month in self.tree().level("archive").await?.folders {
-            builder.turns(&format!("archive/{month}/{name}"), progress).await?;
+        builder.turns(&format!("{root}/turns"), progress)?;
+        for month in self.tree().level("archive")?.folders {
+            builder.turns(&format!("archive/{month}/{name}"), progress)?;
         }
         builder.flush()?;
         let report = builder.report;
@@ -174,22 +174,22 @@ struct Builder<'d> {
 
 impl Builder<'_> {
     /// The turns in a folder, by number, and what else stands there.
-    async fn turns(&mut self, folder: &str, progress: &(dyn Fn(u64) + Sync)) -> Result<(), StoreError> {
-        let level = self.tree.level(folder).await?;
-        self.take(level.files).await?;
+    fn turns(&mut self, folder: &str, progress: &(dyn Fn(u64) + Sync)) -> Result<(), StoreError> {
+        let level = self.tree.level(folder)?;
+        self.take(level.files)?;
         let (turns, others): (Vec<_>, Vec<_>) =
             level.folders.into_iter().partition(|name| turn_number(name).is_some());
         let mut turns: Vec<_> = turns.iter().filter_map(|name| Some((turn_number(name)?, name))).collect();
         turns.sort();
         for name in others {
-            self.take(self.tree.list(&format!("{folder}/{name}")).await?).await?;
+            self.take(self.tree.list(&format!("{folder}/{name}"))?)?;
         }
         for (_, name) in turns {
             let turn = format!("{folder}/{name}");
-            let files = self.tree.list(&turn).await?;
+            let files = self.tree.list(&turn)?;
             // Without it the folder is no turn: a commit that was interrupted, or something of somebody's own.
             if files.iter().any(|file| file.as_str() == format!("{turn}/metadata.json")) {
-                self.take(files).await?;
+                self.take(files)?;
                 self.report.turns += 1;
                 progress(self.report.turns);
             }
@@ -197,9 +197,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    async fn take(&mut self, files: Vec<VaultPath>) -> Result<(), StoreError> {
+    fn take(&mut self, files: Vec<VaultPath>) -> Result<(), StoreError> {
         for file in files.iter().filter(|file| is_indexed(file)) {
-            let Some(bytes) = self.tree.read(file).await? else { continue };
+            let Some(bytes) = self.tree.read(file)? else { continue };
             match rows_of(file, &bytes) {
                 Indexed::Nothing => {}
                 Indexed::Unreadable => {

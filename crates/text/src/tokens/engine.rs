@@ -1,5 +1,7 @@
 //! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
 
+use std::sync::LazyLock;
+
 use super::bridges::Bridges;
 use super::merges::Merges;
 use super::pieces::{Classes, Pattern};
@@ -63,18 +65,18 @@ impl OpenAi {
         }
     }
 
-    /// The tables, as the build script wrote them; nothing is unpacked, pages are read when they are first used.
+    /// The tables; they are filled at the first call in a process, which takes some milliseconds.
     pub(super) fn vocabulary(self) -> Option<Vocabulary<'static>> {
+        static CL100K: LazyLock<Option<Merges>> =
+            LazyLock::new(|| Merges::load(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.merges"))));
+        static O200K: LazyLock<Option<Merges>> =
+            LazyLock::new(|| Merges::load(include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.merges"))));
         let (merges, pattern) = match self {
-            Self::Cl100k => {
-                (&include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.merges"))[..], Pattern::Cl100k)
-            }
-            Self::O200k => {
-                (&include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.merges"))[..], Pattern::O200k)
-            }
+            Self::Cl100k => (&CL100K, Pattern::Cl100k),
+            Self::O200k => (&O200K, Pattern::O200k),
         };
         let classes = Classes::read(include_bytes!(concat!(env!("OUT_DIR"), "/classes")))?;
-        Some(Vocabulary { merges: Merges::read(merges)?, classes, pattern })
+        Some(Vocabulary { merges: merges.as_ref()?, classes, pattern })
     }
 
     fn reach(self) -> Reach<'static> {
@@ -127,7 +129,7 @@ impl TokenEngine for OpenAiEngine {
 /// The tables of a vocabulary.
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary<'a> {
-    pub(super) merges: Merges<'a>,
+    pub(super) merges: &'a Merges,
     classes: Classes<'a>,
     pattern: Pattern,
 }

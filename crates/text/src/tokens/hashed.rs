@@ -2,34 +2,50 @@
 //! table, then one entry, whether the key is there or not. Knows no tokens.
 
 /// Keys per number, on average.
-#[allow(dead_code, reason = "the build script makes the table")]
-pub(super) const CROWD: usize = 4;
+const CROWD: usize = 4;
 
-/// A table of entries of `N` bytes, as this crate's build script wrote it.
-#[derive(Clone, Copy)]
-pub(super) struct Hashed<'a, const N: usize> {
+/// A table of entries, of which only the seeds are stored: the entries are inserted again when it is loaded.
+pub(super) struct Hashed<T> {
     /// What sets the keys apart that share the number.
-    seeds: &'a [[u8; 2]],
-    entries: &'a [[u8; N]],
+    seeds: &'static [[u8; 2]],
+    entries: Vec<T>,
 }
 
-impl<'a, const N: usize> Hashed<'a, N> {
-    /// Reads a table from the start of `bytes`: how many seeds and entries, the seeds, the entries. Gives what follows.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let (sizes, rest) = bytes.split_at_checked(8)?;
-        let [seeds, entries] = [&sizes[..4], &sizes[4..]].map(|size| size.try_into().map(u32::from_le_bytes));
-        let (seeds, rest) = rest.split_at_checked(usize::try_from(seeds.ok()?).ok()?.checked_mul(2)?)?;
-        let (entries, rest) = rest.split_at_checked(usize::try_from(entries.ok()?).ok()?.checked_mul(N)?)?;
-        let ((seeds, []), (entries, [])) = (seeds.as_chunks(), entries.as_chunks()) else { return None };
-        Some((Self { seeds, entries }, rest))
+impl<T: Copy + Default> Hashed<T> {
+    /// An empty table for `keys` keys with the seeds that this crate's build script found for them.
+    pub(super) fn new(seeds: &'static [u8], keys: usize) -> Self {
+        Self { seeds: seeds.as_chunks().0, entries: vec![T::default(); size(keys)] }
+    }
+
+    /// Inserts the entry of a key with this hash. Keys other than those that the seeds were made for replace each other.
+    #[inline]
+    pub(super) fn insert(&mut self, hash: u64, entry: T) {
+        if let Some(place) = self.place(hash).and_then(|place| self.entries.get_mut(place)) {
+            *place = entry;
+        }
     }
 
     /// The only entry that may be that of the key with this hash.
     #[inline]
-    pub(super) fn candidate(self, hash: u64) -> Option<&'a [u8; N]> {
-        let seed = u16::from_le_bytes(*self.seeds.get(crowd(hash, self.seeds.len()))?);
-        self.entries.get(place(hash, seed, self.entries.len()))
+    pub(super) fn candidate(&self, hash: u64) -> Option<T> {
+        self.place(hash).and_then(|place| self.entries.get(place)).copied()
     }
+
+    #[inline]
+    fn place(&self, hash: u64) -> Option<usize> {
+        let seed = u16::from_le_bytes(*self.seeds.get(crowd(hash, self.seeds.len()))?);
+        Some(place(hash, seed, self.entries.len()))
+    }
+}
+
+/// How many seeds a table of so many keys has.
+pub(super) fn crowds(keys: usize) -> usize {
+    keys / CROWD + 1
+}
+
+/// How many entries a table of so many keys has.
+pub(super) fn size(keys: usize) -> usize {
+    keys * 21 / 20 + 1
 }
 
 /// A number below `end` in proportion to the upper half of `hash`.

@@ -1,5 +1,5 @@
 //! Vocabularies in the format `tokenizer.json`. Knows its pipeline as far as needed to see what can be proven of
-//! its counts; the encoding itself is the crates' work.
+//! its counts; the crate `tokenizers` encodes.
 
 use serde_json::Value;
 
@@ -14,15 +14,8 @@ const BYTES: usize = 256;
 
 /// A tokenizer read from `tokenizer.json`.
 pub(super) struct Hub {
-    pipeline: Pipeline,
+    tokenizer: tokenizers::Tokenizer,
     shape: CountShape,
-}
-
-enum Pipeline {
-    /// Byte-pair encoding, an order of magnitude faster.
-    Fast(Box<fastokens::Tokenizer>),
-    /// Everything else: WordPiece, Unigram, unusual normalizers.
-    General(Box<tokenizers::Tokenizer>),
 }
 
 impl Hub {
@@ -36,36 +29,22 @@ impl Hub {
     /// Builds a tokenizer from the parsed file.
     pub(super) fn build(json: &mut Value) -> Result<Self, String> {
         let root = json.as_object_mut().ok_or("the file holds no JSON object")?;
-        // The whole text is counted, even beyond the length that the model was trained on.
+        // A count is of the whole text, whatever length the model was trained on.
         root.insert("truncation".to_owned(), Value::Null);
         root.insert("padding".to_owned(), Value::Null);
         check_ids(json)?;
         let shape = shape(json);
-        let pipeline = match fastokens::Tokenizer::from_json(json.clone()) {
-            Ok(fast) => Pipeline::Fast(Box::new(fast)),
-            Err(_) => {
-                let mut general: tokenizers::Tokenizer =
-                    serde_json::from_value(json.clone()).map_err(|error| error.to_string())?;
-                general.set_encode_special_tokens(true);
-                Pipeline::General(Box::new(general))
-            }
-        };
-        let hub = Self { pipeline, shape };
+        let mut tokenizer: tokenizers::Tokenizer =
+            serde_json::from_value(json.take()).map_err(|error| error.to_string())?;
+        tokenizer.set_encode_special_tokens(true);
+        let hub = Self { tokenizer, shape };
         hub.try_count("A probe: 12 words?\n").map_err(|error| format!("it encodes no text: {error}"))?;
         Ok(hub)
     }
 
     fn try_count(&self, text: &str) -> Result<usize, String> {
-        match &self.pipeline {
-            Pipeline::Fast(fast) => fast
-                .encode_with_policy(text, false, fastokens::AddedTokenPolicy::SkipSpecial)
-                .map(|ids| ids.len())
-                .map_err(|error| error.to_string()),
-            Pipeline::General(general) => general
-                .encode_fast(text, false)
-                .map(|encoding| encoding.len())
-                .map_err(|error| error.to_string()),
-        }
+        let encoding = self.tokenizer.encode_fast(text, false).map_err(|error| error.to_string())?;
+        Ok(encoding.len())
     }
 }
 

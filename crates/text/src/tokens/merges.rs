@@ -15,55 +15,79 @@ const RANK_BITS: u32 = 18;
 const NONE: u32 = u32::MAX;
 /// Pieces up to this many bytes are searched for the next pair to join; in longer ones a queue gives it.
 const SHORT: usize = 48;
-/// Bytes of the table of pairs of bytes: ranks of four bytes.
-pub(super) const BYTE_PAIRS: usize = 256 * 256 * 4;
+/// Ranks below this one belong to single bytes.
+const BYTES: u32 = 256;
+/// Bytes that a pair of tokens takes in the file: the low 16 bits of each, then the high bits of both.
+#[allow(dead_code, reason = "the build script does not read what it writes")]
+const PACKED: usize = 5;
 /// Tokens of up to this many bytes are known by their bytes, too.
 pub(super) const WHOLE: usize = 15;
 
-/// Which tokens join, as this crate's build script wrote it.
-#[derive(Clone, Copy)]
-pub(super) struct Merges<'a> {
+/// Which tokens join.
+pub(super) struct Merges {
     /// The rank of each pair of bytes.
-    bytes: &'a [[u8; 4]],
+    bytes: Vec<u32>,
     /// Pairs of tokens and the rank that they join to.
-    pairs: Hashed<'a, 8>,
+    pairs: Hashed<u64>,
     /// The bytes of tokens, so that most words need no joining.
-    whole: Hashed<'a, 16>,
+    whole: Hashed<u128>,
 }
 
-impl<'a> Merges<'a> {
-    /// Reads what the build script wrote.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (byte_pairs, rest) = bytes.split_at_checked(BYTE_PAIRS)?;
-        let (byte_pairs, []) = byte_pairs.as_chunks() else { return None };
-        let (pairs, rest) = Hashed::read(rest)?;
-        let (whole, []) = Hashed::read(rest)? else { return None };
-        Some(Self { bytes: byte_pairs, pairs, whole })
+#[allow(dead_code, reason = "the build script writes the file, and reads none")]
+impl Merges {
+    /// Loads what the build script wrote: how many pairs and short tokens there are, the seeds of both tables, and for
+    /// each token of more than a byte, by rank, the two that join to it. `None` if the lengths do not match.
+    pub(super) fn load(file: &'static [u8]) -> Option<Self> {
+        let (sizes, rest) = file.split_at_checked(8)?;
+        let size = |bytes: &[u8]| usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok();
+        let (pairs, short) = (size(&sizes[..4])?, size(&sizes[4..])?);
+        let (pair_seeds, rest) = rest.split_at_checked(2 * hashed::crowds(pairs))?;
+        let (whole_seeds, rest) = rest.split_at_checked(2 * hashed::crowds(short))?;
+        let (packed, []) = rest.as_chunks::<PACKED>() else { return None };
+        let mut merges = Self {
+            bytes: vec![NONE; 1 << 16],
+            pairs: Hashed::new(pair_seeds, pairs),
+            whole: Hashed::new(whole_seeds, short),
+        };
+        // The bytes of each token so far, as `whole` packs them; 0 where they are too many.
+        let mut tokens: Vec<u128> = (0..=u8::MAX).map(|byte| whole(&[byte])).collect();
+        for (rank, packed) in (BYTES..).zip(packed) {
+            let (left, right) = unpack(*packed);
+            merges.pairs.insert(hash_of_pair(pair(left, right)), entry(pair(left, right), rank));
+            if let (Ok(left), Ok(right)) = (u8::try_from(left), u8::try_from(right)) {
+                merges.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
+            }
+            let part = |token: u32| tokens.get(token as usize).copied();
+            let joined = concat(part(left)?, part(right)?);
+            if joined >> (8 * WHOLE) > 2 {
+                merges.whole.insert(hash_of_whole(joined), joined);
+            }
+            tokens.push(joined);
+        }
+        Some(merges)
     }
 
     #[inline]
-    fn of_bytes(self, left: u8, right: u8) -> u32 {
-        self.bytes
-            .get(usize::from(left) << 8 | usize::from(right))
-            .map_or(NONE, |rank| u32::from_le_bytes(*rank))
+    fn of_bytes(&self, left: u8, right: u8) -> u32 {
+        self.bytes.get(usize::from(left) << 8 | usize::from(right)).copied().unwrap_or(NONE)
     }
 
     #[inline]
-    fn of_tokens(self, left: u32, right: u32) -> u32 {
+    fn of_tokens(&self, left: u32, right: u32) -> u32 {
         let key = pair(left, right);
-        let entry = self.pairs.candidate(hash_of_pair(key)).map_or(0, |entry| u64::from_le_bytes(*entry));
+        let entry = self.pairs.candidate(hash_of_pair(key)).unwrap_or(0);
         if entry >> RANK_BITS == key { (entry & ((1 << RANK_BITS) - 1)) as u32 } else { NONE }
     }
 
     /// Whether the bytes of a piece, at most [`WHOLE`], are a token.
     #[inline]
-    fn is_whole(self, piece: &[u8]) -> bool {
+    fn is_whole(&self, piece: &[u8]) -> bool {
         let whole = whole(piece);
-        self.whole.candidate(hash_of_whole(whole)).is_some_and(|entry| u128::from_le_bytes(*entry) == whole)
+        self.whole.candidate(hash_of_whole(whole)) == Some(whole)
     }
 
     /// Tokens of a piece.
-    pub(super) fn count(self, piece: &[u8]) -> usize {
+    pub(super) fn count(&self, piece: &[u8]) -> usize {
         match piece.len() {
             0 | 1 => piece.len(),
             2 => 1 + usize::from(self.of_bytes(piece[0], piece[1]) == NONE),
@@ -74,7 +98,7 @@ impl<'a> Merges<'a> {
     }
 
     #[inline]
-    fn count_short(self, piece: &[u8]) -> usize {
+    fn count_short(&self, piece: &[u8]) -> usize {
         let mut tokens = [0; SHORT];
         let mut joined = [NONE; SHORT];
         for (token, &byte) in tokens.iter_mut().zip(piece) {
@@ -111,9 +135,9 @@ impl<'a> Merges<'a> {
     ///
     /// A token ranks above those that it is made of, so ranks come up in order, and all places of a rank are known when
     /// its turn comes.
-    pub(super) fn lengths(self, piece: &[u8]) -> Vec<usize> {
-        let mut parts: Vec<MergePart> = (0..piece.len())
-            .map(|at| MergePart { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
+    pub(super) fn lengths(&self, piece: &[u8]) -> Vec<usize> {
+        let mut parts: Vec<Part> = (0..piece.len())
+            .map(|at| Part { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
             .collect();
         let mut queue: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, bytes) in piece.windows(2).enumerate() {
@@ -151,7 +175,7 @@ impl<'a> Merges<'a> {
 }
 
 /// Takes down that the part at `at` joins with the next one to the token of this rank.
-fn offer(parts: &mut [MergePart], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
+fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
     parts[at].joined = rank;
     if rank != NONE {
         queue.entry(rank).or_default().push(at);
@@ -159,7 +183,7 @@ fn offer(parts: &mut [MergePart], queue: &mut BTreeMap<u32, Vec<usize>>, at: usi
 }
 
 /// A part of a long piece, described where its first byte is; where its last byte is appears its start.
-struct MergePart {
+struct Part {
     token: u32,
     /// The rank to which it joins with the next part, or [`NONE`].
     joined: u32,
@@ -177,7 +201,6 @@ pub(super) fn hash_of_pair(pair: u64) -> u64 {
 }
 
 /// What the table holds of a pair.
-#[allow(dead_code, reason = "the build script makes the table")]
 pub(super) fn entry(pair: u64, rank: u32) -> u64 {
     pair << RANK_BITS | u64::from(rank)
 }
@@ -195,6 +218,31 @@ pub(super) fn whole(piece: &[u8]) -> u128 {
         piece.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u128::from(byte))
     };
     bytes | (length as u128) << (8 * WHOLE)
+}
+
+/// The bytes of two tokens, one after the other, as [`whole`] packs them; 0 if that is more than [`WHOLE`] bytes, or one
+/// of the two is 0 for that reason.
+#[inline]
+fn concat(left: u128, right: u128) -> u128 {
+    const LENGTH: usize = 8 * WHOLE;
+    let (length, added) = ((left >> LENGTH) as usize, (right >> LENGTH) as usize);
+    if length == 0 || added == 0 || length + added > WHOLE {
+        return 0;
+    }
+    let bytes = |whole: u128| whole & ((1 << LENGTH) - 1);
+    bytes(left) | bytes(right) << (8 * length) | ((length + added) as u128) << LENGTH
+}
+
+/// Two tokens in the bytes of the file.
+#[allow(dead_code, reason = "the crate only reads the file")]
+pub(super) fn pack(left: u32, right: u32) -> [u8; PACKED] {
+    let ([a, b, high_left, _], [c, d, high_right, _]) = (left.to_le_bytes(), right.to_le_bytes());
+    [a, b, c, d, high_left << 4 | high_right]
+}
+
+#[inline]
+fn unpack([a, b, c, d, high]: [u8; PACKED]) -> (u32, u32) {
+    (u32::from_le_bytes([a, b, high >> 4, 0]), u32::from_le_bytes([c, d, high & 15, 0]))
 }
 
 #[inline]

@@ -8,14 +8,15 @@ mod search;
 mod workspace;
 
 use super::spec::Tool;
+use super::typed::typed;
 use larder_engine::settings::ToolSettings;
 
 /// The tools of code mode.
 pub(super) fn tools(settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
     vec![
-        Box::new(read::Read::new()),
-        Box::new(search::Search::new()),
-        Box::new(edit::Edit::new()),
-        Box::new(command::Run::new(settings)),
+        typed(read::FileRead),
+        typed(search::FileSearch),
+        typed(edit::FileEdit),
+        typed(command::CommandRun::new(settings)),
     ]
 }

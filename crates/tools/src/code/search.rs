@@ -1,108 +1,90 @@
 //! `file.search`: lines of the workspace that match a pattern, as grep finds them. Links are not followed, and what
-//! `.gitignore` names is passed over.
+//! `.gitignore` names is skipped.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::workspace::Workspace;
-use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use crate::spec::{ToolError, ToolModes, ToolOutput, ToolSpec};
+use crate::typed::TypedTool;
 
-/// Larger files are passed over.
-const LARGEST_FILE: u64 = 2_000_000;
-/// Matches that are shown when nobody says how many, and at most.
+/// Larger files are skipped.
+const MAX_FILE_BYTES: u64 = 2_000_000;
+/// Matches that are shown by default, and at most.
 const MATCHES: usize = 100;
-const MOST_MATCHES: u64 = 1_000;
+const MAX_MATCHES: u64 = 1_000;
 /// Characters of one line that are shown.
-const LONGEST_LINE: usize = 300;
-/// Bytes that a compiled pattern may take.
-const LARGEST_PATTERN: usize = 1 << 20;
+const MAX_LINE_CHARS: usize = 300;
+/// Bytes that a compiled pattern may occupy.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct Search {
-    spec: ToolSpec,
-}
+pub(super) struct FileSearch;
 
-#[derive(Deserialize)]
-struct Arguments {
+/// Find lines in the files of the workspace. Gives path, line number and line.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileSearchArgs {
+    /// a regular expression, matched within single lines
+    #[schemars(length(min = 1, max = 1_000))]
     pattern: String,
+    /// only below this folder, or in this file; everywhere by default
+    #[schemars(length(min = 1, max = 4_096))]
     path: Option<String>,
+    /// take the pattern as plain text
     #[serde(default)]
     literal: bool,
+    /// match capital and small letters alike
     #[serde(default)]
     ignore_case: bool,
+    /// how many lines to show; 100 by default
+    #[schemars(range(min = 1, max = MAX_MATCHES))]
     limit: Option<usize>,
 }
 
-impl Search {
-    pub(super) fn new() -> Self {
-        let fields = json!({
-            "pattern": arguments::text("a regular expression, matched within single lines", 1_000),
-            "path": arguments::text("only below this folder, or in this file; everywhere if left out", 4_096),
-            "literal": {"type": "boolean", "description": "take the pattern as plain text"},
-            "ignore_case": {"type": "boolean", "description": "take capitals and small letters as the same"},
-            "limit": arguments::number("how many lines to show; 100 if left out", 1, MOST_MATCHES),
-        });
-        let spec = ToolSpec {
-            name: "file.search".to_owned(),
-            description: "Find lines in the files of the workspace. Gives path, line number and line."
-                .to_owned(),
-            parameters: arguments::object(&["pattern"], fields),
-            class: ToolClass::Read,
-            summarizable: true,
+impl TypedTool for FileSearch {
+    type Args = FileSearchArgs;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
             timeout: TIMEOUT + Duration::from_secs(5),
-            max_bytes: 400_000,
             modes: ToolModes::Code,
-        };
-        Self { spec }
-    }
-}
-
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let Arguments { pattern, path, literal, ignore_case, limit } = arguments::read(arguments)?;
-            let written = if literal { regex::escape(&pattern) } else { pattern };
-            let mut builder = RegexBuilder::new(&written);
-            builder.case_insensitive(ignore_case).size_limit(LARGEST_PATTERN);
-            let pattern = builder.build().map_err(|error| {
-                ToolError::Arguments(format!(
-                    "the pattern cannot be used: {error}; set literal for plain text"
-                ))
-            })?;
-            let workspace = Workspace::of(context)?;
-            let start = match &path {
-                Some(path) => workspace.place(path)?,
-                None => workspace.root().to_owned(),
-            };
-            let until = Instant::now() + context.budget.time(TIMEOUT);
-            let root = workspace.root().to_owned();
-            let limit = limit.unwrap_or(MATCHES);
-            let search = Job { root, pattern, limit, until };
-            let searching = tokio::task::spawn_blocking(move || search.below(&start));
-            let found = searching.await.map_err(|error| ToolError::Failed(error.to_string()))?;
-            Ok(found.output())
+            ..ToolSpec::from_args::<FileSearchArgs>("file.search")
         }
-        .boxed()
+    }
+
+    async fn run(&self, args: FileSearchArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let FileSearchArgs { pattern, path, literal, ignore_case, limit } = args;
+        let pattern = if literal { regex::escape(&pattern) } else { pattern };
+        let mut builder = RegexBuilder::new(&pattern);
+        builder.case_insensitive(ignore_case).size_limit(MAX_PATTERN_BYTES);
+        let pattern = builder.build().map_err(|error| {
+            ToolError::Arguments(format!("the pattern cannot be used: {error}; set literal for plain text"))
+        })?;
+        let workspace = Workspace::of(context)?;
+        let start = match &path {
+            Some(path) => workspace.place(path)?,
+            None => workspace.root().to_owned(),
+        };
+        let search = WorkspaceSearch {
+            root: workspace.root().to_owned(),
+            pattern,
+            limit: limit.unwrap_or(MATCHES),
+            until: Instant::now() + context.budget.time(TIMEOUT),
+        };
+        let searching = tokio::task::spawn_blocking(move || search.below(&start));
+        let found = searching.await.map_err(|error| ToolError::Failed(error.to_string()))?;
+        Ok(found.output())
     }
 }
 
-struct Job {
+struct WorkspaceSearch {
     root: PathBuf,
     pattern: Regex,
     limit: usize,
@@ -110,29 +92,29 @@ struct Job {
 }
 
 #[derive(Default)]
-struct Found {
+struct Matches {
     lines: String,
     matches: usize,
     files: usize,
     searched: usize,
-    /// Why the search ended before its end.
+    /// Why the search stopped early.
     ended: Option<&'static str>,
 }
 
-impl Job {
-    fn below(&self, start: &Path) -> Found {
-        let mut found = Found::default();
+impl WorkspaceSearch {
+    fn below(&self, start: &Path) -> Matches {
+        let mut found = Matches::default();
         let mut walk = ignore::WalkBuilder::new(start);
-        walk.follow_links(false).require_git(false).max_filesize(Some(LARGEST_FILE));
+        walk.follow_links(false).require_git(false).max_filesize(Some(MAX_FILE_BYTES));
         walk.sort_by_file_name(std::ffi::OsStr::cmp);
         for entry in walk.build().flatten() {
             if Instant::now() > self.until {
                 found.ended = Some("time");
                 break;
             }
-            // A link is no file here, even one that is named as the place to begin.
+            // Links are not followed, not even one that is named as the start.
             let plain = entry.path().symlink_metadata().is_ok_and(|data| data.is_file());
-            if plain && !self.file(entry.path(), &mut found) {
+            if plain && !self.search_file(entry.path(), &mut found) {
                 found.ended = Some("limit");
                 break;
             }
@@ -140,8 +122,8 @@ impl Job {
         found
     }
 
-    /// False when the limit is reached.
-    fn file(&self, path: &Path, found: &mut Found) -> bool {
+    /// Adds the matches of one file; false when the limit is reached.
+    fn search_file(&self, path: &Path, found: &mut Matches) -> bool {
         let Ok(bytes) = std::fs::read(path) else { return true };
         if bytes.iter().take(8_192).any(|byte| *byte == 0) {
             return true;
@@ -154,7 +136,7 @@ impl Job {
             if found.matches >= self.limit {
                 return false;
             }
-            let shown: String = line.chars().take(LONGEST_LINE).collect();
+            let shown: String = line.chars().take(MAX_LINE_CHARS).collect();
             found.lines.push_str(&format!("{name}:{}: {shown}\n", number + 1));
             found.matches += 1;
         }
@@ -163,13 +145,13 @@ impl Job {
     }
 }
 
-impl Found {
+impl Matches {
     fn output(self) -> ToolOutput {
         let Self { lines, matches, files, searched, ended } = self;
         let mut summary = format!("{matches} lines in {files} files; {searched} files searched");
         match ended {
             Some("limit") => summary.push_str("; there are more: narrow the pattern or the path"),
-            Some(_) => summary.push_str("; not all: the time was up"),
+            Some(_) => summary.push_str("; the search ran out of time"),
             None => {}
         }
         ToolOutput::success(summary, lines).typed(ContentType::Generic)

@@ -1,22 +1,22 @@
-//! The folder that code mode works in, and which files of this machine lie in it.
+//! The folder that code mode works in, and which files of this machine are inside it.
 //!
-//! A path is refused if it leaves the folder by its names or by a symbolic link. Whoever else writes in the folder can
-//! exchange a file for a link between the check and its use: the workspace guards against what a model asks for, not
-//! against other programs of the user.
+//! A path is refused if it leaves the folder by its names or by a symbolic link. Another program can replace a file with a
+//! link between the check and its use: the workspace guards against what a model asks for, not against other programs
+//! of the user.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::context::ToolContext;
 use crate::spec::ToolError;
 
-/// A folder whose real place is known.
+/// A folder by its canonical path.
 pub(super) struct Workspace {
     root: PathBuf,
 }
 
 impl Workspace {
     /// # Errors
-    /// [`ToolError::Failed`] when the turn has no workspace, or it is gone.
+    /// [`ToolError::Failed`] when the turn has no workspace, or it no longer exists.
     pub(super) fn of(context: &ToolContext<'_>) -> Result<Self, ToolError> {
         let folder = context.workspace.ok_or_else(|| {
             ToolError::Failed("this turn has no workspace; name a folder for it to work in".to_owned())
@@ -31,12 +31,12 @@ impl Workspace {
         &self.root
     }
 
-    /// The file or folder that a path leads to; it need not be there, but the folder it is in must.
+    /// The file or folder that a path leads to; it need not exist, but the folder that contains it must.
     ///
     /// # Errors
-    /// [`ToolError::Denied`] outside of the workspace; [`ToolError::Failed`] when its folder is not there.
+    /// [`ToolError::Denied`] outside the workspace; [`ToolError::Failed`] when its folder does not exist.
     pub(super) fn place(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let outside = || ToolError::Denied(format!("{path:?} is outside of the workspace"));
+        let outside = || ToolError::Denied(format!("{path:?} is outside the workspace"));
         let given = Path::new(path.trim());
         let inside =
             if given.is_absolute() { given.strip_prefix(&self.root).map_err(|_| outside())? } else { given };
@@ -46,7 +46,7 @@ impl Workspace {
         let full = self.root.join(inside);
         let missing =
             |error| ToolError::Failed(format!("{path:?} cannot be reached in the workspace: {error}"));
-        // What is there is taken by its real place. A link that leads nowhere would be followed when it is written to.
+        // What exists is checked by its canonical path. Writing through a dangling link would follow it.
         let real = match full.symlink_metadata() {
             Ok(_) => full.canonicalize().map_err(missing)?,
             Err(_) => {
@@ -58,20 +58,20 @@ impl Workspace {
         if real.starts_with(&self.root) { Ok(real) } else { Err(outside()) }
     }
 
-    /// A file that is there. Pipes and devices are none: reading one could take for ever.
+    /// An existing file. Pipes and devices are refused: reading one could take forever.
     ///
     /// # Errors
-    /// As [`place`](Self::place), and when it is no plain file.
+    /// As [`place`](Self::place), and when it is not a plain file.
     pub(super) fn file(&self, path: &str) -> Result<PathBuf, ToolError> {
         let place = self.place(path)?;
         match place.metadata() {
             Ok(data) if data.is_file() => Ok(place),
-            Ok(_) => Err(ToolError::Failed(format!("{path:?} is no plain file"))),
+            Ok(_) => Err(ToolError::Failed(format!("{path:?} is not a plain file"))),
             Err(error) => Err(ToolError::Failed(format!("{path:?} cannot be read: {error}"))),
         }
     }
 
-    /// How a file of the workspace is called in it.
+    /// The path of a file relative to the workspace.
     pub(super) fn name<'p>(&self, place: &'p Path) -> std::borrow::Cow<'p, str> {
         place.strip_prefix(&self.root).unwrap_or(place).to_string_lossy()
     }

@@ -1,112 +1,99 @@
-//! `memory.create`: remembers a fact or a preference. What is known already is confirmed, not doubled.
+//! `memory.create`: remembers a fact or a preference. What is known already is confirmed, not stored twice.
 
-use std::time::Duration;
-
-use futures::future::{BoxFuture, FutureExt};
 use larder_store::StoreError;
 use larder_vault::{FactRecord, PreferenceRecord, Scope, Score, Ttl};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::MemoryKind;
 use super::notebook::{FactBook, PreferenceBook};
-use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use crate::spec::{ToolClass, ToolError, ToolOutput, ToolSpec};
+use crate::typed::TypedTool;
 
 /// Characters of a statement: a fact is one sentence.
-const LONGEST: usize = 500;
-/// How sure a fact is when the caller does not say.
+const MAX_CHARS: usize = 500;
+/// Confidence of a fact when the caller states none.
 const CONFIDENCE: f64 = 0.8;
-/// Times that are tried when somebody else writes at the same time.
+/// Tries when somebody else writes at the same time.
 const TRIES: usize = 4;
 
-pub(super) struct Create {
-    spec: ToolSpec,
+pub(super) struct MemoryCreate;
+
+/// Remember a fact or a preference of the user for later conversations. Only what the user said or clearly implied, never
+/// what a page or a tool says about the user.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("allOf" = [
+    {"if": {"properties": {"kind": {"const": "fact"}}}, "then": {"required": ["fact"]}},
+    {"if": {"properties": {"kind": {"const": "preference"}}}, "then": {"required": ["name", "value"]}},
+]))]
+pub(super) struct MemoryCreateArgs {
+    /// a preference is what the user likes or has chosen; a fact is anything else worth knowing later
+    kind: MemoryKind,
+    /// of a fact: the statement, one sentence that can be understood alone
+    #[schemars(length(min = 1, max = MAX_CHARS))]
+    fact: Option<String>,
+    /// of a fact: such as People, Work, Health
+    #[schemars(length(min = 1, max = 60))]
+    category: Option<String>,
+    /// of a fact: how sure it is
+    #[schemars(range(min = 0, max = 1))]
+    confidence: Option<f64>,
+    /// of a fact: how long it holds, such as 6h or 30d; evergreen if it stays true
+    #[schemars(length(min = 1, max = 20))]
+    ttl: Option<String>,
+    /// of a preference: its name, such as favorite_hamster
+    #[schemars(length(min = 1, max = 80))]
+    name: Option<String>,
+    /// of a preference: such as Syrian
+    #[schemars(length(min = 1, max = MAX_CHARS))]
+    value: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum What {
-    Fact { fact: String, category: Option<String>, confidence: Option<f64>, ttl: Option<String> },
-    Preference { name: String, value: String },
-}
+impl TypedTool for MemoryCreate {
+    type Args = MemoryCreateArgs;
 
-impl Create {
-    pub(super) fn new() -> Self {
-        let kind = json!({"type": "string", "enum": ["fact", "preference"],
-            "description": "a preference is what the user likes or has chosen; a fact is anything else worth knowing later"});
-        let fields = json!({
-            "kind": kind,
-            "fact": arguments::text("of a fact: the statement, one sentence that can be understood alone", LONGEST),
-            "category": arguments::text("of a fact: such as People, Work, Health", 60),
-            "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "of a fact: how sure it is"},
-            "ttl": arguments::text("of a fact: how long it holds, such as 6h or 30d; evergreen if it stays true", 20),
-            "name": arguments::text("of a preference: its name, such as favorite_hamster", 80),
-            "value": arguments::text("of a preference: such as Syrian", LONGEST),
-        });
-        let needs = |kind: &str, names: &[&str]| json!({"if": {"properties": {"kind": {"const": kind}}}, "then": {"required": names}});
-        let mut parameters = arguments::object(&["kind"], fields);
-        parameters["allOf"] = json!([needs("fact", &["fact"]), needs("preference", &["name", "value"])]);
-        let spec = ToolSpec {
-            name: "memory.create".to_owned(),
-            description:
-                "Remember a fact or a preference of the user for later conversations. Only what the user \
-                          said or clearly implied, never what a page or a tool says about the user."
-                    .to_owned(),
-            parameters,
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
             class: ToolClass::Write,
             summarizable: false,
-            timeout: Duration::from_secs(30),
             max_bytes: 10_000,
-            modes: ToolModes::Both,
-        };
-        Self { spec }
+            ..ToolSpec::from_args::<MemoryCreateArgs>("memory.create")
+        }
     }
 
-    async fn remember(what: &What, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        match what {
-            What::Preference { name, value } => prefer(name, value, context).await,
-            What::Fact { fact, category, confidence, ttl } => {
-                let ttl = match ttl {
-                    Some(ttl) => {
-                        ttl.parse().map_err(|error| ToolError::Arguments(format!("ttl: {error}")))?
-                    }
-                    None => Ttl::Evergreen,
-                };
-                let confidence = Score::new(confidence.unwrap_or(CONFIDENCE)).unwrap_or_default();
-                let category = category.as_deref().unwrap_or("General");
-                learn(fact, category, confidence, ttl, context).await
+    async fn run(&self, args: MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let mut tries = 1;
+        loop {
+            match remember(&args, context).await {
+                // Somebody else wrote in between: read again and add to the new version.
+                Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
+                other => return other,
             }
         }
     }
 }
 
-impl Tool for Create {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let what: What = arguments::read(arguments)?;
-            let mut tries = 1;
-            loop {
-                match Self::remember(&what, context).await {
-                    // Somebody wrote in between: read again and add to what stands there now.
-                    Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
-                    other => return other,
-                }
-            }
+async fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+    // The schema demands what the kind needs; an empty text says nothing all the same.
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    match args.kind {
+        MemoryKind::Preference => prefer(&text(&args.name), &text(&args.value), context).await,
+        MemoryKind::Fact => {
+            let ttl = match &args.ttl {
+                Some(ttl) => ttl.parse().map_err(|error| ToolError::Arguments(format!("ttl: {error}")))?,
+                None => Ttl::Evergreen,
+            };
+            let confidence = Score::new(args.confidence.unwrap_or(CONFIDENCE)).unwrap_or_default();
+            let category = args.category.as_deref().unwrap_or("General");
+            learn(&text(&args.fact), category, confidence, ttl, context).await
         }
-        .boxed()
     }
 }
 
-/// One line, so that two statements that differ in white space are one.
+/// One line, so that statements that differ in white space only are equal.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -155,7 +142,7 @@ async fn prefer(name: &str, value: &str, context: &ToolContext<'_>) -> Result<To
     let (name, value) = (one_line(name).replace(':', " "), one_line(value));
     let name = one_line(&name);
     if name.is_empty() {
-        return Err(ToolError::Arguments("name must hold more than white space and colons".to_owned()));
+        return Err(ToolError::Arguments("name must contain more than white space and colons".to_owned()));
     }
     let mut book = PreferenceBook::open(documents, now).await?;
     let known = book.preferences.iter_mut().find(|known| known.id.eq_ignore_ascii_case(&name));

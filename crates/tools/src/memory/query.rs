@@ -1,95 +1,68 @@
 //! `memory.query`: what is remembered of the user, by relevance to the question and then by age (C102).
 
-use std::time::Duration;
-
-use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_condense::rank::RankIndex;
 use larder_vault::Timestamp;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::MemoryKind;
 use super::notebook::{FactBook, PreferenceBook};
-use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use crate::spec::{ToolError, ToolOutput, ToolSpec};
+use crate::typed::TypedTool;
 
-/// Facts that are shown when nobody says how many (R4-6.6).
+/// Records that are shown by default (R4-6.6), and at most.
 const SHOWN: usize = 5;
-/// Facts that are shown at most.
-const MOST: u64 = 100;
+const MAX_SHOWN: u64 = 100;
 
-pub(super) struct Query {
-    spec: ToolSpec,
-}
+pub(super) struct MemoryQuery;
 
-#[derive(Deserialize)]
-struct Arguments {
+/// Look up what is remembered of the user: facts and preferences, best match first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemoryQueryArgs {
+    /// what it is about; by default everything, newest first
+    #[schemars(length(min = 1, max = 1_000))]
     query: Option<String>,
-    kind: Option<String>,
+    /// only facts or only preferences; both by default
+    kind: Option<MemoryKind>,
+    /// how many to show; 5 by default
+    #[schemars(range(min = 1, max = MAX_SHOWN))]
     limit: Option<usize>,
 }
 
-impl Query {
-    pub(super) fn new() -> Self {
-        let kind = json!({"type": "string", "enum": ["fact", "preference"],
-            "description": "only facts or only preferences; both if left out"});
-        let fields = json!({
-            "query": arguments::text("what it is about; everything, newest first, if left out", 1_000),
-            "kind": kind,
-            "limit": arguments::number("how many to show; 5 if left out", 1, MOST),
-        });
-        let spec = ToolSpec {
-            name: "memory.query".to_owned(),
-            description: "Look up what is remembered of the user: facts and preferences, best match first."
-                .to_owned(),
-            parameters: arguments::object(&[], fields),
-            class: ToolClass::Read,
-            summarizable: true,
-            timeout: Duration::from_secs(30),
-            max_bytes: 200_000,
-            modes: ToolModes::Both,
-        };
-        Self { spec }
-    }
-}
-
-/// Something remembered, with the words it is found by.
-struct Entry {
+/// A fact or a preference, with the words it is found by.
+struct MemoryRecord {
     words: String,
     at: Option<Timestamp>,
     value: Value,
 }
 
-impl Tool for Query {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for MemoryQuery {
+    type Args = MemoryQueryArgs;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { max_bytes: 200_000, ..ToolSpec::from_args::<MemoryQueryArgs>("memory.query") }
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let Arguments { query, kind, limit } = arguments::read(arguments)?;
-            let wanted = |name: &str| kind.as_deref().is_none_or(|kind| kind == name);
-            let mut entries = Vec::new();
-            if wanted("fact") {
-                entries.extend(facts(context).await?);
-            }
-            if wanted("preference") {
-                entries.extend(preferences(context).await?);
-            }
-            Ok(answer(entries, query.as_deref(), limit.unwrap_or(SHOWN)))
+    async fn run(&self, args: MemoryQueryArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        let wanted = |kind| args.kind.is_none_or(|only| only == kind);
+        let mut records = Vec::new();
+        if wanted(MemoryKind::Fact) {
+            records.extend(facts(context).await?);
         }
-        .boxed()
+        if wanted(MemoryKind::Preference) {
+            records.extend(preferences(context).await?);
+        }
+        Ok(answer(records, args.query.as_deref(), args.limit.unwrap_or(SHOWN)))
     }
 }
 
-async fn facts(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
+async fn facts(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
     let book = FactBook::open(context.documents, context.now).await?;
-    let entry = |fact: larder_vault::FactRecord| Entry {
+    let record = |fact: larder_vault::FactRecord| MemoryRecord {
         words: format!("{} {}", fact.category, fact.fact),
         at: Some(fact.updated_at),
         value: json!({
@@ -98,13 +71,14 @@ async fn facts(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
             "expired": fact.ttl.end(fact.updated_at).is_some_and(|end| end <= context.now),
         }),
     };
-    let note = |note: String| Entry { value: json!({"kind": "fact", "fact": note}), words: note, at: None };
-    Ok(book.facts.into_iter().map(entry).chain(book.notes.into_iter().map(note)).collect())
+    let note =
+        |note: String| MemoryRecord { value: json!({"kind": "fact", "fact": note}), words: note, at: None };
+    Ok(book.facts.into_iter().map(record).chain(book.notes.into_iter().map(note)).collect())
 }
 
-async fn preferences(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError> {
+async fn preferences(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
     let book = PreferenceBook::open(context.documents, context.now).await?;
-    let entry = |preference: larder_vault::PreferenceRecord| Entry {
+    let record = |preference: larder_vault::PreferenceRecord| MemoryRecord {
         words: format!("{} {}", preference.id.replace(['_', '-'], " "), preference.value),
         at: Some(preference.updated_at),
         value: json!({
@@ -112,27 +86,27 @@ async fn preferences(context: &ToolContext<'_>) -> Result<Vec<Entry>, ToolError>
             "updated_at": preference.updated_at, "source": preference.source,
         }),
     };
-    Ok(book.preferences.into_iter().map(entry).collect())
+    Ok(book.preferences.into_iter().map(record).collect())
 }
 
-fn answer(mut entries: Vec<Entry>, query: Option<&str>, limit: usize) -> ToolOutput {
-    let all = entries.len();
-    // Newest first, so that equals in relevance stand by age.
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
+fn answer(mut records: Vec<MemoryRecord>, query: Option<&str>, limit: usize) -> ToolOutput {
+    let all = records.len();
+    // Newest first, so that records of equal relevance are ordered by age.
+    records.sort_by_key(|record| std::cmp::Reverse(record.at));
     let order: Vec<usize> = match query {
         None => (0..all).collect(),
         Some(query) => {
             let mut index = RankIndex::for_query(query);
-            for entry in &entries {
+            for record in &records {
                 index.start_document();
-                index.add(&entry.words);
+                index.add(&record.words);
             }
             index.search(query, 0).into_iter().map(|hit| hit.passage).collect()
         }
     };
     let found = order.len();
     let shown: Vec<&Value> =
-        order.iter().take(limit).filter_map(|at| entries.get(*at)).map(|entry| &entry.value).collect();
+        order.iter().take(limit).filter_map(|at| records.get(*at)).map(|record| &record.value).collect();
     let summary = match (shown.len(), query) {
         (0, Some(_)) => format!("Nothing remembered matches; {all} records in all"),
         (0, None) => "Nothing is remembered yet".to_owned(),

@@ -12,20 +12,19 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
 use larder_condense::ContentType;
 use larder_vault::Intent;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub use self::claims::site_of;
 use self::claims::{PageClaims, Read};
 use self::steps::SubRun;
-use super::arguments;
 use super::context::ToolContext;
-use super::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use super::spec::{Tool, ToolError, ToolOutput, ToolSpec};
+use super::typed::{TypedTool, typed};
 use super::web::{SearchHit, Visited, Web};
 use larder_engine::settings::ToolSettings;
 
@@ -40,70 +39,55 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Time that is kept for writing what was found.
 const WRITING: Duration = Duration::from_secs(30);
 
-struct Research {
+struct InternetResearch {
     web: Arc<Web>,
-    spec: ToolSpec,
     pages: usize,
     tokens: u64,
 }
 
-#[derive(Deserialize)]
-struct Arguments {
+/// Find something out on the web: searches, reads several pages, and gives claims with their sources. Use it when no page
+/// is known yet; use web.visit for a known page.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InternetResearchArgs {
+    /// what is to be found out, in one sentence
+    #[schemars(length(min = 1, max = 1_000))]
     query: String,
+    /// what it is for; decides how long the findings may be believed. informational by default
+    #[schemars(with = "Option<String>", extend("enum" = MODES))]
     mode: Option<Intent>,
 }
 
+/// Intents by the names that models use.
+const MODES: [&str; 5] = ["informational", "transactional", "navigation", "commerce", "comparison"];
+
 /// The tool, over the web as the settings have it.
 pub(super) fn tool(web: &Arc<Web>, settings: &ToolSettings) -> Box<dyn Tool> {
-    let mode = json!({"type": "string",
-        "enum": ["informational", "transactional", "navigation", "commerce", "comparison"],
-        "description": "what it is for; decides how long the findings may be believed. informational if left out"});
-    let fields = json!({
-        "query": arguments::text("what is to be found out, in one sentence", 1_000),
-        "mode": mode,
-    });
-    let spec = ToolSpec {
-        name: "internet.research".to_owned(),
-        description:
-            "Find something out on the web: searches, reads several pages, and gives claims with their \
-                      sources. Use it when no page is known yet; use web.visit for a known page."
-                .to_owned(),
-        parameters: arguments::object(&["query"], fields),
-        class: ToolClass::Read,
-        summarizable: true,
-        timeout: TIMEOUT + WRITING,
-        max_bytes: 1_000_000,
-        modes: ToolModes::Both,
-    };
-    let research = Research {
+    typed(InternetResearch {
         web: Arc::clone(web),
-        spec,
         pages: settings.research_pages,
         tokens: settings.research_tokens,
-    };
-    Box::new(research)
+    })
 }
 
-impl Tool for Research {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for InternetResearch {
+    type Args = InternetResearchArgs;
+
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::from_args::<InternetResearchArgs>("internet.research");
+        ToolSpec { timeout: TIMEOUT + WRITING, max_bytes: 1_000_000, ..spec }
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let Arguments { query, mode } = arguments::read(arguments)?;
-            let intent = mode.unwrap_or(Intent::Informational);
-            self.research(&query, intent, context).await
-        }
-        .boxed()
+    async fn run(
+        &self,
+        args: InternetResearchArgs,
+        context: &ToolContext<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.research(&args.query, args.mode.unwrap_or(Intent::Informational), context).await
     }
 }
 
-impl Research {
+impl InternetResearch {
     async fn research(
         &self,
         task: &str,

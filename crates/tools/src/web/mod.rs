@@ -21,6 +21,7 @@ use self::robots::Robots;
 pub(super) use self::search::SearchHit;
 use super::context::ToolContext;
 use super::spec::{Tool, ToolError};
+use super::typed::typed;
 use larder_engine::settings::ToolSettings;
 
 /// Redirects that are followed from one address.
@@ -40,8 +41,7 @@ pub(super) struct Web {
 
 /// The tools of the web.
 pub(super) fn tools(web: &Arc<Web>, settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
-    let visit = visit::Visit::new(Arc::clone(web), settings);
-    vec![Box::new(visit), Box::new(search::Search::new(Arc::clone(web)))]
+    vec![typed(visit::WebVisit::new(Arc::clone(web), settings)), typed(search::WebSearch(Arc::clone(web)))]
 }
 
 impl Web {

@@ -3,65 +3,55 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::Web;
 use super::browser;
-use crate::arguments;
 use crate::context::ToolContext;
-use crate::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
+use crate::spec::{ToolError, ToolOutput, ToolSpec};
+use crate::typed::TypedTool;
 use larder_engine::settings::ToolSettings;
 
 /// Time for reading a page, beyond that of getting it.
 const READING: Duration = Duration::from_secs(10);
 
-pub(super) struct Visit {
+pub(super) struct WebVisit {
     web: Arc<Web>,
-    spec: ToolSpec,
+    timeout: Duration,
+    max_bytes: usize,
 }
 
-#[derive(Deserialize)]
-struct Arguments {
+/// Visit one web page by its address and read its main text and data. The page is kept, so that questions about it can be
+/// answered later without another visit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WebVisitArgs {
+    /// the whole address: https://example.com/page
+    #[schemars(length(min = 1, max = 4_000))]
     url: String,
 }
 
-impl Visit {
+impl WebVisit {
     pub(super) fn new(web: Arc<Web>, settings: &ToolSettings) -> Self {
-        let fields = json!({"url": arguments::text("the whole address: https://example.com/page", 4_000)});
-        let spec = ToolSpec {
-            name: "web.visit".to_owned(),
-            description:
-                "Visit one web page by its address and read its main text and data. The page is kept, so \
-                          that questions about it can be answered later without another visit."
-                    .to_owned(),
-            parameters: arguments::object(&["url"], fields),
-            class: ToolClass::Read,
-            summarizable: true,
+        Self {
+            web,
             timeout: settings.page_timeout + READING + browser::TIMEOUT,
-            // The text of a page is no longer than its markup, and what stands before it is short.
+            // The text of a page is no longer than its markup, and what precedes it is short.
             max_bytes: settings.page_max_bytes.saturating_mul(2),
-            modes: ToolModes::Both,
-        };
-        Self { web, spec }
+        }
     }
 }
 
-impl Tool for Visit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for WebVisit {
+    type Args = WebVisitArgs;
+
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::from_args::<WebVisitArgs>("web.visit");
+        ToolSpec { timeout: self.timeout, max_bytes: self.max_bytes, ..spec }
     }
 
-    fn call<'a>(
-        &'a self,
-        arguments: &'a Value,
-        context: &'a ToolContext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move {
-            let Arguments { url } = arguments::read(arguments)?;
-            Ok(self.web.visit(&url, context).await?.output())
-        }
-        .boxed()
+    async fn run(&self, args: WebVisitArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+        Ok(self.web.visit(&args.url, context).await?.output())
     }
 }

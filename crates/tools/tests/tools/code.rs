@@ -41,9 +41,9 @@ async fn files_are_read_whole_and_by_lines() {
     desk.write("binary", b"a\0b");
     desk.write("oneline", "x".repeat(1_000_000));
     for (path, status, text) in [
-        ("binary", CallStatus::Error, "no text file"),
+        ("binary", CallStatus::Error, "not a text file"),
         ("missing", CallStatus::Error, "missing"),
-        (".", CallStatus::Error, "no plain file"),
+        (".", CallStatus::Error, "not a plain file"),
         ("oneline", CallStatus::Success, "xxx"),
     ] {
         let output = desk.call("file.read", json!({"path": path})).await;
@@ -125,7 +125,7 @@ async fn edits_are_exact_and_give_their_diff() {
     let desk = desk();
     desk.write("a.txt", "one\r\ntwo\r\ntwo\r\n");
     let edit = |old: &str, new: &str, all: bool| json!({"path": "a.txt", "old": old, "new": new, "all": all});
-    for (old, text) in [("three", "does not stand"), ("two", "stands 2 times"), ("one\n", "does not stand")] {
+    for (old, text) in [("three", "does not occur"), ("two", "occurs 2 times"), ("one\n", "does not occur")] {
         let output = desk.call("file.edit", edit(old, "x", false)).await;
         assert!(output.status == CallStatus::Error && words(&output).contains(text), "{}", words(&output));
     }
@@ -141,7 +141,7 @@ async fn edits_are_exact_and_give_their_diff() {
     assert!(words(&desk.call("file.edit", new).await).contains("is there already"));
     desk.write("binary", b"a\xffb");
     let binary = desk.call("file.edit", json!({"path": "binary", "old": "a", "new": "b"})).await;
-    assert!(words(&binary).contains("no UTF-8"));
+    assert!(words(&binary).contains("not UTF-8"));
     let left: Vec<_> =
         std::fs::read_dir(&desk.workspace).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "nothing is left behind: {left:?}");

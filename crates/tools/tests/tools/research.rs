@@ -96,7 +96,7 @@ async fn claims_count_where_their_quotes_stand() {
     let origin = output.claims[2].origin.as_ref().unwrap();
     let bytes = desk.documents.store().resolve(origin.bytes.as_ref().unwrap()).unwrap();
     assert_eq!(bytes, b"HP Victus 15 is $649", "the claim leads back to its bytes");
-    let (taken, asked) = (desk.meter.taken(), desk.prompts.lock().unwrap().len() as u64);
+    let (taken, asked) = (desk.meter.total(), desk.prompts.lock().unwrap().len() as u64);
     assert_eq!(taken.usage.input, 10 * asked, "every call of the sub-run is told, at ten tokens a prompt");
     assert!(taken.cost.is_some());
     let research: Research =

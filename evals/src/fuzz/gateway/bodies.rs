@@ -35,7 +35,7 @@ fn some_result(random: &mut Random) -> String {
     made::text(random.one(&TYPES).1, random.next(), 1 << random.below(14))
 }
 
-/// What is said in a request, whatever the format.
+/// The messages of a request in any format.
 enum Said {
     System(String),
     User(String, bool),

@@ -1,4 +1,4 @@
-//! In what a body that leaves differs from the one that came: told from outside, by the two texts alone.
+//! How a body that leaves differs from the one that came in, judged by the two texts alone.
 
 use larder_proxy::wire::{ApiDialect, REHYDRATE, rehydrate_tool_json};
 use larder_text::json::{self, Edit, Kind, Value};
@@ -10,7 +10,7 @@ const OWN_FIELD: &str = "summarizable";
 
 /// What was changed, as far as it may be.
 pub(super) struct Diff {
-    /// Texts that were replaced, each with what stands there now.
+    /// Texts that were replaced, each with its replacement.
     pub replaced: Vec<(String, String)>,
     /// Our tool was added, to the tools or to a list of allowed ones.
     pub offered: bool,
@@ -69,7 +69,7 @@ impl Diff {
                     next = rest.next();
                 }
                 _ if name.is(OWN_FIELD) => self.removed = true,
-                _ => return Err(format!("the field {} is gone", name.raw())),
+                _ => return Err(format!("the field {} is missing", name.raw())),
             }
         }
         match next {
@@ -101,7 +101,7 @@ impl Diff {
         for new in new {
             loop {
                 let Some(candidate) = old.next() else {
-                    return Err(format!("{} stands where nothing was", cut(new.raw())));
+                    return Err(format!("{} was added", cut(new.raw())));
                 };
                 let (replaced, edits) = (self.replaced.len(), self.edits.len());
                 if self.values(candidate, new).is_ok() {
@@ -119,7 +119,7 @@ impl Diff {
     fn take_out(&mut self, part: Value<'_, '_>) -> Result<(), String> {
         let kind = part.get("type").and_then(Value::text).unwrap_or_default();
         if !["text", "input_text", "output_text"].contains(&&*kind) {
-            return Err(format!("{} is gone", cut(part.raw())));
+            return Err(format!("{} is missing", cut(part.raw())));
         }
         self.removed = true;
         Ok(())

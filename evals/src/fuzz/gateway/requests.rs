@@ -66,14 +66,20 @@ impl Case {
 }
 
 fn settings(chosen: u8) -> PolicySettings {
-    let usual = PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
+    let usual =
+        PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
     match chosen {
         1 => PolicySettings { entry_cap: 96, protect_last: 0, ..usual },
         2 => PolicySettings { trace_threshold_tokens: Some(1_000), protect_last: 0, ..usual },
         3 => PolicySettings { entry_cap: 96, protect_last: 1, expected_turns: Some(50), ..usual },
         4 => PolicySettings { dry_run: true, ..usual },
         5 => PolicySettings { enabled: false, ..usual },
-        6 => PolicySettings { trace_threshold_tokens: Some(300), low_watermark: 0.3, cache_price: 1.0, ..usual },
+        6 => PolicySettings {
+            trace_threshold_tokens: Some(300),
+            low_watermark: 0.3,
+            cache_price: 1.0,
+            ..usual
+        },
         7 => PolicySettings { entry_cap: 100_000, ..usual },
         _ => PolicySettings::default(),
     }
@@ -103,7 +109,7 @@ fn of_reading(case: &Case) -> Vec<String> {
     match (Document::parse(&case.body), serde_json::from_str::<Json>(&case.body)) {
         (Err(error), Ok(_)) => faults.push(format!("grammar: refused what is JSON: {error}")),
         (Ok(_), Err(error)) if !is_beyond(&error) => {
-            faults.push(format!("grammar: took what is no JSON: {error}"));
+            faults.push(format!("grammar: accepted what is not JSON: {error}"));
         }
         _ => {}
     }
@@ -173,12 +179,12 @@ fn of_diff(case: &Case, leaving: &Preview, diff: Diff) -> Vec<String> {
         faults.push("offer: our tool is not where it was said to be".to_owned());
     }
     if !diff.removed && json::apply(&case.body, diff.edits).ok().as_ref() != Some(&leaving.body) {
-        faults.push("bytes: something beside the replaced texts changed".to_owned());
+        faults.push("bytes: something other than the replaced texts changed".to_owned());
     }
     let Ok(request) = wire::read(case.format, &case.body) else { return faults };
     for (old, new) in &diff.replaced {
         if !may_change(&request, old) {
-            faults.push(format!("replaced: {:?} is no result that may be condensed", cut(old)));
+            faults.push(format!("replaced: {:?} is not a result that may be condensed", cut(old)));
         }
         let leads_back = |pointer: &Pointer| {
             leaving
@@ -193,7 +199,7 @@ fn of_diff(case: &Case, leaving: &Preview, diff: Diff) -> Vec<String> {
     faults
 }
 
-/// Whether a text stands in a tool's result that may be condensed.
+/// Whether a text is in a tool's result that may be condensed.
 fn may_change(request: &Request<'_>, text: &str) -> bool {
     request
         .items

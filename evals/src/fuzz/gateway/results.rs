@@ -1,4 +1,4 @@
-//! Results of tools: whatever stands in one, the window shows it whole or with a pointer that gives back its exact bytes,
+//! Results of tools: whatever the text, the window shows it whole or with a pointer that gives back its exact bytes,
 //! and what was decided for it stays while the conversation goes on.
 
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
@@ -110,7 +110,7 @@ impl Case {
     }
 }
 
-/// Every result stands whole, or with the way back to its exact bytes; everything else stands whole.
+/// Every result is whole, or has a pointer to its exact bytes; everything else is whole.
 fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Vec<String> {
     let (Ok(before), Ok(after)) = (wire::read(case.format, body), wire::read(case.format, &leaving.body))
     else {
@@ -137,10 +137,10 @@ fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Ve
             faults.push(format!("way back: {:?} is not to be stored", cut(came_as)));
         }
         if counter.count(left_as) > counter.count(came_as) {
-            faults.push(format!("size: {:?} has more tokens than what it stands for", cut(left_as)));
+            faults.push(format!("size: {:?} has more tokens than what it replaces", cut(left_as)));
         }
         if !after.tools.iter().any(|tool| tool.name == REHYDRATE) {
-            faults.push("offer: a pointer stands in the window, and our tool is not offered".to_owned());
+            faults.push("offer: a pointer is in the window, and our tool is not offered".to_owned());
         }
     }
     faults

@@ -53,7 +53,7 @@ struct Driven {
     hidden: usize,
 }
 
-/// Pushes replies in pieces of the sizes that `size` gives, answers, and goes on.
+/// Pushes replies in pieces of the sizes that `size` gives, answers, and continues.
 fn drive(
     format: ApiDialect,
     hide: bool,
@@ -116,7 +116,7 @@ fn of_stream(format: ApiDialect, hide: bool, rounds: &[&[u8]], seed: u64) -> Vec
     faults
 }
 
-/// Whether no call of ours can stand in it.
+/// Whether it cannot contain a call of ours.
 fn holds_none(reply: &[u8]) -> bool {
     let text = String::from_utf8_lossy(reply);
     !OURS.iter().any(|ours| text.contains(ours))

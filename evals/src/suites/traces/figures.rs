@@ -9,7 +9,7 @@ pub(super) struct Figures {
     pub(super) pairs_outside: (usize, usize),
     pub(super) sent: usize,
     pub(super) uncached: usize,
-    /// The same with the definition of our tool, which stands before the messages.
+    /// The same with the definition of our tool, which precedes the messages.
     pub(super) with_tool: (usize, usize),
     pub(super) unpaired: usize,
     pub(super) exact: (usize, usize),

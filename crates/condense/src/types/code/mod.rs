@@ -27,6 +27,10 @@ const MAX_PARSED: usize = 128 << 10;
 /// Longer lines on average, in bytes, are not written by hand: minified code is data, and is shown as such.
 const LONGEST_AVERAGE_LINE: usize = 400;
 
+/// Programming languages whose grammars are compiled in.
+pub const GRAMMARS: [&str; signs::SIGNS.len()] =
+    ["Rust", "Python", "JavaScript", "TypeScript", "TSX", "Go", "Java", "C", "C++"];
+
 struct Code;
 
 impl Divide for Code {

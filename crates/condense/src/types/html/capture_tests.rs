@@ -11,7 +11,7 @@ const THREAD: &str = r#"<!doctype html><html><head><title>Best glass scraper? | 
 </head><body><nav><a href="/">Home</a></nav><main><h1>Best glass scraper?</h1>
 <p>I want to scrape glass without scratching it, and the plastic ones all break after a week or two of use.</p>
 <table><tr><th>Name</th><th>Price</th></tr><tr><td>Jorgensen</td><td>$12</td></tr></table></main>
-<div>ReadablePage 1 of 3</div></body></html>"#;
+<div>Page 1 of 3</div></body></html>"#;
 
 #[test]
 fn a_thread_is_captured_with_its_facts() {

@@ -134,7 +134,7 @@ impl PageFacts {
         if visible.len() < LONGEST_VALUE {
             said.extend(self.get(Fact::Description).map(str::to_owned));
         }
-        if said.is_empty() { String::new() } else { format!("[ReadablePage: {}]\n\n", said.join("; ")) }
+        if said.is_empty() { String::new() } else { format!("[Page: {}]\n\n", said.join("; ")) }
     }
 
     fn get(&self, fact: Fact) -> Option<&str> {
@@ -243,7 +243,7 @@ mod tests {
             <script type="application/ld+json">{"@type":"Product","offers":[{"price":12.90,"priceCurrency":"EUR",
             "availability":"https://schema.org/InStock"}],"brand":{"name":"Lux"}}</script>
             <link rel=canonical href="https://shop.example/lamp"></head>"#;
-        let expected = "[ReadablePage: \"Lamp & shade\"; price 12.9 EUR; site Shop; InStock; brand Lux; https://shop.example/lamp]\n\n";
+        let expected = "[Page: \"Lamp & shade\"; price 12.9 EUR; site Shop; InStock; brand Lux; https://shop.example/lamp]\n\n";
         assert_eq!(line(page), expected);
     }
 

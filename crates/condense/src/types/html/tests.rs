@@ -21,7 +21,7 @@ fn text(page: &str) -> String {
 #[test]
 fn the_article_is_kept_and_what_stands_around_it_is_not() {
     let text = text(&article(""));
-    assert!(text.starts_with("[ReadablePage: \"Ferry leaves & returns\"]\n"), "{text}");
+    assert!(text.starts_with("[Page: \"Ferry leaves & returns\"]\n"), "{text}");
     assert_eq!(text.matches("The harbour master wrote").count(), 3, "{text}");
     assert!(!text.contains("News") && !text.contains("secret") && !text.contains("rights"), "{text}");
 }
@@ -54,7 +54,7 @@ fn pages_without_an_article_show_what_is_visible() {
         ),
         ("<html><form><label>Name</label><input><button>Send</button></form></html>", "Name\n\nSend"),
         ("just text, no tags at all", "just text, no tags at all"),
-        ("<html><head><title>Empty</title></head></html>", "[ReadablePage: \"Empty\"]"),
+        ("<html><head><title>Empty</title></head></html>", "[Page: \"Empty\"]"),
         ("", ""),
     ] {
         assert_eq!(text(page).trim_end(), expected, "{page}");

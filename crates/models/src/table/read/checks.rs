@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use toml::de::DeTable;
 
-use super::super::{Capability, ModelTable, Provider, TableProblemCode};
-use super::walk::{Span, Walk};
-use super::{Draft, TABLE_KEYS};
+use super::super::{Capability, ModelTable, Provider, ProviderInfo, TableProblemCode};
+use super::walk::{Span, TableWalk};
+use super::{ModelDraft, TABLE_KEYS};
 
 /// One model by itself.
-pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
     let mut missing = Vec::new();
     missing.extend(draft.provider.is_none().then_some("`provider`"));
@@ -17,8 +17,10 @@ pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
     missing.extend(draft.window.is_none().then_some("`window`"));
     missing.extend((draft.max_output.is_none() && !embeds).then_some("`max_output`"));
     missing.extend((embeds && draft.dimensions.is_none()).then_some("`dimensions`"));
-    missing
-        .extend((draft.provider == Some(Provider::Replay) && draft.folder.is_none()).then_some("`folder`"));
+    missing.extend(
+        (draft.provider.is_some_and(|provider| provider.info().needs_folder) && draft.folder.is_none())
+            .then_some("`folder`"),
+    );
     if !missing.is_empty() {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
@@ -40,7 +42,7 @@ pub(super) fn model(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
     contradictions(walk, name, draft);
 }
 
-fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
+fn contradictions(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let mut wrong = |text: &str, help: &str| {
         walk.problem(TableProblemCode::M006, draft.span.clone(), format!("[models.{name}] {text}"), help);
     };
@@ -48,6 +50,7 @@ fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
         wrong("has both `api_key_env` and `api_key_file`", "keep one");
     }
     let Some(provider) = draft.provider else { return };
+    let info = provider.info();
     let remote_only = [
         ("base_url", draft.base_url.is_some()),
         ("api_key_env", draft.api_key_env.is_some()),
@@ -56,28 +59,35 @@ fn contradictions(walk: &mut Walk<'_>, name: &str, draft: &Draft) {
         ("extra_body", !draft.extra_body.is_empty()),
     ];
     for (key, is_set) in remote_only {
-        if is_set && !provider.is_remote() {
+        if is_set && info.server.is_none() {
             wrong(&format!("sets `{key}`, which its provider does not use"), "remove it");
         }
     }
-    if draft.folder.is_some() && provider != Provider::Replay {
-        wrong("sets `folder`, which only provider `replay` uses", "remove it");
+    if draft.folder.is_some() && !info.needs_folder {
+        let users = listed(|info| info.needs_folder);
+        wrong(&format!("sets `folder`, which only provider `{users}` uses"), "remove it");
     }
     let embeds = draft.capabilities.contains(&Capability::Embedding);
-    if embeds && matches!(provider, Provider::Anthropic | Provider::Replay) {
-        wrong(
-            "has capability `embedding`, which its provider does not offer",
-            "use provider openai, bedrock or embedded",
-        );
+    if embeds && !info.embeds {
+        let help = format!("use provider {}", listed(|info| info.embeds));
+        wrong("has capability `embedding`, which its provider does not offer", &help);
     }
-    if !embeds && provider == Provider::Bedrock {
-        let help = "for chat use provider anthropic or openai with Bedrock's address for that API";
-        wrong("uses provider bedrock, which makes only embeddings", help);
+    if !embeds && !info.chats {
+        let chats = listed(|info| info.chats && info.server.is_some());
+        let help =
+            format!("for chat use provider {chats}, with the address of the server's API of that kind");
+        wrong(&format!("uses provider {}, which offers only embeddings", info.name), &help);
     }
 }
 
+/// The names of the providers that `has` accepts.
+fn listed(has: impl Fn(ProviderInfo) -> bool) -> String {
+    let names = Provider::ALL.into_iter().map(Provider::info).filter(|info| has(*info)).map(|info| info.name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// Names of models: each exists, chats, and no chain of fallbacks runs in a circle.
-pub(super) fn names(walk: &mut Walk<'_>, table: &ModelTable, file: &DeTable<'_>) {
+pub(super) fn names(walk: &mut TableWalk<'_>, table: &ModelTable, file: &DeTable<'_>) {
     let known: Vec<&str> = table.models.keys().map(String::as_str).collect();
     let place = |path: &[&str]| place(file, path);
     let mut used = Vec::new();
@@ -130,7 +140,7 @@ fn in_circle(table: &ModelTable, start: &str) -> bool {
     false
 }
 
-/// Where the deepest key of `path` stands that the file has; the shipped table may have supplied the rest.
+/// The place of the deepest key of `path` in the file; the built-in table may have supplied the rest.
 fn place(file: &DeTable<'_>, path: &[&str]) -> Span {
     let mut span = 0..0;
     let mut table = Some(file);

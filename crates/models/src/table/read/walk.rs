@@ -13,19 +13,19 @@ pub(super) type Span = Range<usize>;
 
 /// Bytes a `larder.toml` may have.
 const MAX_BYTES: usize = 1 << 20;
-/// Problems that are reported; nobody mends more at once.
+/// Maximum problems reported at once.
 const MAX_PROBLEMS: usize = 100;
 /// Longest name that a suggestion is sought for.
 const MAX_SUGGESTED: usize = 64;
 
-pub(super) struct Walk<'s> {
+pub(super) struct TableWalk<'s> {
     source: &'s str,
     problems: Vec<(usize, TableProblem)>,
     /// Models with problems of their own: references to them are not wrong as well.
     broken: BTreeSet<String>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> TableWalk<'s> {
     pub(super) fn new(source: &'s str) -> Self {
         Self { source, problems: Vec::new(), broken: BTreeSet::new() }
     }
@@ -82,7 +82,7 @@ impl<'s> Walk<'s> {
         self.broken.contains(name)
     }
 
-    /// A key that does not belong where it stands.
+    /// A key that does not belong in its table.
     pub(super) fn unknown_key(&mut self, key: &Spanned<DeString<'_>>, place: &str, known: &[&str]) {
         let name = key.get_ref();
         let help = suggestion(name, known).unwrap_or_else(|| format!("known keys: {}", known.join(", ")));

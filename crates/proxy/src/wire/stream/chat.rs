@@ -76,7 +76,7 @@ impl State {
             (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
         let mut touched = Vec::new();
         for entry in delta(chunk).into_iter().flat_map(entries) {
-            let at = self.call_of(entry);
+            let at = self.max_call_usage(entry);
             self.fragments.push_back(at);
             let Some(call) = at.and_then(|at| self.calls.get_mut(at)) else { continue };
             let function = entry.given("function");
@@ -105,7 +105,7 @@ impl State {
 
     /// The call that a fragment belongs to. Some servers give no index, or the same one to every call: then an id that
     /// differs begins a new call.
-    fn call_of(&mut self, entry: Value<'_, '_>) -> Option<usize> {
+    fn max_call_usage(&mut self, entry: Value<'_, '_>) -> Option<usize> {
         let index = entry.given("index").and_then(Value::as_u64);
         let id = entry.given("id").and_then(Value::text).unwrap_or_default();
         let same = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id;

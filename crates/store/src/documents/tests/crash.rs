@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
 
-use futures::executor::block_on;
 use larder_text::hash::ContentHash;
 use larder_vault::{Mode, VaultPath};
 use proptest::prelude::*;
@@ -25,10 +24,10 @@ impl Home {
 }
 
 /// The files of the vault as they are on disk, and the dump of the index.
-async fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<String>) {
+fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<String>) {
     let mut files = Vec::new();
-    for path in documents.tree().list("").await.unwrap() {
-        let bytes = documents.tree().read(&path).await.unwrap().unwrap();
+    for path in documents.tree().list("").unwrap() {
+        let bytes = documents.tree().read(&path).unwrap().unwrap();
         files.push((path.to_string(), ContentHash::new(&bytes)));
     }
     (files, dump(documents.index()))
@@ -37,48 +36,48 @@ async fn state(documents: &UserDocuments) -> (Vec<(String, ContentHash)>, Vec<St
 #[test]
 fn a_commit_that_dies_anywhere_is_finished_by_recover() {
     let whole = Home::new();
-    let expected = block_on(async {
+    let expected = {
         let documents = whole.open();
         let user = documents.user("u").unwrap();
         for _ in 0..4 {
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
-        documents.recover().await.unwrap();
-        state(&user).await
-    });
+        documents.recover().unwrap();
+        state(&user)
+    };
     // Every change of a file is a point to die at, until there are no more.
     for changes in 0.. {
         let home = Home::new();
-        let died = block_on(async {
+        let died = {
             let user = home.open().user("u").unwrap();
             for _ in 0..3 {
-                user.commit(&turn(&user)).await.unwrap();
+                user.commit(&turn(&user)).unwrap();
             }
             let draft = turn(&user);
             user.checkpoint(&draft).unwrap();
             let (dying, tree) = home.dying(changes);
             // Once its files are there it is committed, whatever becomes of the notes about it.
-            let failed = dying.user("u").unwrap().commit(&draft).await.is_err();
+            let failed = dying.user("u").unwrap().commit(&draft).is_err();
             let reader = home.open().user("u").unwrap();
             let seen = reader.turn(4).unwrap();
-            let standing = reader.read(&draft.place.metadata()).await.unwrap();
+            let standing = reader.read(&draft.place.metadata()).unwrap();
             assert_eq!(seen.is_some(), !failed, "the index shows whole turns only ({changes})");
             if let Some(metadata) = standing {
                 assert_eq!(metadata, draft.files["metadata.json"]);
                 for (path, bytes) in &draft.files {
                     let path = VaultPath::new(&format!("{}/{path}", draft.place.folder())).unwrap();
-                    assert_eq!(reader.read(&path).await.unwrap().as_ref(), Some(bytes), "{path} ({changes})");
+                    assert_eq!(reader.read(&path).unwrap().as_ref(), Some(bytes), "{path} ({changes})");
                 }
             }
             let documents = home.open();
-            assert_eq!(documents.recover().await.unwrap(), 4);
-            assert_eq!(documents.recover().await.unwrap(), 0);
+            assert_eq!(documents.recover().unwrap(), 4);
+            assert_eq!(documents.recover().unwrap(), 0);
             let user = documents.user("u").unwrap();
             assert_eq!(user.drafts().unwrap(), []);
-            user.commit(&draft).await.unwrap();
-            assert_eq!(state(&user).await, expected, "{changes}");
+            user.commit(&draft).unwrap();
+            assert_eq!(state(&user), expected, "{changes}");
             tree.is_dead()
-        });
+        };
         if !died {
             assert!(
                 changes > files_of_a_turn(),
@@ -97,8 +96,8 @@ fn files_of_a_turn() -> i64 {
         turn(&user);
     }
     let draft = turn(&user);
-    block_on(user.commit(&draft)).unwrap();
-    i64::try_from(block_on(user.list(draft.place.folder())).unwrap().len()).unwrap()
+    user.commit(&draft).unwrap();
+    i64::try_from(user.list(draft.place.folder()).unwrap().len()).unwrap()
 }
 
 #[test]
@@ -116,7 +115,7 @@ fn before_the_journal_a_draft_stays_a_draft() {
     draft.files.insert("context.md".to_owned(), b"other".to_vec());
     user.checkpoint(&draft).unwrap();
     assert_eq!(again.draft(draft.number).unwrap(), Some(draft.clone()));
-    block_on(user.commit(&draft)).unwrap();
+    user.commit(&draft).unwrap();
     assert_eq!(again.draft(draft.number).unwrap(), None);
     assert!(matches!(again.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
     again.discard(draft.number).unwrap();
@@ -169,12 +168,12 @@ fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
     };
     is_full(user.checkpoint(&draft));
     assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
-    is_full(block_on(user.commit(&draft)));
+    is_full(user.commit(&draft));
     assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
-    assert_eq!(block_on(user.list(saved.place.folder())).unwrap(), []);
+    assert_eq!(user.list(saved.place.folder()).unwrap(), []);
     assert_eq!(user.turn(saved.number).unwrap(), None);
     limit(u32::MAX - 2);
-    block_on(user.commit(&draft)).unwrap();
+    user.commit(&draft).unwrap();
     assert_eq!(user.drafts().unwrap(), []);
     assert!(user.turn(saved.number).unwrap().is_some());
 }
@@ -182,24 +181,24 @@ fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
 #[test]
 fn torn_files_are_mended_and_edited_ones_stay() {
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
-        user.commit(&draft).await.unwrap();
+        user.commit(&draft).unwrap();
         let file = |name: &str| home.vault().join(draft.place.folder()).join(name);
         std::fs::write(file("context.md"), "edited by hand, word hippopotamus").unwrap();
         let torn = &draft.files["response.md"];
         std::fs::write(file("response.md"), &torn[..torn.len() / 2]).unwrap();
         std::fs::write(file("query_analysis.json"), vec![0; 24]).unwrap();
         std::fs::remove_file(file("metadata.json.md")).unwrap();
-        assert_eq!(documents.recover().await.unwrap(), 1);
+        assert_eq!(documents.recover().unwrap(), 1);
         assert_eq!(std::fs::read_to_string(file("context.md")).unwrap(), "edited by hand, word hippopotamus");
         assert_eq!(&std::fs::read(file("response.md")).unwrap(), torn);
         assert_eq!(std::fs::read(file("query_analysis.json")).unwrap(), draft.files["query_analysis.json"]);
         assert!(file("metadata.json.md").exists());
         assert_eq!(user.search("hippopotamus", &[], 5).unwrap().len(), 1, "the index says what stands there");
-    });
+    };
 }
 
 #[test]
@@ -209,19 +208,19 @@ fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
     let prepare = |home: &Home| {
         let user = home.open().user("u").unwrap();
         for _ in 0..6 {
-            block_on(user.commit(&turn(&user))).unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
         home.set(later);
         let newest = turn(&user);
-        block_on(user.commit(&newest)).unwrap();
-        block_on(home.open().recover()).unwrap();
+        user.commit(&newest).unwrap();
+        home.open().recover().unwrap();
     };
     let whole = Home::new();
     prepare(&whole);
     let documents = whole.open();
-    let report = block_on(documents.archive("u", now)).unwrap();
+    let report = documents.archive("u", now).unwrap();
     assert_eq!(report.turns, [1, 2, 3, 5, 6], "what turn 4 found out stays true");
-    let expected = block_on(state(&documents.user("u").unwrap()));
+    let expected = state(&documents.user("u").unwrap());
     let prepared = Home::new();
     prepare(&prepared);
     // Every change of a file is a point to die at, until there are no more.
@@ -229,11 +228,11 @@ fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
         // What recover finishes is the whole of it, and an archiving after that finds nothing to do.
         let home = prepared.copied();
         let (dying, tree) = home.dying(changes);
-        let _ = block_on(dying.archive("u", now));
+        let _ = dying.archive("u", now);
         let documents = home.open();
-        block_on(documents.recover()).unwrap();
-        block_on(documents.archive("u", now)).unwrap();
-        assert!(block_on(state(&documents.user("u").unwrap())) == expected, "died after {changes} changes");
+        documents.recover().unwrap();
+        documents.archive("u", now).unwrap();
+        assert!(state(&documents.user("u").unwrap()) == expected, "died after {changes} changes");
         if !tree.is_dead() {
             assert!(changes > 10 * i64::try_from(report.turns.len()).unwrap(), "{changes}");
             break;
@@ -245,41 +244,41 @@ fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
 fn a_deletion_that_dies_is_finished() {
     for changes in 0..3 {
         let home = Home::new();
-        block_on(async {
+        {
             let documents = home.open();
             for name in ["a", "b"] {
                 let user = documents.user(name).unwrap();
-                user.commit(&turn(&user)).await.unwrap();
+                user.commit(&turn(&user)).unwrap();
                 user.begin(Mode::Chat, None, "later").unwrap();
             }
-            let _ = home.dying(changes).0.forget("a").await;
+            let _ = home.dying(changes).0.forget("a");
             let documents = home.open();
-            documents.recover().await.unwrap();
-            documents.forget("a").await.unwrap();
+            documents.recover().unwrap();
+            documents.forget("a").unwrap();
             let user = documents.user("a").unwrap();
-            assert_eq!(user.list("users/a").await.unwrap(), []);
+            assert_eq!(user.list("users/a").unwrap(), []);
             assert_eq!(user.recent_turns(9, None).unwrap(), []);
             assert_eq!(user.drafts().unwrap(), []);
             assert_eq!(user.begin(Mode::Chat, None, "new").unwrap().number, 1);
             assert_eq!(documents.user("b").unwrap().recent_turns(9, None).unwrap().len(), 1);
             assert_eq!(documents.user("b").unwrap().drafts().unwrap().len(), 1);
-        });
+        };
     }
 }
 
 #[test]
 fn the_journal_is_cleared_in_batches() {
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         for _ in 0..70 {
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
         let left = documents.store().index().read(|tx| journal::committed(tx, None)).unwrap();
         assert_eq!(left.len(), 6);
-        assert_eq!(documents.recover().await.unwrap(), 6);
-    });
+        assert_eq!(documents.recover().unwrap(), 6);
+    };
 }
 
 #[test]
@@ -323,7 +322,7 @@ fn numbers_begin_above_what_the_vault_holds() {
     assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 58);
     std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000059")).unwrap();
     assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 60);
-    block_on(home.open().recover()).unwrap();
+    home.open().recover().unwrap();
     assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 61);
 }
 
@@ -337,17 +336,17 @@ proptest! {
         let (one, other) = (documents.user(&a).unwrap(), documents.user(&b).unwrap());
         let mut draft = one.begin(Mode::Chat, None, "q").unwrap();
         fill(&mut draft, &a);
-        block_on(async {
-            one.commit(&draft).await.unwrap();
-            let refused = other.read(&draft.place.context()).await;
+        {
+            one.commit(&draft).unwrap();
+            let refused = other.read(&draft.place.context());
             assert!(matches!(refused, Err(StoreError::Foreign { .. })));
-            assert!(other.write(&draft.place.context(), b"x", None).await.is_err());
-            assert!(other.list(draft.place.folder()).await.is_err());
-            assert!(other.commit(&draft).await.is_err());
+            assert!(other.write(&draft.place.context(), b"x", None).is_err());
+            assert!(other.list(draft.place.folder()).is_err());
+            assert!(other.commit(&draft).is_err());
             assert_eq!(other.recent_turns(5, None).unwrap(), []);
             assert!(other.search("laptop", &[], 5).unwrap().is_empty());
-            assert!(one.read(&draft.place.context()).await.unwrap().is_some());
-        });
+            assert!(one.read(&draft.place.context()).unwrap().is_some());
+        };
         let top: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         prop_assert_eq!(top.len(), 2, "nothing stands beside the home and the vault");
     }

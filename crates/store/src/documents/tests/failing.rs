@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use larder_vault::VaultPath;
 
-use super::super::tree::{Done, Level, Tree};
+use super::super::tree::{Level, Tree};
 use crate::error::StoreError;
 
 /// The same as the tree in it, until it has failed; then everything fails.
@@ -32,47 +32,39 @@ impl Failing {
 }
 
 impl Tree for Failing {
-    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>> {
-        Box::pin(async move {
-            self.spend(path.as_str(), false)?;
-            self.tree.read(path).await
-        })
+    fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
+        self.spend(path.as_str(), false)?;
+        self.tree.read(path)
     }
 
-    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()> {
-        Box::pin(async move {
-            self.spend(path.as_str(), true)?;
-            self.tree.write(path, bytes).await
-        })
+    fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
+        self.spend(path.as_str(), true)?;
+        self.tree.write(path, bytes)
     }
 
-    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()> {
-        Box::pin(async move {
-            self.spend(path.as_str(), true)?;
-            self.tree.remove(path).await
-        })
+    fn remove(&self, path: &VaultPath) -> Result<(), StoreError> {
+        self.spend(path.as_str(), true)?;
+        self.tree.remove(path)
     }
 
-    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
-        Box::pin(async move {
-            self.spend(folder, true)?;
-            self.tree.remove_folder(folder).await
-        })
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        self.spend(folder, true)?;
+        self.tree.remove_folder(folder)
     }
 
-    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>> {
+    fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
         self.tree.list(folder)
     }
 
-    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level> {
+    fn level(&self, folder: &str) -> Result<Level, StoreError> {
         self.tree.level(folder)
     }
 
-    fn sync<'a>(&'a self, paths: &'a [VaultPath]) -> Done<'a, ()> {
+    fn sync(&self, paths: &[VaultPath]) -> Result<(), StoreError> {
         self.tree.sync(paths)
     }
 
-    fn tidy<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
+    fn tidy(&self, folder: &str) -> Result<(), StoreError> {
         self.tree.tidy(folder)
     }
 

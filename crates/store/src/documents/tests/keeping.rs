@@ -1,6 +1,5 @@
 //! What documents are worth with time and use.
 
-use futures::executor::block_on;
 use larder_text::hash::ContentHash;
 use larder_vault::{Document, Research, Scope, VaultPath};
 
@@ -10,11 +9,11 @@ use super::*;
 #[test]
 fn newer_research_supersedes_and_use_promotes() {
     let home = Home::new();
-    block_on(async {
+    {
         let user = home.open().user("u").unwrap();
         for number in 0..24_u64 {
             home.set(START + number * 1_000);
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
         // Turns 4, 24 have topic 4 of 5 (travel), 8 and so on others: every fourth turn did research.
         let laptops = user.research(Some("commerce"), 99).unwrap();
@@ -25,7 +24,7 @@ fn newer_research_supersedes_and_use_promotes() {
         assert_eq!(travel[0].superseded_by, None);
         assert_eq!(travel[1].superseded_by.as_deref(), Some("research_24_abc"));
         assert!(user.research(Some("trav"), 9).unwrap().is_empty(), "a topic is not the beginning of a word");
-        let view = user.read_text(&user.place().research("travel")).await.unwrap().unwrap();
+        let view = user.read_text(&user.place().research("travel")).unwrap().unwrap();
         assert!(view.contains("research_24_abc") && view.contains("research_4_abc"));
         let document = travel[0].document.clone();
         for _ in 0..9 {
@@ -37,11 +36,11 @@ fn newer_research_supersedes_and_use_promotes() {
         let row = &user.research(Some("travel"), 1).unwrap()[0];
         assert_eq!((row.scope, row.use_count), (Scope::User, 10), "what grows old is not promoted (C84)");
         assert!(row.expires_at.is_some());
-    });
+    };
 }
 
 /// A turn whose research stays true.
-async fn evergreen(user: &UserDocuments) -> VaultPath {
+fn evergreen(user: &UserDocuments) -> VaultPath {
     let mut draft = loop {
         let draft = turn(user);
         if draft.files.contains_key("research.md") {
@@ -54,7 +53,7 @@ async fn evergreen(user: &UserDocuments) -> VaultPath {
     let mut document = Document::<Research>::read(&text, &at).value.unwrap();
     document.value.expires = None;
     draft.files.insert("research.md".to_owned(), document.write(&at).into_bytes());
-    user.commit(&draft).await.unwrap();
+    user.commit(&draft).unwrap();
     at
 }
 
@@ -69,9 +68,9 @@ fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds(
         (0, 30, 23, Scope::User),
     ] {
         let home = Home::new();
-        block_on(async {
+        {
             let user = home.open().user("u").unwrap();
-            let document = evergreen(&user).await;
+            let document = evergreen(&user);
             for ok in std::iter::repeat_n(false, wrong).chain(std::iter::repeat_n(true, right - 1)) {
                 user.note_use(&document, ok).unwrap();
             }
@@ -81,23 +80,23 @@ fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds(
             user.note_use(&document, true).unwrap();
             assert_eq!(scope(), expected, "{wrong} wrong, {right} right, {hours} hours");
             // Moving it and building the index anew change nothing of what was earned.
-            home.open().reindex(&|_| {}).await.unwrap();
+            home.open().reindex(&|_| {}).unwrap();
             assert_eq!(scope(), expected);
-        });
+        };
     }
 }
 
 #[test]
 fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
     let home = Home::new();
-    block_on(async {
+    {
         let user = home.open().user("u").unwrap();
-        let document = evergreen(&user).await;
-        let text = user.read_text(&document).await.unwrap().unwrap();
+        let document = evergreen(&user);
+        let text = user.read_text(&document).unwrap().unwrap();
         let mut read = Document::<Research>::read(&text, &document).value.unwrap();
         read.meta.as_mut().unwrap().scope = Scope::New;
         let seen = Some(ContentHash::new(text.as_bytes()));
-        user.write(&document, read.write(&document).as_bytes(), seen).await.unwrap();
+        user.write(&document, read.write(&document).as_bytes(), seen).unwrap();
         let scope = || user.research(None, 9).unwrap()[0].scope;
         for (minutes, expected) in
             [(10, Scope::New), (20, Scope::New), (59, Scope::New), (60, Scope::User), (61, Scope::User)]
@@ -106,13 +105,13 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
             user.note_use(&document, true).unwrap();
             assert_eq!(scope(), expected, "after {minutes} minutes");
         }
-    });
+    };
 }
 
 #[test]
 fn records_follow_a_turn_to_the_archive() {
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let mut draft = turn(&user);
@@ -121,16 +120,16 @@ fn records_follow_a_turn_to_the_archive() {
         for name in ["research.json", "webpage_cache/a_1/extracted_data.json"] {
             draft.files.insert(name.to_owned(), record.clone().into_bytes());
         }
-        user.commit(&draft).await.unwrap();
+        user.commit(&draft).unwrap();
         let facts = user.place().memory("facts");
         let said = format!(
             "{{\"facts\": [{{\"source\": \"{}\", \"fact\": \"see \\\"{}/x\\\"\"}}]}}",
             at.context(),
             at.folder()
         );
-        user.write(&facts, said.as_bytes(), None).await.unwrap();
+        user.write(&facts, said.as_bytes(), None).unwrap();
         let now = larder_vault::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
-        let report = documents.archive("u", now.unwrap()).await.unwrap();
+        let report = documents.archive("u", now.unwrap()).unwrap();
         assert_eq!(report.turns, [at.number()]);
         let folder = user.turn(at.number()).unwrap().unwrap().context.folder().to_owned();
         for (name, expected) in [
@@ -139,15 +138,15 @@ fn records_follow_a_turn_to_the_archive() {
             ("webpage_cache/a_1/extracted_data.json", record.clone()),
         ] {
             let path = VaultPath::new(&format!("{folder}/{name}")).unwrap();
-            assert_eq!(user.read_text(&path).await.unwrap().unwrap(), expected, "{name}");
+            assert_eq!(user.read_text(&path).unwrap().unwrap(), expected, "{name}");
         }
-        let said = user.read_text(&facts).await.unwrap().unwrap();
+        let said = user.read_text(&facts).unwrap().unwrap();
         assert!(said.contains(&format!("\"{folder}/context.md\"")), "{said}");
         assert!(
             said.contains(&format!("see \\\"{}/x", at.folder())),
             "words that quote a path are words: {said}"
         );
-    });
+    };
 }
 
 #[test]
@@ -163,9 +162,9 @@ fn two_processes_that_write_one_document_lose_nothing() {
                 for number in 0..EACH {
                     let line = format!("{writer}{number}\n");
                     loop {
-                        let before = block_on(user.read(path)).unwrap();
+                        let before = user.read(path).unwrap();
                         let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
-                        match block_on(user.write(path, &after, before.as_deref().map(ContentHash::new))) {
+                        match user.write(path, &after, before.as_deref().map(ContentHash::new)) {
                             Err(StoreError::Changed { .. }) => {}
                             written => break written.unwrap(),
                         }
@@ -174,7 +173,7 @@ fn two_processes_that_write_one_document_lose_nothing() {
             });
         }
     });
-    let text = block_on(home.open().user("u").unwrap().read_text(&path)).unwrap().unwrap();
+    let text = home.open().user("u").unwrap().read_text(&path).unwrap().unwrap();
     let lines: BTreeSet<&str> = text.lines().collect();
     assert_eq!((lines.len(), text.lines().count()), (3 * EACH, 3 * EACH));
 }
@@ -182,16 +181,16 @@ fn two_processes_that_write_one_document_lose_nothing() {
 #[test]
 fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_back() {
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
         let hold = user.lease(draft.number).unwrap();
-        let refused = home.open().forget("u").await;
+        let refused = home.open().forget("u");
         assert!(matches!(refused, Err(StoreError::BadTurn { number: 1, .. })), "{refused:?}");
         user.checkpoint(&draft).unwrap();
         drop(hold);
-        documents.forget("u").await.unwrap();
+        documents.forget("u").unwrap();
         assert!(matches!(user.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
         assert!(user.save_state(&draft, &serde_json::json!({})).is_err());
         assert_eq!(user.drafts().unwrap(), []);
@@ -199,7 +198,7 @@ fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_ba
         user.discard(other.number).unwrap();
         assert!(user.checkpoint(&other).is_err());
         assert_eq!(user.drafts().unwrap(), []);
-    });
+    };
 }
 
 #[test]
@@ -220,29 +219,29 @@ fn sites_are_judged_by_what_they_said() {
 #[test]
 fn a_document_that_changed_is_not_written_over() {
     let home = Home::new();
-    block_on(async {
+    {
         let user = home.open().user("u").unwrap();
         let facts = user.place().facts();
-        user.write(&facts, b"one", None).await.unwrap();
-        let refused = user.write(&facts, b"two", None).await;
+        user.write(&facts, b"one", None).unwrap();
+        let refused = user.write(&facts, b"two", None);
         assert!(matches!(refused, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).await.unwrap();
+        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).unwrap();
         std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
-        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).await.is_err());
-        assert_eq!(user.read_text(&facts).await.unwrap().unwrap(), "by hand");
-        let index = user.read_text(&user.place().memory_index()).await.unwrap().unwrap();
+        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).is_err());
+        assert_eq!(user.read_text(&facts).unwrap().unwrap(), "by hand");
+        let index = user.read_text(&user.place().memory_index()).unwrap().unwrap();
         assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");
-    });
+    };
 }
 
 #[test]
 fn captures_and_words_are_found() {
     let home = Home::new();
-    block_on(async {
+    {
         let user = home.open().user("u").unwrap();
         for number in 0..60_u64 {
             home.set(START + number * 1_000);
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
         let pages = user.captures(Some(9), None).unwrap();
         assert_eq!(pages.len(), 1);
@@ -259,7 +258,7 @@ fn captures_and_words_are_found() {
         }
         let recent = user.recent_turns(3, Some(50)).unwrap();
         assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [49, 48, 47]);
-    });
+    };
 }
 
 #[test]

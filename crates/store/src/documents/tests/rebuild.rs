@@ -1,6 +1,5 @@
 //! An index that is built anew is the one that grew.
 
-use futures::executor::block_on;
 use larder_vault::VaultPath;
 
 use super::generate::turn;
@@ -10,37 +9,37 @@ use crate::documents::index::dump::dump;
 #[test]
 fn a_rebuilt_index_is_the_one_that_grew() {
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("Ünï x").unwrap();
         for number in 0..200_u64 {
             home.set(START + number * 3_600_000);
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
         let facts = user.place().facts();
-        user.write(&facts, b"# Facts\n- likes caf\xc3\xa9s (People, user)\n", None).await.unwrap();
+        user.write(&facts, b"# Facts\n- likes caf\xc3\xa9s (People, user)\n", None).unwrap();
         let grown = dump(user.index());
         let notes = [user.place().turns_index(), user.place().research_index(), user.place().memory_index()];
         let mut before = Vec::new();
         for note in &notes {
-            before.push(user.read_text(note).await.unwrap().unwrap());
+            before.push(user.read_text(note).unwrap().unwrap());
         }
         assert_eq!(before[0].lines().filter(|line| line.starts_with("- [[")).count(), 20);
-        let report = documents.reindex(&|_| {}).await.unwrap();
+        let report = documents.reindex(&|_| {}).unwrap();
         assert_eq!((report.users, report.turns, report.unreadable), (1, 200, 0));
         assert_same(&dump(user.index()), &grown);
         for (note, before) in notes.iter().zip(before) {
-            assert_eq!(user.read_text(note).await.unwrap().unwrap(), before, "{note}");
+            assert_eq!(user.read_text(note).unwrap().unwrap(), before, "{note}");
         }
         // The same from nothing, as after somebody deleted the index.
         drop((user, documents));
         std::fs::remove_dir_all(home.dir.path().join("home/indexes")).unwrap();
         let documents = home.open();
-        documents.recover().await.unwrap();
+        documents.recover().unwrap();
         let user = documents.user("Ünï x").unwrap();
         assert_same(&dump(user.index()), &grown);
         assert_eq!(user.begin(larder_vault::Mode::Chat, None, "q").unwrap().number, 201);
-    });
+    };
 }
 
 fn assert_same(rebuilt: &[String], grown: &[String]) {
@@ -53,9 +52,9 @@ fn assert_same(rebuilt: &[String], grown: &[String]) {
 #[test]
 fn a_damaged_index_is_built_anew() {
     let home = Home::new();
-    block_on(async {
+    {
         let user = home.open().user("u").unwrap();
-        user.commit(&turn(&user)).await.unwrap();
+        user.commit(&turn(&user)).unwrap();
         drop(user);
         let index = home.dir.path().join("home/indexes/documents/u.db");
         for end in ["-wal", "-shm"] {
@@ -63,51 +62,51 @@ fn a_damaged_index_is_built_anew() {
         }
         std::fs::write(&index, vec![b'x'; 8_192]).unwrap();
         let documents = home.open();
-        documents.recover().await.unwrap();
+        documents.recover().unwrap();
         assert_eq!(documents.user("u").unwrap().recent_turns(5, None).unwrap().len(), 1);
-    });
+    };
 }
 
 #[test]
 fn every_link_of_generated_turns_leads_somewhere() {
     let turns: u64 = std::env::var("LARDER_LINK_TURNS").map_or(40, |turns| turns.parse().unwrap());
     let home = Home::new();
-    block_on(async {
+    {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         for number in 0..turns {
             home.set(START + number / 2);
-            user.commit(&turn(&user)).await.unwrap();
+            user.commit(&turn(&user)).unwrap();
         }
-        resolve_all(&user, turns).await;
+        resolve_all(&user, turns);
         let later = i64::try_from(START + 200 * 86_400_000).unwrap();
         let now = larder_vault::Timestamp::from_millis(later).unwrap();
         home.set(START + 200 * 86_400_000);
-        user.commit(&turn(&user)).await.unwrap();
-        let report = documents.archive("u", now).await.unwrap();
+        user.commit(&turn(&user)).unwrap();
+        let report = documents.archive("u", now).unwrap();
         // A few have research that is wanted for longer.
         assert!(report.turns.len() as u64 >= turns * 9 / 10, "{report:?}");
         assert!(report.relinked > 0);
-        resolve_all(&user, turns).await;
+        resolve_all(&user, turns);
         let first = user.turn(report.turns[0]).unwrap().unwrap();
         assert!(first.archived && first.context.as_str().starts_with("archive/2026-01/u/"));
-        assert!(user.read(&first.context).await.unwrap().is_some());
+        assert!(user.read(&first.context).unwrap().is_some());
         let grown = dump(user.index());
-        documents.reindex(&|_| {}).await.unwrap();
+        documents.reindex(&|_| {}).unwrap();
         assert_same(&dump(user.index()), &grown);
-    });
+    };
 }
 
-async fn resolve_all(user: &UserDocuments, turns: u64) {
+fn resolve_all(user: &UserDocuments, turns: u64) {
     use larder_vault::links::{Destination, Vault, links};
-    let mut files = user.list("users/u").await.unwrap();
-    for month in user.tree().level("archive").await.unwrap().folders {
-        files.extend(user.list(&format!("archive/{month}/u")).await.unwrap());
+    let mut files = user.list("users/u").unwrap();
+    for month in user.tree().level("archive").unwrap().folders {
+        files.extend(user.list(&format!("archive/{month}/u")).unwrap());
     }
     let vault = Vault::new(files.clone());
     let (mut seen, mut indexed) = (0, 0);
     for file in files.iter().filter(|file| file.name().ends_with(".md")) {
-        let text = user.read_text(file).await.unwrap().unwrap();
+        let text = user.read_text(file).unwrap().unwrap();
         for link in links(&text) {
             assert!(!matches!(vault.resolve(file, &link), Destination::Missing), "{file}: {link:?}");
             seen += 1;

@@ -1,15 +1,16 @@
 //! Documents in an object store. Objects are written whole and are safe once they are written, so there is nothing to
 //! sync and nothing to tidy.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use larder_vault::VaultPath;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
+use tokio::runtime::{Builder, Runtime};
 
-use super::{Done, Level, Tree};
+use super::{Level, Tree};
 use crate::error::StoreError;
 
 /// Objects that are removed at once.
@@ -19,6 +20,8 @@ const AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub(super) struct Bucket {
     objects: Arc<dyn ObjectStore>,
+    /// Talks to the server; there until the bucket is dropped.
+    runtime: Option<Runtime>,
     /// Empty, or with `/` at its end.
     prefix: String,
 }
@@ -38,13 +41,19 @@ impl Bucket {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let objects = built.map_err(|error| bad(format!("{error}; set the variables AWS_…")))?;
-        Ok(Self::new(Arc::new(objects), prefix))
+        Self::new(Arc::new(objects), prefix)
     }
 
     /// A part of any object store.
-    pub(super) fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Self {
+    pub(super) fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, StoreError> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("documents").enable_all().build();
+        let runtime = runtime.map_err(|error| StoreError::BadPlace {
+            place: prefix.to_owned(),
+            reason: format!("its thread cannot be started: {error}"),
+        })?;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        Self { objects, prefix }
+        Ok(Self { objects, runtime: Some(runtime), prefix })
     }
 
     fn key(&self, path: &str) -> Result<Path, StoreError> {
@@ -57,33 +66,30 @@ impl Bucket {
         VaultPath::new(key.as_ref().strip_prefix(&self.prefix)?)
     }
 
-    async fn get(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
-        let action = "reading a document";
-        let got = match self.objects.get(&self.key(path.as_str())?).await {
-            Err(Error::NotFound { .. }) => return Ok(None),
-            got => got.map_err(failed(path.as_str(), action))?,
-        };
-        let bytes = got.bytes().await.map_err(failed(path.as_str(), action))?;
-        Ok(Some(bytes.into()))
-    }
-
-    async fn delete(&self, path: &VaultPath) -> Result<(), StoreError> {
-        match self.objects.delete(&self.key(path.as_str())?).await {
-            Err(Error::NotFound { .. }) => Ok(()),
-            done => done.map_err(failed(path.as_str(), "removing a document")),
+    /// Does work of the object store on the bucket's own runtime and waits for it, whatever thread this is.
+    fn wait<T: Send + 'static>(
+        &self,
+        path: &str,
+        action: &'static str,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(async move {
+                let _ = sender.send(work.await);
+            });
         }
+        let done = receiver
+            .recv()
+            .unwrap_or_else(|source| Err(Error::Generic { store: "S3", source: Box::new(source) }));
+        done.map_err(failed(path, action))
     }
+}
 
-    async fn all(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
-        let folder = folder.trim_matches('/');
-        let key = self.key(folder)?;
-        let listed: Vec<_> =
-            self.objects.list(Some(&key)).try_collect().await.map_err(failed(folder, "listing documents"))?;
-        let hidden = |path: &VaultPath| path.as_str().split('/').any(|name| name.starts_with('.'));
-        let mut paths: Vec<_> = listed.iter().filter_map(|object| self.path(&object.location)).collect();
-        paths.retain(|path| !hidden(path));
-        paths.sort();
-        Ok(paths)
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        // Dropping a runtime waits for its threads, which an asynchronous caller must not do.
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }
 
@@ -93,62 +99,78 @@ fn failed(path: &str, action: &'static str) -> impl Fn(Error) -> StoreError {
 }
 
 impl Tree for Bucket {
-    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>> {
-        Box::pin(self.get(path))
-    }
-
-    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()> {
-        Box::pin(async move {
-            let put = self.objects.put(&self.key(path.as_str())?, bytes.to_vec().into()).await;
-            put.map(|_| ()).map_err(failed(path.as_str(), "writing a document"))
+    fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
+        let (objects, key) = (Arc::clone(&self.objects), self.key(path.as_str())?);
+        self.wait(path.as_str(), "reading a document", async move {
+            match objects.get(&key).await {
+                Err(Error::NotFound { .. }) => Ok(None),
+                got => Ok(Some(got?.bytes().await?.into())),
+            }
         })
     }
 
-    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()> {
-        Box::pin(self.delete(path))
+    fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
+        let (objects, key) = (Arc::clone(&self.objects), self.key(path.as_str())?);
+        let bytes = bytes.to_vec();
+        self.wait(path.as_str(), "writing a document", async move {
+            objects.put(&key, bytes.into()).await.map(|_| ())
+        })
     }
 
-    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
-        Box::pin(async move {
-            let key = self.key(folder)?;
-            let gone = self.objects.list(Some(&key)).map(|object| async move {
-                match self.objects.delete(&object?.location).await {
-                    Err(Error::NotFound { .. }) => Ok(()),
-                    done => done,
-                }
+    fn remove(&self, path: &VaultPath) -> Result<(), StoreError> {
+        let (objects, key) = (Arc::clone(&self.objects), self.key(path.as_str())?);
+        self.wait(path.as_str(), "removing a document", async move { delete(&*objects, &key).await })
+    }
+
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
+        let (objects, key) = (Arc::clone(&self.objects), self.key(folder)?);
+        self.wait(folder, "removing documents", async move {
+            let listed = objects.list(Some(&key));
+            let gone = listed.try_for_each_concurrent(AT_ONCE, |object| {
+                let objects = &objects;
+                async move { delete(&**objects, &object.location).await }
             });
-            let gone = gone.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await;
-            gone.map(|_| ()).map_err(failed(folder, "removing documents"))
+            gone.await
         })
     }
 
-    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>> {
-        Box::pin(self.all(folder))
+    fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
+        let folder = folder.trim_matches('/');
+        let (objects, key) = (Arc::clone(&self.objects), self.key(folder)?);
+        let listed: Vec<_> = self
+            .wait(folder, "listing documents", async move { objects.list(Some(&key)).try_collect().await })?;
+        let hidden = |path: &VaultPath| path.as_str().split('/').any(|name| name.starts_with('.'));
+        let mut paths: Vec<_> = listed.iter().filter_map(|object| self.path(&object.location)).collect();
+        paths.retain(|path| !hidden(path));
+        paths.sort();
+        Ok(paths)
     }
 
-    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level> {
-        Box::pin(async move {
-            let key = self.key(folder)?;
-            let listed = self.objects.list_with_delimiter(Some(&key)).await;
-            let listed = listed.map_err(failed(folder, "listing documents"))?;
-            let names = listed.common_prefixes.iter().filter_map(|prefix| prefix.filename());
-            let mut level = Level {
-                folders: names.filter(|name| !name.starts_with('.')).map(str::to_owned).collect(),
-                files: listed.objects.iter().filter_map(|object| self.path(&object.location)).collect(),
-            };
-            level.files.retain(|file| !file.name().starts_with('.'));
-            level.folders.sort();
-            level.files.sort();
-            Ok(level)
-        })
+    fn level(&self, folder: &str) -> Result<Level, StoreError> {
+        let (objects, key) = (Arc::clone(&self.objects), self.key(folder)?);
+        let listed =
+            self.wait(
+                folder,
+                "listing documents",
+                async move { objects.list_with_delimiter(Some(&key)).await },
+            )?;
+        let names = listed.common_prefixes.iter().filter_map(|prefix| prefix.filename());
+        let mut level = Level {
+            folders: names.filter(|name| !name.starts_with('.')).map(str::to_owned).collect(),
+            files: listed.objects.iter().filter_map(|object| self.path(&object.location)).collect(),
+        };
+        level.files.retain(|file| !file.name().starts_with('.'));
+        level.folders.sort();
+        level.files.sort();
+        Ok(level)
     }
 
-    fn sync<'a>(&'a self, _: &'a [VaultPath]) -> Done<'a, ()> {
-        Box::pin(futures::future::ready(Ok(())))
+    fn sync(&self, _: &[VaultPath]) -> Result<(), StoreError> {
+        Ok(())
     }
 
-    fn tidy<'a>(&'a self, _: &'a str) -> Done<'a, ()> {
-        Box::pin(futures::future::ready(Ok(())))
+    fn tidy(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn folders_now(&self, _: &str) -> Option<Result<Vec<String>, StoreError>> {
@@ -157,5 +179,13 @@ impl Tree for Bucket {
 
     fn has_folder_now(&self, _: &str) -> bool {
         false
+    }
+}
+
+/// Deletes an object; fine if there is none.
+async fn delete(objects: &dyn ObjectStore, key: &Path) -> Result<(), Error> {
+    match objects.delete(key).await {
+        Err(Error::NotFound { .. }) => Ok(()),
+        done => done,
     }
 }

@@ -6,10 +6,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use futures::future::ready;
 use larder_vault::VaultPath;
 
-use super::{Done, Level, Tree};
+use super::{Level, Tree};
 use crate::error::StoreError;
 use crate::files::{self, TEMP_PREFIX};
 
@@ -48,37 +47,6 @@ impl Folder {
         Ok(place)
     }
 
-    fn read_now(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
-        let place = self.place(path.as_str())?;
-        match fs::read(&place) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if is_missing(&error) || place.is_dir() => Ok(None),
-            Err(error) => Err(StoreError::io(&place, "reading a document")(error)),
-        }
-    }
-
-    fn write_now(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
-        let place = self.place(path.as_str())?;
-        let folder = place.parent().unwrap_or(&self.root);
-        let failed = |error| StoreError::io(&place, "writing a document")(error);
-        let written = match files::write_temp(folder, bytes) {
-            Err(error) if is_missing(&error) => {
-                files::create_dir_all(folder)?;
-                files::write_temp(folder, bytes)
-            }
-            written => written,
-        };
-        written.map_err(failed)?.persist(&place).map_err(|error| failed(error.error))?;
-        Ok(())
-    }
-
-    fn list_now(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
-        let mut found = Vec::new();
-        self.walk(folder, 0, &mut |path| found.push(path))?;
-        found.sort();
-        Ok(found)
-    }
-
     fn walk(&self, folder: &str, depth: usize, file: &mut impl FnMut(VaultPath)) -> Result<(), StoreError> {
         let place = self.place(folder)?;
         for entry in entries(&place)? {
@@ -93,8 +61,41 @@ impl Folder {
         }
         Ok(())
     }
+}
 
-    fn level_now(&self, folder: &str) -> Result<Level, StoreError> {
+impl Tree for Folder {
+    fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
+        let place = self.place(path.as_str())?;
+        match fs::read(&place) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_missing(&error) || place.is_dir() => Ok(None),
+            Err(error) => Err(StoreError::io(&place, "reading a document")(error)),
+        }
+    }
+
+    fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
+        let place = self.place(path.as_str())?;
+        let folder = place.parent().unwrap_or(&self.root);
+        let failed = |error| StoreError::io(&place, "writing a document")(error);
+        let written = match files::write_temp(folder, bytes) {
+            Err(error) if is_missing(&error) => {
+                files::create_dir_all(folder)?;
+                files::write_temp(folder, bytes)
+            }
+            written => written,
+        };
+        written.map_err(failed)?.persist(&place).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
+        let mut found = Vec::new();
+        self.walk(folder, 0, &mut |path| found.push(path))?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn level(&self, folder: &str) -> Result<Level, StoreError> {
         let place = self.place(folder)?;
         let mut level = Level::default();
         for entry in entries(&place)? {
@@ -111,7 +112,7 @@ impl Folder {
         Ok(level)
     }
 
-    fn sync_now(&self, paths: &[VaultPath]) -> Result<(), StoreError> {
+    fn sync(&self, paths: &[VaultPath]) -> Result<(), StoreError> {
         let mut folders = BTreeSet::new();
         for path in paths {
             let place = self.place(path.as_str())?;
@@ -127,7 +128,7 @@ impl Folder {
         folders.iter().filter(|folder| folder.is_dir()).try_for_each(|folder| files::sync_dir(folder))
     }
 
-    fn remove_now(&self, path: &VaultPath) -> Result<(), StoreError> {
+    fn remove(&self, path: &VaultPath) -> Result<(), StoreError> {
         let place = self.place(path.as_str())?;
         match fs::remove_file(&place) {
             Err(error) if !is_missing(&error) => Err(StoreError::io(&place, "removing a document")(error)),
@@ -135,7 +136,7 @@ impl Folder {
         }
     }
 
-    fn remove_folder_now(&self, folder: &str) -> Result<(), StoreError> {
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError> {
         let place = self.place(folder)?;
         match fs::remove_dir_all(&place) {
             Err(error) if !is_missing(&error) => Err(StoreError::io(&place, "removing documents")(error)),
@@ -143,7 +144,7 @@ impl Folder {
         }
     }
 
-    fn tidy_now(&self, folder: &str) -> Result<(), StoreError> {
+    fn tidy(&self, folder: &str) -> Result<(), StoreError> {
         for entry in files::entries(&self.place(folder)?)? {
             if entry.name.starts_with(TEMP_PREFIX) && files::is_abandoned(&entry.path) {
                 let removed = fs::remove_file(&entry.path);
@@ -153,6 +154,14 @@ impl Folder {
             }
         }
         Ok(())
+    }
+
+    fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>> {
+        Some(self.level(folder).map(|level| level.folders))
+    }
+
+    fn has_folder_now(&self, folder: &str) -> bool {
+        self.place(folder).is_ok_and(|place| place.exists())
     }
 }
 
@@ -171,47 +180,4 @@ fn entries(place: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
 /// The name of what a listing shows: nothing hidden, no unfinished file, no bytes that are no text.
 fn shown(entry: &fs::DirEntry) -> Option<String> {
     entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))
-}
-
-/// The folder is on this machine, so each call is done when it returns.
-impl Tree for Folder {
-    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>> {
-        Box::pin(ready(self.read_now(path)))
-    }
-
-    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()> {
-        Box::pin(ready(self.write_now(path, bytes)))
-    }
-
-    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()> {
-        Box::pin(ready(self.remove_now(path)))
-    }
-
-    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
-        Box::pin(ready(self.remove_folder_now(folder)))
-    }
-
-    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>> {
-        Box::pin(ready(self.list_now(folder)))
-    }
-
-    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level> {
-        Box::pin(ready(self.level_now(folder)))
-    }
-
-    fn sync<'a>(&'a self, paths: &'a [VaultPath]) -> Done<'a, ()> {
-        Box::pin(ready(self.sync_now(paths)))
-    }
-
-    fn tidy<'a>(&'a self, folder: &'a str) -> Done<'a, ()> {
-        Box::pin(ready(self.tidy_now(folder)))
-    }
-
-    fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>> {
-        Some(self.level_now(folder).map(|level| level.folders))
-    }
-
-    fn has_folder_now(&self, folder: &str) -> bool {
-        self.place(folder).is_ok_and(|place| place.exists())
-    }
 }

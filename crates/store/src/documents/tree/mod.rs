@@ -7,14 +7,10 @@ mod folder;
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use larder_vault::VaultPath;
 
 use super::types::DocumentPlace;
 use crate::error::StoreError;
-
-/// What a call gives.
-pub(super) type Done<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// What stands right in a folder, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,28 +24,28 @@ pub(super) struct Level {
 /// A tree of files. Files are written whole or not at all.
 pub(super) trait Tree: Send + Sync + fmt::Debug {
     /// A file; none if there is none.
-    fn read<'a>(&'a self, path: &'a VaultPath) -> Done<'a, Option<Vec<u8>>>;
+    fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Writes a file, whatever stood there. It survives a crash of the machine once it was synced.
-    fn write<'a>(&'a self, path: &'a VaultPath, bytes: &'a [u8]) -> Done<'a, ()>;
+    fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Removes a file; fine if there is none.
-    fn remove<'a>(&'a self, path: &'a VaultPath) -> Done<'a, ()>;
+    fn remove(&self, path: &VaultPath) -> Result<(), StoreError>;
 
     /// Removes a folder with everything in it; fine if there is none.
-    fn remove_folder<'a>(&'a self, folder: &'a str) -> Done<'a, ()>;
+    fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
 
     /// The files below a folder, sorted. Hidden ones are passed over, and so is what no [`VaultPath`] can name.
-    fn list<'a>(&'a self, folder: &'a str) -> Done<'a, Vec<VaultPath>>;
+    fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError>;
 
     /// What stands right in a folder; what [`Tree::list`] passes over is passed over.
-    fn level<'a>(&'a self, folder: &'a str) -> Done<'a, Level>;
+    fn level(&self, folder: &str) -> Result<Level, StoreError>;
 
     /// Makes files survive a crash of the machine; those that are gone by now are passed over.
-    fn sync<'a>(&'a self, paths: &'a [VaultPath]) -> Done<'a, ()>;
+    fn sync(&self, paths: &[VaultPath]) -> Result<(), StoreError>;
 
     /// Removes what a killed writer left in a folder.
-    fn tidy<'a>(&'a self, folder: &'a str) -> Done<'a, ()>;
+    fn tidy(&self, folder: &str) -> Result<(), StoreError>;
 
     /// The names of the folders in a folder, where that can be told at once; none where a server must be asked.
     fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>>;

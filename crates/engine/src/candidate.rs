@@ -1,0 +1,57 @@
+//! Which model may answer: the one bound to a layer, its fallbacks, and the layer that is tried next.
+
+use larder_core::recipe::{Layer, Mode};
+use larder_models::table::{Capability, ModelSpec, Provider};
+
+use crate::engine::Engine;
+use crate::prepare::ModelLimits;
+use crate::run::RunError;
+
+/// A model that may answer a run.
+pub struct ModelCandidate {
+    /// Its name in the model table.
+    pub name: String,
+    pub(crate) layer: Layer,
+    /// Its entry in the model table.
+    pub spec: ModelSpec,
+    pub(crate) temperature: Option<f32>,
+}
+
+impl ModelCandidate {
+    /// What packing must know of the model.
+    pub(crate) fn limits(&self) -> ModelLimits {
+        ModelLimits {
+            window: self.spec.window,
+            max_output: usize::try_from(self.spec.max_output).unwrap_or(usize::MAX),
+            enforces_schema: self.spec.can(Capability::JsonSchema),
+            // The embedded model is constrained by a grammar; its prompt does not contain the schema.
+            schema_in_prompt: self.spec.provider != Provider::Embedded,
+        }
+    }
+}
+
+/// The layer that is asked when one gives no answer that passes (C66, C67).
+pub(crate) const fn next_layer(layer: Layer) -> Option<Layer> {
+    match layer {
+        Layer::Reflex | Layer::Nerves => Some(Layer::Mind),
+        Layer::Mind => Some(Layer::Voice),
+        Layer::Voice | Layer::Eyes => None,
+    }
+}
+
+impl Engine {
+    /// The model that a layer is bound to.
+    ///
+    /// # Errors
+    /// When the table binds the layer to none.
+    pub fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<ModelCandidate, RunError> {
+        let found =
+            self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;
+        Ok(ModelCandidate {
+            name: found.name.to_owned(),
+            layer,
+            spec: found.spec.clone(),
+            temperature: found.temperature,
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! What an answer may cite: the parts that its model could read. Knows packs and schemas; knows no model.
+
+use std::collections::BTreeSet;
+
+use larder_core::pack::{Pack, PartReceipt, Rendition};
+use larder_text::tokens::Counter;
+use serde_json::Value;
+
+/// Part ids that a schema offers for citation at most; a longer list costs more than it helps.
+const CITABLE_IDS: usize = 24;
+
+/// The schema with its citations bound to the parts that can be cited, so that a model whose output is constrained
+/// cannot cite anything else.
+pub(crate) fn citing(schema: &Value, citable: &[String]) -> Value {
+    let mut schema = schema.clone();
+    let items = schema.pointer_mut("/properties/citations/items").and_then(Value::as_object_mut);
+    if let Some(items) = items.filter(|items| items.get("type").is_some_and(|kind| kind == "string")) {
+        let ids: Vec<&String> = citable.iter().take(CITABLE_IDS).collect();
+        if !ids.is_empty() {
+            *items = serde_json::Map::from_iter([("enum".to_owned(), serde_json::json!(ids))]);
+        }
+    }
+    schema
+}
+
+/// Tokens that [`citing`] adds at most, whichever of the parts come to be shown.
+pub(crate) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &Counter) -> usize {
+    let ids: Vec<String> = citable.iter().cloned().collect();
+    if citing(schema, &ids) == *schema {
+        return 0;
+    }
+    let cost = |id: &String| counter.count(&format!("{},", Value::from(id.as_str())));
+    let mut costs: Vec<usize> = citable.iter().map(cost).collect();
+    costs.sort_unstable_by(|a, b| b.cmp(a));
+    counter.count("{\"enum\":[]}") + costs.iter().take(CITABLE_IDS).sum::<usize>()
+}
+
+/// Parts that an answer may cite: those the model could read at least in part. In the order of the prompt: where a
+/// schema cannot offer all, it offers the first.
+pub(crate) fn shown(pack: &Pack, citable: &BTreeSet<String>) -> Vec<String> {
+    let readable = |part: &&PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
+    pack.receipt
+        .parts
+        .iter()
+        .filter(readable)
+        .map(|part| part.id.to_string())
+        .filter(|id| citable.contains(id))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_citations_add_to_a_schema_is_counted_before_it_is_known() {
+        let schema = json!({"type": "object", "properties": {
+            "citations": {"type": "array", "items": {"type": "string"}}}});
+        let counter = Counter::o200k();
+        let ids: Vec<String> =
+            (1..=40).map(|number| format!("quarterly_report_{}-{number}", number * number)).collect();
+        let most = citing_cost(&schema, &ids.iter().cloned().collect(), &counter);
+        let bare = counter.count(&schema.to_string());
+        for from in 0..ids.len() {
+            let sent = counter.count(&citing(&schema, &ids[from..]).to_string());
+            assert!(sent <= bare + most, "{sent} of {bare} and {most}");
+        }
+        let other = json!({"type": "object"});
+        assert_eq!(citing_cost(&other, &ids.into_iter().collect(), &counter), 0);
+    }
+
+    #[test]
+    fn a_schema_offers_the_first_parts_of_the_prompt() {
+        let schema = json!({"properties": {"citations": {"items": {"type": "string"}}}});
+        let ids: Vec<String> = (1..=30).map(|number| format!("p{number}")).collect();
+        let offered = citing(&schema, &ids);
+        assert_eq!(offered.pointer("/properties/citations/items/enum"), Some(&json!(ids[..CITABLE_IDS])));
+    }
+}

@@ -1,0 +1,125 @@
+//! One attempt of a run: pack for a candidate, call it or its fallbacks, judge the reply.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use larder_core::output::{GateFailure, Parsed};
+use larder_core::pack::Pack;
+use larder_models::chat::Usage;
+
+use super::{
+    ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
+};
+use crate::prepare::PreparedPrompt;
+use crate::prompt::prepare_for;
+use crate::run::is_open;
+
+/// Tokens of a note about a rejected answer.
+const NOTE_TOKENS: usize = 160;
+/// Tokens of a rejected answer that its repair note may quote.
+const QUOTED_ANSWER: usize = 120;
+
+/// What came of an attempt whose model replied.
+pub(super) enum AttemptResult {
+    Answered(Parsed),
+    Failed(Vec<GateFailure>),
+}
+
+impl RecipeRun<'_> {
+    /// One answer from a candidate or, when its provider fails, from its fallbacks, each with a prompt packed for its
+    /// own window. After a call with an unknown outcome a fallback is an additional call, which the budget must allow.
+    pub(super) async fn attempt(
+        &mut self,
+        candidate: &mut ModelCandidate,
+        note: Option<&str>,
+    ) -> Result<AttemptResult, RunError> {
+        let mut tried = BTreeSet::from([candidate.name.clone()]);
+        loop {
+            self.layer = candidate.layer;
+            let (prepared, pack) = self.pack(candidate, note).await?;
+            if let Some(receipt) = &self.receipt {
+                self.observer.packed(receipt);
+            }
+            self.observer.stage(&format!("asking {}", candidate.name));
+            match self.call(candidate, &prepared, &pack).await {
+                Ok(reply) => {
+                    self.charge(candidate, reply.usage);
+                    return self.judge(&prepared, &pack, reply);
+                }
+                Err(error) => {
+                    tracing::warn!(model = candidate.name, "{error}");
+                    let is_open = is_open(&error);
+                    if is_open {
+                        let max = max_call_usage(self.recipe);
+                        let prices = candidate.spec.prices.as_ref();
+                        self.observer.unanswered(max, prices.map(|prices| prices.cost(&max).total));
+                    }
+                    let next = self.fallback(candidate, &tried);
+                    let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {
+                        return Err(RunError::Model { source: error, run_id: self.run_id.clone() });
+                    };
+                    self.observer.stage(&format!("{error}; falling back to {}", next.name));
+                    tried.insert(next.name.clone());
+                    *candidate = next;
+                }
+            }
+        }
+    }
+
+    fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
+        let name = failed.spec.fallback.clone().filter(|name| !tried.contains(name))?;
+        let spec = self.engine.models.table().model(&name)?.clone();
+        Some(ModelCandidate { temperature: spec.temperature, layer: failed.layer, name, spec })
+    }
+
+    /// Packs for a candidate and stores everything that the prompt does not show whole, before anything is sent.
+    async fn pack(
+        &mut self,
+        candidate: &ModelCandidate,
+        note: Option<&str>,
+    ) -> Result<(PreparedPrompt, Pack), RunError> {
+        let (engine, recipe) = (self.engine, self.recipe);
+        let counter = engine.counter(&candidate.spec);
+        let mut prepared = prepare_for(engine, recipe, self.input, candidate, &counter, note, self.kind)?;
+        prepared.request.by_model = engine.policy.use_llm_summarizer
+            && engine.policy.compression_enabled
+            && recipe.compression.enabled
+            && self.kind == RunKind::Answer;
+        let began = Instant::now();
+        let packed = self.summarizer.pack(recipe, &prepared.request, &counter).await?;
+        self.packing += began.elapsed();
+        let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
+        let mut receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
+        receipt.condensing = self.summarizer.tally();
+        self.receipt = Some(receipt.clone());
+        match packed {
+            Ok(pack) => {
+                self.originals = Originals::of(&prepared.request, &pack.receipt, counter);
+                store_originals(&engine.store, &pack)?;
+                Ok((prepared, *pack))
+            }
+            Err(_) => Err(RunError::Refused { receipt: Box::new(receipt), run_id: self.run_id.clone() }),
+        }
+    }
+
+    /// Adds an answered call to what the run has spent.
+    fn charge(&mut self, candidate: &ModelCandidate, usage: Usage) {
+        let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
+        self.calls += 1;
+        self.spent.add(usage, cost);
+        self.observer.spent(usage, cost);
+    }
+
+    /// What the model is shown after its answer was rejected: why, and how that answer began.
+    pub(super) fn repair_note(&self, candidate: &ModelCandidate, repair: &str) -> String {
+        let answer = self.answer.as_deref().unwrap_or_default();
+        let counter = self.engine.counter(&candidate.spec);
+        let quoted = counter.prefix(answer, QUOTED_ANSWER);
+        let note = if quoted.is_empty() {
+            repair.to_owned()
+        } else {
+            format!("{repair}\nYour last answer began:\n{quoted}")
+        };
+        counter.prefix(&note, NOTE_TOKENS).to_owned()
+    }
+}

@@ -1,0 +1,45 @@
+//! Condensing a text outside a run: by a model, or by rule where that fails.
+
+use std::time::{Duration, Instant};
+
+use larder_condense::{CondenseRequest, Condensed};
+use larder_core::pack::Rendition;
+
+use super::{CondensingTally, ProgressObserver, ReducedText, RunError};
+use crate::condensing::Summarizer;
+use crate::engine::Engine;
+use crate::inputs::RunInput;
+
+impl Engine {
+    /// Condenses a text with the model of layer NERVES, or by rule if that fails, and returns what it cost. The original
+    /// is stored first.
+    ///
+    /// # Errors
+    /// As [`larder_condense::condense`], or when the store cannot be written.
+    pub async fn condense(
+        &self,
+        request: &CondenseRequest<'_>,
+        name: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(Condensed, CondensingTally), RunError> {
+        let began = Instant::now();
+        self.store.put(request.text.as_bytes(), "document", name)?;
+        let input = RunInput::default();
+        let summarizer = Summarizer::new(self, self, &input, observer);
+        // By rule first: it refuses a target that no rendition can meet, before anything is spent.
+        let by_rule = larder_condense::condense(request)?;
+        let unneeded = by_rule.text == request.text;
+        let written = if unneeded { None } else { summarizer.condense(request, &[], name).await };
+        let condensed = written.unwrap_or(by_rule);
+        self.report_condensed(&condensed, began.elapsed());
+        Ok((condensed, summarizer.tally().unwrap_or_default()))
+    }
+
+    /// Reports a text that was condensed outside a run to the metrics.
+    pub fn report_condensed(&self, condensed: &Condensed, took: Duration) {
+        if condensed.tokens < condensed.original_tokens {
+            let (before, after) = (condensed.original_tokens, condensed.tokens);
+            self.metrics.text_condensed(ReducedText { to: Rendition::Condensed, before, after }, took);
+        }
+    }
+}

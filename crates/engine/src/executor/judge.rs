@@ -1,0 +1,53 @@
+//! Whether a reply is an answer: it parses, passes its gates and is complete.
+
+use std::collections::BTreeSet;
+
+use larder_core::output::{self, GateFailure, GateResult};
+use larder_core::pack::Pack;
+use larder_core::recipe::{OutputFormat, Recipe};
+use larder_models::chat::{ChatReply, StopReason};
+
+use super::attempt::AttemptResult;
+use super::{RecipeRun, RunError};
+use crate::evidence::shown;
+use crate::prepare::PreparedPrompt;
+
+/// Roles whose callers handle a sound answer with low confidence themselves: they ask again, ask the user, or do not
+/// approve (C67). The record holds the confidence.
+const ROLES_THAT_HANDLE_DOUBT: [&str; 2] = ["reflection", "validation"];
+
+impl RecipeRun<'_> {
+    pub(super) fn judge(
+        &mut self,
+        prepared: &PreparedPrompt,
+        pack: &Pack,
+        reply: ChatReply,
+    ) -> Result<AttemptResult, RunError> {
+        let recipe = self.recipe;
+        let parsed = output::parse(&recipe.output, &reply.text);
+        self.answer = Some(reply.text);
+        let citable: BTreeSet<String> = shown(pack, &prepared.citable).into_iter().collect();
+        let schemas = &self.engine.schemas;
+        self.gates = output::evaluate(parsed.as_ref(), &recipe.output, &recipe.gates, schemas, &citable)
+            .map_err(|source| RunError::Schema { recipe: recipe.id(), source })?;
+        // JSON that parses is complete, whatever the provider reports.
+        let complete = recipe.output.format == OutputFormat::Json && parsed.is_ok();
+        self.gates.failures.extend(match reply.stop {
+            StopReason::Length if !complete => Some(GateFailure::Cut { limit: prepared.max_output }),
+            StopReason::Refusal => Some(GateFailure::Declined),
+            _ => None,
+        });
+        match parsed {
+            Ok(parsed) if self.gates.passed() || leaves_doubt_to_caller(recipe, &self.gates) => {
+                Ok(AttemptResult::Answered(parsed))
+            }
+            _ => Ok(AttemptResult::Failed(self.gates.failures.clone())),
+        }
+    }
+}
+
+/// Whether low confidence is all that is wrong with an answer, and the callers of its role handle that.
+fn leaves_doubt_to_caller(recipe: &Recipe, gates: &GateResult) -> bool {
+    recipe.role.as_deref().is_some_and(|role| ROLES_THAT_HANDLE_DOUBT.contains(&role))
+        && gates.failures.iter().all(|failure| matches!(failure, GateFailure::LowConfidence { .. }))
+}

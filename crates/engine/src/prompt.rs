@@ -1,0 +1,36 @@
+//! The prompt of one call, ready to be packed for the model that will answer it. Calls no model.
+
+use larder_core::pack::Overflow;
+use larder_core::recipe::Recipe;
+use larder_text::tokens::Counter;
+
+use crate::candidate::ModelCandidate;
+use crate::engine::Engine;
+use crate::evidence::citing_cost;
+use crate::inputs::RunInput;
+use crate::prepare::{PreparedPrompt, prepare};
+use crate::run::{RunError, RunKind};
+
+/// Puts inputs into slots for a candidate. With condensing disabled, a prompt that does not fit whole is refused (C50).
+pub(crate) fn prepare_for(
+    engine: &Engine,
+    recipe: &Recipe,
+    input: &RunInput,
+    candidate: &ModelCandidate,
+    counter: &Counter,
+    note: Option<&str>,
+    kind: RunKind,
+) -> Result<PreparedPrompt, RunError> {
+    let limits = candidate.limits();
+    let mut prepared = prepare(recipe, input, limits, counter, note)?;
+    if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
+        && limits.enforces_schema
+        && limits.schema_in_prompt
+    {
+        prepared.request.framing.per_call += citing_cost(schema, &prepared.citable, counter);
+    }
+    if !engine.policy.compression_enabled || matches!(kind, RunKind::Condensing { .. }) {
+        prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
+    }
+    Ok(prepared)
+}

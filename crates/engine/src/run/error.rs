@@ -1,0 +1,183 @@
+//! Why a run gave no answer. Knows no exit codes and no HTTP: those tables are at the edge.
+
+use larder_condense::CondenseError;
+use larder_core::output;
+use larder_core::pack::PackError;
+use larder_core::recipe::RecipeError;
+use larder_models::chat::ModelError;
+use larder_store::{LOCAL_USER, RunId, StoreError};
+
+use super::outcome::RunReceipt;
+use crate::prepare::PrepareError;
+
+/// A run that gave no answer. Its record, where there is one, is in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such recipe, or it has errors; an intervention was raised (R0-18.2).
+    #[error("{source}{}", hint(source))]
+    Recipe {
+        /// What is wrong.
+        source: RecipeError,
+        /// The request for a human.
+        intervention: u64,
+    },
+    /// There is no such recipe to explain, or it has errors.
+    #[error("{source}{}", hint(source))]
+    Unknown {
+        /// What is wrong.
+        source: RecipeError,
+    },
+    /// The inputs do not fit the recipe.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The parts contradict each other.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// The prompt cannot fit; nothing was sent.
+    #[error("nothing was sent: {}", refused(receipt))]
+    Refused {
+        /// What was tried.
+        receipt: Box<RunReceipt>,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// No model could be reached, its fallbacks included.
+    #[error("{source}")]
+    Model {
+        /// The last failure.
+        source: ModelError,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// The layer is bound to no model.
+    #[error(
+        "layer {layer} is bound to no model; bind it under [models.layers] in larder.toml, or start from a table that \
+         ships, with `table = \"embedded\"` under [models]"
+    )]
+    Unbound {
+        /// The layer.
+        layer: &'static str,
+    },
+    /// Every answer failed its gates; an intervention was raised (R0-13.6).
+    #[error(
+        "no answer passed the checks of recipe {recipe}: {failures}; see `larder interventions show {intervention}{}`",
+        whose(user)
+    )]
+    Gates {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the last answer.
+        failures: String,
+        /// The request for a human.
+        intervention: u64,
+        /// Whose it is.
+        user: String,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// A call that plans or condenses gave nothing of use; rules take over.
+    #[error("nothing of use came of recipe {recipe}: {failures}")]
+    Unusable {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the answer.
+        failures: String,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// No answer passed its checks as long as more could be spent.
+    #[error("no answer of recipe {recipe} passed its checks before all that may be spent was: {failures}")]
+    Spent {
+        /// The recipe.
+        recipe: String,
+        /// What was wrong with the last answer.
+        failures: String,
+        /// The run's record.
+        run_id: RunId,
+    },
+    /// A text cannot be condensed to its target.
+    #[error(transparent)]
+    Condense(#[from] CondenseError),
+    /// The recipe's schema cannot be compiled.
+    #[error("recipe {recipe}: {source}")]
+    Schema {
+        /// The recipe.
+        recipe: String,
+        /// What is wrong.
+        source: output::SchemaError,
+    },
+    /// What has to persist could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RunError {
+    /// Whether the call that failed may have been carried out, and be billed, all the same.
+    pub const fn may_be_billed(&self) -> bool {
+        matches!(self, Self::Model { source, .. } if is_open(source))
+    }
+}
+
+/// Whether a call that failed so may have been carried out all the same: its end is not known.
+pub(crate) const fn is_open(error: &ModelError) -> bool {
+    matches!(error, ModelError::Timeout { .. })
+}
+
+fn hint(error: &RecipeError) -> String {
+    if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
+}
+
+/// The option that makes a command look for an id of this user, quoted for a shell.
+fn whose(user: &str) -> String {
+    let plain = |char: char| char.is_alphanumeric() || "-_.@+".contains(char);
+    match user {
+        LOCAL_USER => String::new(),
+        user if user.chars().all(plain) => format!(" --user {user}"),
+        user => format!(" --user '{}'", user.replace('\'', "'\\''")),
+    }
+}
+
+fn refused(receipt: &RunReceipt) -> String {
+    receipt.receipt.refused.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The class of an error, as records print it; never its payload (C104).
+pub(crate) fn class(error: &RunError) -> &'static str {
+    match error {
+        RunError::Recipe { .. } | RunError::Unknown { .. } => "recipe",
+        RunError::Prepare(_) | RunError::Pack(_) => "input",
+        RunError::Refused { .. } => "refused",
+        RunError::Unbound { .. } => "unbound_layer",
+        RunError::Gates { .. } | RunError::Unusable { .. } | RunError::Spent { .. } => "gates",
+        RunError::Condense(_) => "condense",
+        RunError::Schema { .. } => "schema",
+        RunError::Store(_) => "store",
+        RunError::Model { source, .. } => class_of_model(source),
+    }
+}
+
+/// The class of a failed call.
+pub(crate) const fn class_of_model(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Timeout { .. } => "timeout",
+        ModelError::RateLimited { .. } => "rate_limited",
+        ModelError::Server { .. } => "server",
+        ModelError::Unreachable { .. } => "unreachable",
+        ModelError::WindowExceeded { .. } => "window_exceeded",
+        _ => "model",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_the_user_unless_it_would_look_there_anyway() {
+        for (user, words) in
+            [(LOCAL_USER, ""), ("ada@x.example", " --user ada@x.example"), ("o'b", r" --user 'o'\''b'")]
+        {
+            assert_eq!(whose(user), words);
+        }
+    }
+}

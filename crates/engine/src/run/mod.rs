@@ -1,0 +1,55 @@
+//! What a run is from the outside: why it happens, what it returns, how it fails, who watches it and what it spends.
+//!
+//! Data and traits only. Everything that prepares, condenses or executes builds on this, so nothing here may name it.
+
+mod error;
+mod meter;
+mod observer;
+mod outcome;
+
+use futures::future::BoxFuture;
+use larder_core::recipe::Recipe;
+
+pub use self::error::RunError;
+pub(crate) use self::error::{class, class_of_model, is_open};
+pub use self::meter::{Meter, Spending};
+pub(crate) use self::observer::SpendingOnly;
+pub use self::observer::{NoopObserver, ProgressObserver};
+pub use self::outcome::{CondensingTally, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt};
+use crate::inputs::RunInput;
+
+/// Why a recipe is run. Decides what happens when its model fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// A caller waits for the answer.
+    Answer,
+    /// The answer is quoted from the documents; no model is called.
+    Quoting,
+    /// The answer decides what another run reads.
+    Planning,
+    /// The answer condenses a chunk for another run. Nothing in it is condensed itself (C39).
+    Condensing {
+        /// When the waiting run falls back to condensing by rule; `None` waits without limit.
+        until: Option<tokio::time::Instant>,
+    },
+}
+
+impl RunKind {
+    /// Whether rules can do the same job. Such a run is abandoned at its timeout, calls no other layer and raises no
+    /// intervention.
+    pub(crate) const fn has_substitute(self) -> bool {
+        matches!(self, Self::Planning | Self::Condensing { .. })
+    }
+}
+
+/// Runs recipes. Condensing by a model goes through this trait, because a run may condense and condensing runs.
+pub(crate) trait RunRecipe: Sync {
+    /// Runs a recipe and records the run.
+    fn run_recipe<'a>(
+        &'a self,
+        recipe: &'a Recipe,
+        input: &'a RunInput,
+        observer: &'a dyn ProgressObserver,
+        kind: RunKind,
+    ) -> BoxFuture<'a, Result<RunOutcome, RunError>>;
+}

@@ -1,0 +1,61 @@
+//! Who watches a run: progress for the caller who waits, and the permission to spend. Knows no run.
+
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+
+use super::outcome::RunReceipt;
+
+/// Receives the progress of a run and decides whether it may spend more.
+pub trait ProgressObserver: Send + Sync {
+    /// A stage begins.
+    fn stage(&self, text: &str);
+    /// `done` of `total` bytes of the current stage are processed.
+    fn progress(&self, _done: u64, _total: u64) {}
+    /// A prompt is packed and about to be sent.
+    fn packed(&self, receipt: &RunReceipt);
+    /// A model call was answered: a call of the run itself, or one that condensed for it. Reported even if the run fails
+    /// later. `cost` is `None` for models without a price.
+    fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}
+    /// A model call timed out. It may have been processed and billed all the same, for `max` tokens at most.
+    fn unanswered(&self, _max: Usage, _cost: Option<Usd>) {}
+    /// Whether more may be spent. Asked before every call except the first of a run, which its caller decides, and
+    /// except calls that replace one that certainly cost nothing.
+    fn may_spend(&self) -> bool {
+        true
+    }
+    /// Whether a caller still waits. Reading many files stops soon after nobody does.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+}
+
+/// Ignores progress and permits all spending.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoopObserver;
+
+impl ProgressObserver for NoopObserver {
+    fn stage(&self, _: &str) {}
+    fn packed(&self, _: &RunReceipt) {}
+}
+
+/// Passes on spending and nothing else: the progress of a run inside another run is not the caller's concern, its price
+/// is.
+pub(crate) struct SpendingOnly<'a>(pub(crate) &'a dyn ProgressObserver);
+
+impl ProgressObserver for SpendingOnly<'_> {
+    fn stage(&self, _: &str) {}
+
+    fn packed(&self, _: &RunReceipt) {}
+
+    fn spent(&self, usage: Usage, cost: Option<Usd>) {
+        self.0.spent(usage, cost);
+    }
+
+    fn unanswered(&self, max: Usage, cost: Option<Usd>) {
+        self.0.unanswered(max, cost);
+    }
+
+    fn may_spend(&self) -> bool {
+        self.0.may_spend()
+    }
+}

@@ -1,0 +1,124 @@
+//! What a run returns: its answer, its citations and the receipt of its prompt. Plain data; knows no model.
+
+use larder_core::pack::{Pack, Receipt};
+use larder_core::recipe::Recipe;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_store::RunId;
+use larder_text::message::Message;
+use serde::{Deserialize, Serialize};
+
+/// The receipt of a prompt, with the recipe and the model that it was packed for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReceipt {
+    /// `category/name`.
+    pub recipe: String,
+    /// The recipe's version.
+    pub version: String,
+    /// The model's name in the table.
+    pub model: String,
+    /// The tokenizer that counted.
+    pub tokenizer: String,
+    /// What became of each part.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// The messages of the prompt; empty when it was refused.
+    pub messages: Vec<Message>,
+    /// What condensing by a model cost, if it was requested.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub condensing: Option<CondensingTally>,
+}
+
+impl RunReceipt {
+    /// The receipt of a prompt for `model`; `packed` is the pack, or the receipt of its refusal.
+    pub(crate) fn new(
+        recipe: &Recipe,
+        model: &str,
+        tokenizer: &str,
+        packed: Result<&Pack, &Receipt>,
+    ) -> Self {
+        let (receipt, messages) = match packed {
+            Ok(pack) => (pack.receipt.clone(), pack.messages.clone()),
+            Err(receipt) => (receipt.clone(), Vec::new()),
+        };
+        Self {
+            recipe: recipe.id(),
+            version: recipe.version.to_hex(),
+            model: model.to_owned(),
+            tokenizer: tokenizer.to_owned(),
+            receipt,
+            messages,
+            condensing: None,
+        }
+    }
+}
+
+/// What condensing by a model cost. Each call has its own run record, so its tokens and price are not part of the run
+/// that requested it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CondensingTally {
+    /// Renditions that a model wrote.
+    pub renditions: usize,
+    /// How many of them came from the cache.
+    pub cached: usize,
+    /// Calls of the model.
+    pub calls: usize,
+    /// Tokens of these calls.
+    pub usage: Usage,
+    /// Price of these calls, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost: Option<Usd>,
+    /// Why renditions failed, as `part: reason`; these parts were condensed by rule.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub failures: Vec<String>,
+}
+
+/// A citation resolved to the range of the document that supports it (R0-14.8).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResolvedCitation {
+    /// The id of the cited part.
+    pub part: String,
+    /// The name of the document.
+    pub source: String,
+    /// The content address of the document's version, if it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// Byte range in the document, start and end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<(usize, usize)>,
+    /// First and last line in the document, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(usize, usize)>,
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunOutcome {
+    /// The id of the run's record.
+    pub run_id: RunId,
+    /// The checked answer: a JSON value, a string for text.
+    pub output: serde_json::Value,
+    /// The part of the answer that is meant for the user.
+    #[serde(skip)]
+    pub reply: String,
+    /// What the answer cites.
+    pub citations: Vec<ResolvedCitation>,
+    /// How the last prompt was packed.
+    pub receipt: RunReceipt,
+    /// Tokens of all calls of the run.
+    pub usage: Usage,
+    /// Price of all calls, in US dollars.
+    pub cost: Option<Usd>,
+    /// Milliseconds from start to end, condensing included.
+    pub latency_ms: u64,
+}
+
+/// An answer quoted from its documents without a model.
+pub struct QuotedAnswer {
+    /// The answer in the shape that the recipe declares.
+    pub value: serde_json::Value,
+    /// The text for the user.
+    pub reply: String,
+    /// Ids of the quoted parts.
+    pub parts: Vec<String>,
+}

@@ -1,0 +1,201 @@
+//! The settings of `[policy]`: what holds for recipes, and how the gateway fits conversations. Knows no packer.
+
+use std::time::Duration;
+
+use larder_core::policy::{PolicySettings, ToolOffer};
+use larder_core::recipe::Layer;
+
+use super::spec::{SettingValue, positive, positive_or_unset, settings, share};
+
+impl SettingValue for ToolOffer {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "when_needed" => Some(Self::WhenNeeded),
+            "with_tools" => Some(Self::WithTools),
+            _ => None,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::WhenNeeded => "when_needed",
+            Self::WithTools => "with_tools",
+        }
+        .to_owned()
+    }
+}
+
+impl SettingValue for Layer {
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, layer)| layer)
+    }
+
+    fn text(&self) -> String {
+        self.as_str().to_owned()
+    }
+}
+
+/// A share above 0, at most 1.
+fn positive_share(text: &str) -> Option<f64> {
+    share(text).filter(|share| *share > 0.0)
+}
+
+fn nerves(text: &str) -> Option<Layer> {
+    Layer::parse(text).filter(|layer| *layer == Layer::Nerves)
+}
+
+settings! {
+    /// The policy of every run.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct RunPolicy {
+        /// Condense what does not fit, in recipes and in the gateway. If false, prompts that do not fit are refused.
+        #[env("LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED")]
+        // R0-30.4, C50
+        pub compression_enabled: bool = "policy.compression_enabled", true;
+        /// Share of its token budget, above 0 and at most 1, beyond which a recipe's prompt is condensed by rule although
+        /// it fits. 1: only prompts that do not fit are condensed.
+        #[env("LARDER_COMPRESSION_THRESHOLD", "COMPRESSION_THRESHOLD")]
+        #[accept(positive_share)]
+        // R0-30.3, C19
+        pub compression_threshold: f64 = "policy.compression_threshold", 0.9;
+        /// Minimum tokens that condensing at `policy.compression_threshold` must save; otherwise the prompt is sent whole.
+        /// Does not apply to prompts that do not fit.
+        #[env("LARDER_MIN_COMPRESSION_SAVINGS", "MIN_COMPRESSION_SAVINGS")]
+        // R0-30.6, C25
+        pub min_compression_savings: usize = "policy.min_compression_savings", 500;
+        /// Let the model of layer NERVES write condensed renditions in recipes. If false, texts are condensed by rule.
+        #[env("LARDER_USE_LLM_SUMMARIZER")]
+        // R3-4.20
+        pub use_llm_summarizer: bool = "policy.use_llm_summarizer", false;
+        /// Seconds that a model may spend condensing for one run. What is not finished by then is condensed by rule.
+        #[env("LARDER_SUMMARIZER_TIMEOUT")]
+        // C46
+        pub summarizer_timeout: Duration = "policy.summarizer_timeout_s", Duration::from_secs(120);
+    }
+}
+
+settings! {
+    /// Settings of `[policy]` that hold for a project or its store rather than for a run.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CompressionSettings {
+        /// `token_budget.total`, in tokens, of the project's recipes that declare none. Built-in recipes declare theirs.
+        #[env("LARDER_DEFAULT_CONTEXT_BUDGET", "DEFAULT_CONTEXT_BUDGET")]
+        #[accept(positive)]
+        // R0-30.1, C17
+        pub default_context_budget: usize = "policy.default_context_budget", crate::project::DEFAULT_CONTEXT_BUDGET;
+        /// Layer whose model writes condensed renditions. NERVES is the only value; bind another model to it under
+        /// `[models.layers]`.
+        #[env("LARDER_COMPRESSION_MODEL_LAYER", "COMPRESSION_MODEL_LAYER")]
+        #[accept(nerves)]
+        // R0-30.7, R0-10.11
+        pub model_layer: Layer = "policy.compression_model_layer", Layer::Nerves;
+        /// Seconds that renditions written by a model are cached.
+        #[env("LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL")]
+        // R0-30.5
+        pub cache_ttl: Duration = "policy.compression_cache_ttl_s", Duration::from_secs(300);
+    }
+}
+
+settings! {
+    /// How the gateway fits conversations.
+    #[derive(Debug, Clone, PartialEq)]
+    pub(crate) struct GatewayPolicy {
+        /// Let the gateway make conversations fit. If false, it still counts and refuses what cannot fit.
+        #[env("LARDER_CONTEXT_POLICY_ENABLED")]
+        #[aliases("ai.context_policy.enabled", "context_policy.enabled")]
+        // R3-4.7, C50
+        pub enabled: bool = "policy.enabled", true;
+        /// Make and report every decision, but forward requests unchanged.
+        #[env("LARDER_CONTEXT_POLICY_DRY_RUN")]
+        #[aliases("ai.context_policy.dry_run", "context_policy.dry_run")]
+        // R3-5.1
+        pub dry_run: bool = "policy.dry_run", false;
+        /// Maximum tokens of a prompt through the gateway, where that is less than its model's window allows. Unset: the
+        /// window decides.
+        #[env("LARDER_PROMPT_BUDGET_OVERRIDE")]
+        #[aliases("ai.context_policy.prompt_budget_override", "context_policy.prompt_budget_override")]
+        #[like("1000")]
+        #[accept(positive_or_unset)]
+        // R3-4.8
+        pub prompt_budget_override: Option<usize> = "policy.prompt_budget_override", None;
+        /// Tokens reserved for the reply when a request sets no limit for it.
+        #[env("LARDER_RESPONSE_RESERVE", "RESPONSE_TOKEN_RESERVE")]
+        #[aliases("ai.context_policy.response_reserve", "context_policy.response_reserve")]
+        // R3-4.9, R0-30.2
+        pub response_reserve: usize = "policy.response_reserve", PolicySettings::default().response_reserve;
+        /// Tokens that every prompt must leave free. Unset: a twentieth of the window.
+        #[env("LARDER_EMERGENCY_FLOOR")]
+        #[aliases("ai.context_policy.emergency_floor", "context_policy.emergency_floor")]
+        #[like("1000")]
+        // R3-4.1
+        pub emergency_floor: Option<usize> = "policy.emergency_floor", None;
+        /// Tokens above which the oldest tool results of a conversation are compacted. Unset: four fifths of the budget.
+        #[env("LARDER_TRACE_THRESHOLD_TOKENS")]
+        #[aliases("ai.context_policy.trace_threshold_tokens", "context_policy.trace_threshold_tokens")]
+        #[like("1000")]
+        #[accept(positive_or_unset)]
+        // R3-4.32
+        pub trace_threshold_tokens: Option<usize> = "policy.trace_threshold_tokens", None;
+        /// Share of `policy.trace_threshold_tokens`, from 0.05 to 1, that a compaction reduces a conversation to.
+        #[env("LARDER_LOW_WATERMARK")]
+        #[accept(share)]
+        pub low_watermark: f64 = "policy.low_watermark", PolicySettings::default().low_watermark;
+        /// Tokens above which a new tool result is condensed, with a pointer to the original; at least 96.
+        #[env("LARDER_ENTRY_CAP")]
+        #[accept(positive)]
+        pub entry_cap: usize = "policy.entry_cap", PolicySettings::default().entry_cap;
+        /// Number of newest messages that a compaction leaves unchanged.
+        #[env("LARDER_PROTECT_LAST")]
+        pub protect_last: usize = "policy.protect_last", PolicySettings::default().protect_last;
+        /// When the model is offered the rehydrate tool, which reads originals back: `when_needed` (in prompts with
+        /// pointers) or `with_tools` (in every request that has tools, which keeps the provider's cached prefix stable).
+        #[env("LARDER_OFFER_TOOL")]
+        pub offer_tool: ToolOffer = "policy.offer_tool", ToolOffer::WhenNeeded;
+        /// Price of a cached prompt token relative to an uncached one, from 0 to 1, for models without known prices.
+        #[env("LARDER_CACHE_PRICE")]
+        #[accept(share)]
+        pub cache_price: f64 = "policy.cache_price", PolicySettings::default().cache_price;
+        /// Model calls that a conversation is expected to make from now on. Unset: as many as it has made so far.
+        #[env("LARDER_EXPECTED_TURNS")]
+        #[like("1000")]
+        #[accept(positive_or_unset)]
+        pub expected_turns: Option<usize> = "policy.expected_turns", None;
+        /// Tools whose results are never condensed; `*` at the end of a name matches any ending.
+        #[env("LARDER_OPT_OUT_TOOLS")]
+        #[aliases("ai.context_policy.opt_out_tools", "context_policy.opt_out_tools")]
+        // R3-4.28, R3-5.10
+        pub opt_out_tools: Vec<String> = "policy.opt_out_tools",
+            larder_core::policy::OPT_OUT_TOOLS.map(str::to_owned).to_vec();
+    }
+}
+
+impl GatewayPolicy {
+    /// The same for the policy of conversations. `compression_enabled` turns it off too (C50).
+    pub(crate) fn settings(self, compression_enabled: bool) -> PolicySettings {
+        PolicySettings {
+            enabled: self.enabled && compression_enabled,
+            dry_run: self.dry_run,
+            prompt_budget_override: self.prompt_budget_override,
+            response_reserve: self.response_reserve,
+            emergency_floor: self.emergency_floor,
+            trace_threshold_tokens: self.trace_threshold_tokens,
+            low_watermark: self.low_watermark,
+            entry_cap: self.entry_cap,
+            protect_last: self.protect_last,
+            opt_out_tools: self.opt_out_tools.into_iter().collect(),
+            offer_tool: self.offer_tool,
+            cache_price: self.cache_price,
+            expected_turns: self.expected_turns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_policy() {
+        assert_eq!(GatewayPolicy::default().settings(true), PolicySettings::default());
+    }
+}

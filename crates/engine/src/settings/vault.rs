@@ -1,0 +1,76 @@
+//! The settings of documents and turns. Knows no phase and no store.
+
+use std::time::Duration;
+
+use larder_models::price::Usd;
+
+use super::spec::{positive, positive_or_unset, settings};
+
+/// How the address of documents in an object store starts.
+const BUCKET: &str = "s3://";
+
+/// A folder, or a bucket with a name.
+fn document_place(text: &str) -> Option<Option<String>> {
+    let is_legal = match text.strip_prefix(BUCKET) {
+        Some(bucket) => !bucket.trim_matches('/').is_empty(),
+        None => !text.contains("://"),
+    };
+    is_legal.then(|| Some(text.to_owned()).filter(|text| !text.is_empty()))
+}
+
+settings! {
+    /// Where documents are, and how they are found.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) struct VaultSettings {
+        /// Where turns and memory are kept as files: a folder, relative to larder.toml, or `s3://bucket/prefix`. Unset:
+        /// `documents` in the home folder.
+        #[env("LARDER_DOCUMENTS")]
+        #[like("s3://bucket/prefix")]
+        #[accept(document_place)]
+        pub place: Option<String> = "documents.place", None;
+        /// Embedding model of the model table with which turns also find texts that express the same in other words. It
+        /// receives the queries and results of turns. Unset: turns search by words alone.
+        #[env("LARDER_GATHER_EMBEDDING")]
+        #[like("minilm")]
+        pub embedding: Option<String> = "gather.embedding", None;
+    }
+}
+
+settings! {
+    /// The most that a turn may use. The counters of revisions and retries belong to the turn and are never reset (C68).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct TurnLimits {
+        /// Maximum rounds in which a turn decides which tools to call next.
+        #[env("LARDER_TURN_MAX_ITERATIONS")]
+        #[accept(positive)]
+        // R1-3.44
+        pub iterations: u32 = "turn.max_iterations", 10;
+        /// Maximum tool calls in these rounds.
+        #[env("LARDER_TURN_MAX_TOOL_CALLS")]
+        // R1-3.45
+        pub tool_calls: u32 = "turn.max_tool_calls", 20;
+        /// Maximum times that a turn revises its answer after validation rejects it.
+        #[env("LARDER_TURN_MAX_REVISIONS")]
+        // R1-3.75
+        pub revisions: u32 = "turn.max_revisions", 2;
+        /// Maximum times that a turn plans again.
+        #[env("LARDER_TURN_MAX_RETRIES")]
+        // R1-3.76
+        pub retries: u32 = "turn.max_retries", 1;
+        /// Maximum tokens of a turn, prompts and replies of all its models and tools. Unset: no limit.
+        #[env("LARDER_TURN_MAX_TOKENS")]
+        #[like("200000")]
+        #[accept(positive_or_unset)]
+        pub tokens: Option<u64> = "turn.max_tokens", None;
+        /// Maximum cost of a turn in US dollars, as far as prices are known. Unset: no limit.
+        #[env("LARDER_TURN_MAX_COST")]
+        #[like("0.50")]
+        #[accept(positive_or_unset)]
+        pub cost: Option<Usd> = "turn.max_cost", None;
+        /// Maximum seconds that a turn may take. Unset: no limit.
+        #[env("LARDER_TURN_MAX_TIME")]
+        #[like("300")]
+        #[accept(positive_or_unset)]
+        pub time: Option<Duration> = "turn.max_time_s", None;
+    }
+}

@@ -1,0 +1,254 @@
+//! The arithmetic of both models on plain slices: products of matrices, norms, and the functions between them. Knows
+//! neither models nor tokens. A matrix is a slice with its rows one after the other.
+
+use rayon::prelude::*;
+
+/// Rows from which on a product is blocked for the caches; with fewer, that costs more than it saves.
+const BLOCKED_ROWS: usize = 8;
+/// Rows of the second matrix that one unit of parallel work multiplies by.
+const UNIT: usize = 64;
+/// Sums kept at the same time in a dot product.
+const LANES: usize = 16;
+
+/// A matrix inside a slice: where it starts, and how far apart its rows and its columns are.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub values: &'a [f32],
+    pub row: usize,
+    pub column: usize,
+}
+
+impl<'a> View<'a> {
+    /// Rows one after the other, `row` numbers apart.
+    pub(super) fn rows(values: &'a [f32], row: usize) -> Self {
+        Self { values, row, column: 1 }
+    }
+
+    /// The same matrix with rows and columns exchanged.
+    pub(super) fn transposed(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+
+    fn holds(self, rows: usize, columns: usize) -> bool {
+        fits(self.values.len(), (rows, self.row), (columns, self.column))
+    }
+}
+
+/// Whether the last number of a matrix lies within `length` numbers.
+fn fits(length: usize, rows: (usize, usize), columns: (usize, usize)) -> bool {
+    rows.0 == 0 || columns.0 == 0 || (rows.0 - 1) * rows.1 + (columns.0 - 1) * columns.1 < length
+}
+
+/// Writes `left · right` to `out`, whose rows are `out_row` numbers apart. The sizes are those of the result, and what
+/// the sums run over.
+///
+/// # Panics
+/// When a matrix is larger than its slice.
+pub(super) fn multiply(
+    (rows, shared, columns): (usize, usize, usize),
+    left: View<'_>,
+    right: View<'_>,
+    out: &mut [f32],
+    out_row: usize,
+) {
+    assert!(
+        left.holds(rows, shared)
+            && right.holds(shared, columns)
+            && fits(out.len(), (rows, out_row), (columns, 1)),
+        "a matrix of {rows} × {shared} × {columns} exceeds its slice"
+    );
+    let stride = usize::cast_signed;
+    #[allow(unsafe_code, reason = "the product is a function of pointers and strides")]
+    // SAFETY: each matrix lies within its slice, as checked above, and `out` is borrowed for writing.
+    unsafe {
+        matrixmultiply::sgemm(
+            rows,
+            shared,
+            columns,
+            1.0,
+            left.values.as_ptr(),
+            stride(left.row),
+            stride(left.column),
+            right.values.as_ptr(),
+            stride(right.row),
+            stride(right.column),
+            0.0,
+            out.as_mut_ptr(),
+            stride(out_row),
+            1,
+        );
+    }
+}
+
+/// `rows · weightsᵀ + bias`: the layer of a network with one row of `inputs` weights for each number of `bias`.
+pub(super) fn linear(rows: &[f32], inputs: usize, weights: &[f32], bias: &[f32]) -> Vec<f32> {
+    let (count, outputs) = (rows.len() / inputs, bias.len());
+    let mut products = vec![0.0; count * outputs];
+    if count < BLOCKED_ROWS {
+        let dots = Dots { rows, inputs, weights, products: &mut products };
+        pulp::Arch::new().dispatch(dots);
+    } else {
+        multiply(
+            (count, inputs, outputs),
+            View::rows(rows, inputs),
+            View::rows(weights, inputs).transposed(),
+            &mut products,
+            outputs,
+        );
+    }
+    for row in products.chunks_exact_mut(outputs) {
+        add(row, bias);
+    }
+    products
+}
+
+/// Few rows times many: a dot product each. A struct and not a closure because only so is the body compiled for the
+/// vector instructions that the machine has.
+struct Dots<'a> {
+    rows: &'a [f32],
+    inputs: usize,
+    weights: &'a [f32],
+    products: &'a mut [f32],
+}
+
+impl pulp::WithSimd for Dots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let outputs = self.weights.len() / self.inputs;
+        for (products, row) in
+            self.products.chunks_exact_mut(outputs).zip(self.rows.chunks_exact(self.inputs))
+        {
+            for (product, weights) in products.iter_mut().zip(self.weights.chunks_exact(self.inputs)) {
+                *product = dot(row, weights);
+            }
+        }
+    }
+}
+
+/// The sum of the products of two slices of one length.
+#[inline(always)]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+/// Adds `b` to `a`.
+pub(super) fn add(a: &mut [f32], b: &[f32]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a += b;
+    }
+}
+
+/// Each number times its factor.
+pub(super) fn scale(values: &mut [f32], factor: f32) {
+    values.iter_mut().for_each(|value| *value *= factor);
+}
+
+/// Each row over the root of its mean square, times `weights`.
+pub(super) fn rms_norm(rows: &[f32], weights: &[f32], epsilon: f32) -> Vec<f32> {
+    let mut normed = rows.to_vec();
+    for row in normed.chunks_exact_mut(weights.len()) {
+        let mean = dot(row, row) / row.len() as f32;
+        scale(row, (mean + epsilon).sqrt().recip());
+        row.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight);
+    }
+    normed
+}
+
+/// Each row less its mean and over its deviation, times `weights`, plus `bias`.
+pub(super) fn layer_norm(rows: &mut [f32], weights: &[f32], bias: &[f32], epsilon: f32) {
+    for row in rows.chunks_exact_mut(weights.len()) {
+        let mean = row.iter().sum::<f32>() / row.len() as f32;
+        row.iter_mut().for_each(|value| *value -= mean);
+        let variance = dot(row, row) / row.len() as f32;
+        scale(row, (variance + epsilon).sqrt().recip());
+        for (value, (weight, bias)) in row.iter_mut().zip(weights.iter().zip(bias)) {
+            *value = *value * weight + bias;
+        }
+    }
+}
+
+/// The numbers as shares that add up to 1, by their exponentials.
+pub(super) fn softmax(values: &mut [f32]) {
+    let top = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for value in values.iter_mut() {
+        *value = (*value - top).exp();
+        sum += *value;
+    }
+    scale(values, sum.recip());
+}
+
+/// The exact Gaussian error linear unit of each number.
+pub(super) fn gelu(values: &mut [f32]) {
+    values.par_chunks_mut(UNIT * 256).for_each(|values| {
+        for value in values {
+            *value *= 0.5 * (1.0 + libm::erff(*value * std::f32::consts::FRAC_1_SQRT_2));
+        }
+    });
+}
+
+/// The sigmoid linear unit of a number.
+pub(super) fn silu(value: f32) -> f32 {
+    value / (1.0 + (-value).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(rows: usize, columns: usize) -> Vec<f32> {
+        (0..rows * columns).map(|index| (index as f32 * 0.37).sin()).collect()
+    }
+
+    #[test]
+    fn few_rows_and_many_rows_give_the_same_products() {
+        let (inputs, outputs) = (50, 20);
+        let (rows, weights, bias) = (matrix(12, inputs), matrix(outputs, inputs), matrix(1, outputs));
+        let many = linear(&rows, inputs, &weights, &bias);
+        let few: Vec<f32> =
+            rows.chunks(3 * inputs).flat_map(|rows| linear(rows, inputs, &weights, &bias)).collect();
+        for (few, many) in few.iter().zip(&many) {
+            assert!((few - many).abs() < 1e-4, "{few} {many}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_matrix_is_multiplied() {
+        let (left, right) = (matrix(3, 4), matrix(4, 6));
+        let mut out = [0.0; 6];
+        // The last two columns of the left one by the middle two rows and columns of the right one.
+        multiply((3, 2, 2), View::rows(&left[2..], 4), View::rows(&right[8..], 6), &mut out, 2);
+        for row in 0..3 {
+            for column in 0..2 {
+                let expected: f32 = (0..2).map(|i| left[row * 4 + 2 + i] * right[8 + i * 6 + column]).sum();
+                assert!((out[row * 2 + column] - expected).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_softmax_adds_up_to_one_and_skips_what_is_minus_infinity() {
+        let mut values = [1.0, 2.0, f32::NEG_INFINITY];
+        softmax(&mut values);
+        assert!((values[0] + values[1] - 1.0).abs() < 1e-6 && values[2] == 0.0, "{values:?}");
+    }
+
+    #[test]
+    fn norms_have_the_mean_and_the_size_they_are_for() {
+        let mut row = matrix(1, 8);
+        let normed = rms_norm(&row, &[1.0; 8], 0.0);
+        assert!((dot(&normed, &normed) - 8.0).abs() < 1e-4);
+        layer_norm(&mut row, &[1.0; 8], &[0.5; 8], 0.0);
+        assert!((row.iter().sum::<f32>() - 4.0).abs() < 1e-4);
+    }
+}
