@@ -2,7 +2,7 @@
 
 use crate::condensed::{CondenseError, Condensed};
 use crate::engine::condenser::Condenser;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
 use crate::engine::{explain as reasons, verify};
 use crate::explanation::{Explanation, UnitReason};
@@ -13,7 +13,7 @@ use larder_text::pointer::Pointer;
 /// Condenses a text to its target; a text that meets the target already is returned unchanged.
 ///
 /// The result has at most `target` tokens, contains every pin and every pointer of ours that the text contains, and gives
-/// a pointer to whatever it leaves out. It depends on nothing but the request.
+/// a pointer to everything that it leaves out. It depends on nothing but the request.
 ///
 /// # Errors
 /// [`CondenseError::PinAbsent`] for a pin that the text does not contain; [`CondenseError::PinsExceedTarget`] if pins,
@@ -23,7 +23,7 @@ pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
 }
 
 /// [`condense`] for a reader who knows something already. If parts of the text have been seen before, the rest is
-/// condensed by lines, whatever its type.
+/// condensed by lines, regardless of its type.
 ///
 /// # Errors
 /// As [`condense`].
@@ -90,7 +90,10 @@ fn shortened(job: &Job<'_>, explained: bool) -> Result<(Condensed, Vec<UnitReaso
     })
 }
 
-fn with_reasons(job: &Job<'_>, condenser: &dyn Condenser) -> Result<(Draft, Vec<UnitReason>), CondenseError> {
+fn with_reasons(
+    job: &Job<'_>,
+    condenser: &dyn Condenser,
+) -> Result<(CondensedDraft, Vec<UnitReason>), CondenseError> {
     let (draft, units) = condenser.condense_explained(job)?;
     let units = units.unwrap_or_else(|| reasons::of_draft(job, &draft));
     Ok((draft, units))

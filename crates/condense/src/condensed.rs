@@ -89,7 +89,7 @@ pub enum CondenseError {
         target: usize,
     },
     /// The original does not contain a pin.
-    #[error("the pin {pin:?} does not stand in the text")]
+    #[error("the text does not contain the pin {pin:?}")]
     PinAbsent {
         /// The pin as the request gives it.
         pin: String,

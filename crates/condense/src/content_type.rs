@@ -1,4 +1,4 @@
-//! The content types. Data only.
+//! The content types and their names. Data only; how each is recognised and condensed is in [`types`](crate::types).
 
 use serde::{Deserialize, Serialize};
 
@@ -36,4 +36,61 @@ pub enum ContentType {
     Table,
     /// Anything else, by lines.
     Generic,
+}
+
+impl ContentType {
+    /// Every content type.
+    pub const ALL: [Self; 15] = [
+        Self::ContextDoc,
+        Self::ResearchDoc,
+        Self::PageDoc,
+        Self::ToolResult,
+        Self::PriorTurn,
+        Self::Prose,
+        Self::Markdown,
+        Self::Chat,
+        Self::Json,
+        Self::Log,
+        Self::Diff,
+        Self::Code,
+        Self::Html,
+        Self::Table,
+        Self::Generic,
+    ];
+
+    /// The name in JSON, recipes and the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ContextDoc => "context_doc",
+            Self::ResearchDoc => "research_doc",
+            Self::PageDoc => "page_doc",
+            Self::ToolResult => "tool_result",
+            Self::PriorTurn => "prior_turn",
+            Self::Prose => "prose",
+            Self::Markdown => "markdown",
+            Self::Chat => "chat",
+            Self::Json => "json",
+            Self::Log => "log",
+            Self::Diff => "diff",
+            Self::Code => "code",
+            Self::Html => "html",
+            Self::Table => "table",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+// A variant that is missing in `ALL` does not compile, as long as `Generic` stays the last one.
+const _: () = assert!(ContentType::ALL.len() == ContentType::Generic as usize + 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        for content_type in ContentType::ALL {
+            assert_eq!(serde_json::to_value(content_type).unwrap(), content_type.as_str());
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub use self::types::html::{WebPage, web_page};
 pub use self::types::structure_of;
 
 /// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
-pub const CONDENSER_VERSION: u32 = 2;
+pub const CONDENSER_VERSION: u32 = 3;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -40,7 +40,7 @@ pub struct ReaderView<'a> {
     pub skip_probes: bool,
 }
 
-/// What a caller knows of a text.
+/// What a caller has computed of a text already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownText {
     /// The hash of its bytes.

@@ -11,9 +11,9 @@ use crate::analysis::salience::{self, ErrorSense, SpanKind};
 use crate::analysis::sections::Sections;
 use crate::condensed::{Author, Condensed};
 use crate::content_type::ContentType;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
-use crate::engine::verify::{Violation, verified};
+use crate::engine::verify::{DraftViolation, verified};
 use crate::request::{CondenseRequest, KnownText};
 use crate::types::condenser_for;
 use larder_text::hash::ContentHash;
@@ -126,13 +126,13 @@ pub fn accept(request: &CondenseRequest<'_>, words: &str, author: Author) -> Res
     let job = Job::new(request, KnownText::from_request(request));
     let text = format!("{}{words}", header(request.text, request.key, request.counter, request.target));
     let rewritten = std::iter::once(0..request.text.len()).collect();
-    let draft = Draft { text, shown: Vec::new(), rewritten, gaps: Vec::new() };
+    let draft = CondensedDraft { text, shown: Vec::new(), rewritten, gaps: Vec::new() };
     let condenser = condenser_for(request.content_type, request.text);
     match verified(&job, condenser, draft) {
         Ok(condensed) => Ok(Condensed { author: Some(author), ..condensed }),
-        Err(Violation::TooLong) => Err(RewriteError::TooLong),
-        Err(Violation::PinLost) => Err(RewriteError::PinLost),
-        Err(Violation::Untiled | Violation::Unparsable) => Err(RewriteError::Unparsable),
+        Err(DraftViolation::TooLong) => Err(RewriteError::TooLong),
+        Err(DraftViolation::PinLost) => Err(RewriteError::PinLost),
+        Err(DraftViolation::Untiled | DraftViolation::Unparsable) => Err(RewriteError::Unparsable),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::condense::unchanged;
 use crate::condensed::{CondenseError, Condensed};
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
 use crate::engine::render::{Header, Renderer};
 use crate::engine::verify::verified;
@@ -41,7 +41,7 @@ pub fn truncate(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
         let end = section.copied().filter(|&end| end >= last / 2).unwrap_or(last);
         let shown = shown(end);
         let (cut, gaps) = (renderer.text(&shown), renderer.gaps(&shown));
-        let draft = Draft { text: cut, shown, rewritten: Vec::new(), gaps };
+        let draft = CondensedDraft { text: cut, shown, rewritten: Vec::new(), gaps };
         if let Ok(verified) = verified(&job, PLAIN, draft) {
             return Ok(verified);
         }

@@ -3,24 +3,25 @@
 use larder_condense::ContentType;
 use larder_core::recipe::{Recipe, RecipeError};
 
-/// Content type, its name, and the recipe with which a model condenses it (C40, R0-23.1).
-pub const COMPRESSION_RECIPES: [(ContentType, &str, &str); 15] = [
-    (ContentType::ContextDoc, "context_doc", "compress/compress_context"),
-    (ContentType::ResearchDoc, "research_doc", "compress/compress_research"),
-    (ContentType::PageDoc, "page_doc", "compress/compress_page_doc"),
-    (ContentType::ToolResult, "tool_result", "compress/compress_tool_result"),
-    (ContentType::PriorTurn, "prior_turn", "compress/compress_prior_turn"),
-    (ContentType::Prose, "prose", "compress/generic"),
-    (ContentType::Markdown, "markdown", "compress/generic"),
-    (ContentType::Chat, "chat", "compress/compress_history"),
-    (ContentType::Json, "json", "compress/compress_tool_result"),
-    (ContentType::Log, "log", "compress/compress_tool_result"),
-    (ContentType::Diff, "diff", "compress/compress_tool_result"),
-    (ContentType::Code, "code", "compress/compress_tool_result"),
-    (ContentType::Html, "html", "compress/generic"),
-    (ContentType::Table, "table", "compress/compress_tool_result"),
-    (ContentType::Generic, "generic", "compress/generic"),
-];
+/// The recipe with which a model condenses texts of a type (C40, R0-23.1).
+pub(crate) const fn recipe_name(content_type: ContentType) -> &'static str {
+    match content_type {
+        ContentType::ContextDoc => "compress/compress_context",
+        ContentType::ResearchDoc => "compress/compress_research",
+        ContentType::PageDoc => "compress/compress_page_doc",
+        ContentType::PriorTurn => "compress/compress_prior_turn",
+        ContentType::Chat => "compress/compress_history",
+        ContentType::ToolResult
+        | ContentType::Json
+        | ContentType::Log
+        | ContentType::Diff
+        | ContentType::Code
+        | ContentType::Table => "compress/compress_tool_result",
+        ContentType::Prose | ContentType::Markdown | ContentType::Html | ContentType::Generic => {
+            "compress/generic"
+        }
+    }
+}
 
 /// A content type that a model should condense, without a usable recipe for it.
 #[derive(Debug, thiserror::Error)]
@@ -37,26 +38,13 @@ pub struct MissingRecipe {
     pub source: RecipeError,
 }
 
-/// The name of a content type, as recipes and the command line write it.
-pub(crate) fn name(content_type: ContentType) -> &'static str {
-    row(content_type).1
-}
-
-fn row(content_type: ContentType) -> (ContentType, &'static str, &'static str) {
-    let found = COMPRESSION_RECIPES.into_iter().find(|(known, ..)| *known == content_type);
-    found.unwrap_or((ContentType::Generic, "generic", "compress/generic"))
-}
-
 /// Looks up the recipe of every content type, so that a missing one is found at startup and not during a run.
 pub(crate) fn check<'r>(find: impl Fn(&str) -> Result<&'r Recipe, RecipeError>) -> Result<(), MissingRecipe> {
-    COMPRESSION_RECIPES.into_iter().try_for_each(|(_, content_type, recipe)| {
-        find(recipe).map(drop).map_err(|source| MissingRecipe { content_type, recipe, source })
+    ContentType::ALL.into_iter().try_for_each(|content_type| {
+        let recipe = recipe_name(content_type);
+        let missing = |source| MissingRecipe { content_type: content_type.as_str(), recipe, source };
+        find(recipe).map(drop).map_err(missing)
     })
-}
-
-/// The recipe with which a model condenses this content type.
-pub(crate) fn recipe_name(content_type: ContentType) -> &'static str {
-    row(content_type).2
 }
 
 #[cfg(test)]
@@ -67,10 +55,7 @@ mod tests {
     use crate::project::Project;
 
     #[test]
-    fn every_content_type_has_its_row_and_its_recipe_ships() {
-        for (content_type, name, _) in COMPRESSION_RECIPES {
-            assert_eq!(serde_json::to_value(content_type).ok(), Some(name.into()));
-        }
+    fn the_recipe_of_every_content_type_ships() {
         let project = Project::builtin(&Counter::cl100k());
         check(|name| project.recipe(name)).unwrap();
     }
@@ -87,10 +72,14 @@ mod tests {
     #[test]
     fn compression_recipes_do_without_the_query_and_take_one_document() {
         let project = Project::builtin(&Counter::cl100k());
-        for (_, name, recipe) in COMPRESSION_RECIPES {
-            let recipe = project.recipe(recipe).unwrap();
-            assert!(!recipe.needs_query && recipe.input_docs.len() == 1, "{name}");
-            assert!(recipe.inputs.iter().eq(["preserve", "target_tokens"]), "{name}: {:?}", recipe.inputs);
+        for content_type in ContentType::ALL {
+            let recipe = project.recipe(recipe_name(content_type)).unwrap();
+            assert!(!recipe.needs_query && recipe.input_docs.len() == 1, "{content_type:?}");
+            assert!(
+                recipe.inputs.iter().eq(["preserve", "target_tokens"]),
+                "{content_type:?}: {:?}",
+                recipe.inputs
+            );
         }
         let small = project.recipe("compress/compress_context").unwrap().budget;
         assert_eq!((small.total, small.prompt, small.input, small.output), (1000, 300, 500, 200), "R0-23.2");

@@ -165,7 +165,7 @@ impl<'a> Summarizer<'a> {
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
             content: ContentHash::new(request.text.as_bytes()),
-            content_type: compression_recipes::name(request.content_type),
+            content_type: request.content_type.as_str(),
             target_tokens: request.target as u64,
             query: ContentHash::new(request.query.unwrap_or_default().as_bytes()),
             condenser: &condenser,

@@ -121,7 +121,7 @@ impl Engine {
     /// vocabulary is not known either, an estimate serves better than a bound.
     pub fn counter_of_id(&self, id: &str) -> Counter {
         let counter = self.tokenizers.registry.for_model(id);
-        if counter.label() == Label::Bounded { Counter::unknown() } else { counter }
+        if counter.label() == Label::Bounded { self.tokenizers.registry.unknown() } else { counter }
     }
 }
 

@@ -24,7 +24,7 @@ mod prompt;
 mod run;
 pub mod settings;
 
-pub use self::compression_recipes::{COMPRESSION_RECIPES, MissingRecipe};
+pub use self::compression_recipes::MissingRecipe;
 pub use self::engine::{Engine, LoadCounter};
 pub use self::prepare::PrepareError;
 pub use self::settings::RunPolicy;

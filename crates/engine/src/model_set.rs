@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use larder_condense::ContentType;
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_models::chat::Usage;
 use larder_models::price::{Prices, Usd};
 use larder_models::table::{ModelTable, Provider};
 
 use crate::candidate::next_layer;
-use crate::compression_recipes::COMPRESSION_RECIPES;
+use crate::compression_recipes::recipe_name;
 use crate::engine::Engine;
 
 /// The most that one call of a recipe may use.
@@ -88,7 +89,7 @@ impl Engine {
             models.add_layer(table, next, mode);
         }
         if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
-            for (.., name) in COMPRESSION_RECIPES {
+            for name in ContentType::ALL.map(recipe_name) {
                 let Ok(condenses) = self.recipe_or_builtin(name) else { continue };
                 models.add_layer(table, condenses.layer, condenses.mode);
             }

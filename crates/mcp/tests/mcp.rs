@@ -140,7 +140,11 @@ async fn what_a_caller_can_mend_is_a_result_that_says_how() {
         ("condense", json!({"text": "a", "source": "b", "target_tokens": 1}), "either `text` or `source`"),
         ("condense", json!({"text": "a"}), "missing field `target_tokens`"),
         ("condense", json!({"text": "a", "target_tokens": 9, "type": "novel"}), "there is no type \"novel\""),
-        ("condense", json!({"text": "a", "target_tokens": 9, "pins": ["b"]}), "does not stand in the text"),
+        (
+            "condense",
+            json!({"text": "a", "target_tokens": 9, "pins": ["b"]}),
+            "the text does not contain the pin",
+        ),
         ("condense", json!({"source": ".", "target_tokens": 9}), "is a folder"),
         ("count", json!({"text": "a", "model": "no-such-model"}), "cl100k_base"),
         ("count", json!({"source": "missing.md"}), "no file or folder that is open"),

@@ -1,4 +1,4 @@
-//! A bounded cache that several threads share. Knows nothing of what it keeps.
+//! A bounded cache that several threads share. Does not know what it caches.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -15,14 +15,14 @@ pub struct BoundedCache<K, V> {
     /// The weight of one generation.
     generation: usize,
     weigh: fn(&V) -> usize,
-    generations: Mutex<Generations<K, V>>,
+    generations: Mutex<CacheGenerations<K, V>>,
 }
 
 #[derive(Debug)]
-struct Generations<K, V> {
+struct CacheGenerations<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
-    /// Of the young one.
+    /// The weight of the young generation.
     weight: usize,
 }
 
@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
 
     /// A cache whose values weigh at most about `max_weight` together, such as their bytes.
     pub fn with_weights(max_weight: usize, weigh: fn(&V) -> usize) -> Self {
-        let generations = Generations { young: HashMap::new(), old: HashMap::new(), weight: 0 };
+        let generations = CacheGenerations { young: HashMap::new(), old: HashMap::new(), weight: 0 };
         Self { generation: max_weight.div_ceil(2), weigh, generations: Mutex::new(generations) }
     }
 
@@ -80,7 +80,7 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
         self.len() == 0
     }
 
-    fn put(&self, generations: &mut Generations<K, V>, key: K, value: V) {
+    fn put(&self, generations: &mut CacheGenerations<K, V>, key: K, value: V) {
         let weight = (self.weigh)(&value);
         if generations.weight + weight > self.generation {
             generations.old = std::mem::take(&mut generations.young);
@@ -90,7 +90,7 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
         generations.young.insert(key, value);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Generations<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, CacheGenerations<K, V>> {
         // A panic between two map operations leaves both maps usable.
         self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +125,7 @@ mod tests {
             cache.insert(n, vec![0; 30]);
             assert!(cache.len() <= 3, "{}", cache.len());
         }
-        // What is heavier than the cache is kept until the next entry comes.
+        // A value heavier than the cache stays until the next one is inserted.
         cache.insert(99, vec![0; 1_000]);
         assert!(cache.get(&99).is_some());
     }

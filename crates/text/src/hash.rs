@@ -1,4 +1,4 @@
-//! Content addresses: BLAKE3 digests of original bytes. Knows nothing of where the bytes are kept.
+//! Content addresses: BLAKE3 digests of original bytes. Does not know where the bytes are stored.
 
 use std::fmt;
 use std::str::FromStr;

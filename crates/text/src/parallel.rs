@@ -53,7 +53,7 @@ impl Workers {
     }
 
     /// Up to `max` free workers, for as long as the reservation lives.
-    fn reserve(&self, max: usize) -> Option<Reservation<'_>> {
+    fn reserve(&self, max: usize) -> Option<ReservedWorkers<'_>> {
         if max == 0 {
             return None;
         }
@@ -61,18 +61,18 @@ impl Workers {
         let free = |busy: usize| max.min(pool.current_num_threads().saturating_sub(busy));
         let take = |busy| Some(busy + free(busy)).filter(|&now| now > busy);
         let before = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(Reservation { pool, count: free(before), busy: &self.busy })
+        Some(ReservedWorkers { pool, count: free(before), busy: &self.busy })
     }
 }
 
 /// Workers that no other caller gets meanwhile.
-struct Reservation<'w> {
+struct ReservedWorkers<'w> {
     pool: &'w ThreadPool,
     count: usize,
     busy: &'w AtomicUsize,
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for ReservedWorkers<'_> {
     fn drop(&mut self) {
         self.busy.fetch_sub(self.count, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Pointers: short stand-ins for stored content that a model can read and a look-alike cannot forge.
+//! Pointers: short references to stored content that a model can read and that cannot be forged.
 //!
 //! A pointer is written `lp1-` + 13 base32 digits of the content hash + `-` + 6 base32 digits of a keyed checksum,
 //! and may end in a fragment that narrows it: `#L12-40` (lines, from 1, both ends included; `#L12` is that one line) or
@@ -137,7 +137,7 @@ pub enum Fragment {
     },
 }
 
-/// A pointer unchanged in a text: an id and, where it means only a part, the fragment.
+/// A pointer as a text contains it: an id and, if it refers to a part only, the fragment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pointer {
     /// The id of the stored content.
@@ -162,7 +162,7 @@ impl Pointer {
         Self { id, fragment: Some(Fragment::Lines { first, last }) }
     }
 
-    /// Reads a pointer at the very start of `text`; gives it with its length in bytes.
+    /// Reads a pointer at the very start of `text`; returns its length in bytes and the pointer.
     pub fn parse_prefix(text: &str) -> Option<(usize, Self)> {
         let rest = text.strip_prefix(PREFIX)?.as_bytes();
         let digits = |bytes: &[u8]| bytes.iter().all(|byte| ALPHABET.contains(byte));
@@ -192,7 +192,7 @@ fn parse_fragment(text: &str) -> Option<(usize, Fragment)> {
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(numbers.len());
     let numbers = &numbers[..end];
     let (from, to) = match kind {
-        // A line is spelt without an end by those who link to it elsewhere, models among them.
+        // Links elsewhere name a single line without an end, and models write them the same way.
         b'L' => numbers.split_once('-').unwrap_or((numbers, numbers)),
         _ => numbers.split_once('-')?,
     };
@@ -274,7 +274,7 @@ mod tests {
         let text = format!("see {id}#L1334, and {id}#L4-");
         let found = key(1).find_in(&text);
         assert_eq!((found[0].1.clone(), &text[found[0].0.clone()]), (line, &*format!("{id}#L1334")));
-        assert_eq!(found[1].1, Pointer::whole(id), "what is no fragment is left in the text");
+        assert_eq!(found[1].1, Pointer::whole(id), "an invalid fragment is left in the text");
     }
 
     #[test]

@@ -77,9 +77,9 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-/// A text that is no amount of US dollars.
+/// A text that is not an amount of US dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of dollars such as `0.0105`")]
+#[error("`{0}` is not an amount of dollars such as `0.0105`")]
 pub struct ParseUsdError(String);
 
 impl FromStr for Usd {
@@ -120,7 +120,7 @@ pub struct Prices {
     pub output: Price,
 }
 
-/// What one call cost, cached and uncached prompt tokens apart (R4-9.2).
+/// What one call cost, with cached and uncached prompt tokens listed separately (R4-9.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Prompt tokens that no cache helped with.
@@ -136,13 +136,13 @@ pub struct Cost {
 }
 
 impl Prices {
-    /// What a prompt token from the provider's cache costs beside one that is not; `None` where prompts cost nothing.
+    /// The price of a cached prompt token as a share of an uncached one; `None` where prompts cost nothing.
     pub fn cached_share(&self) -> Option<f64> {
         let (cached, input) = (self.cached_input.0.0, self.input.0.0);
         (input > 0).then(|| cached as f64 / input as f64)
     }
 
-    /// What so many tokens cost at most, whatever they are.
+    /// The cost of so many tokens at the highest of the prices.
     pub fn max_cost(&self, tokens: u64) -> Usd {
         let kinds = [self.input, self.cached_input, self.cache_write, self.output];
         kinds.map(|price| price.of(tokens)).into_iter().max().unwrap_or_default()
@@ -166,7 +166,7 @@ impl Prices {
 }
 
 /// The non-negative decimal number `text`, times ten to the power of `decimals`; `None` when it has more decimal
-/// places, is too large, or is no such number.
+/// places, is too large, or is not such a number.
 fn parse_decimal(text: &str, decimals: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -1,6 +1,6 @@
 //! The words of a query in a text too large to look at every word of it.
 //!
-//! Knows how words begin; what counts as the same word is `score`'s.
+//! Knows how words begin; `larder_text::words` decides which words count as the same.
 
 use std::ops::Range;
 
@@ -156,7 +156,7 @@ fn bits_of_words(block: &[u8]) -> u64 {
 /// A place in the table of beginnings, and a bit there: three letters, or fewer.
 type Beginning = (usize, u64);
 
-/// How a run of so many bytes begins, whatever its case.
+/// The beginning of a run of so many bytes, in lower case.
 fn beginning(run: &[u8], len: usize) -> Beginning {
     let four = run.first_chunk().copied().unwrap_or_else(|| {
         let mut padded = [0; 4];

@@ -14,7 +14,7 @@ use larder_text::words::for_each_term;
 /// words. A query's stop words do not count.
 #[derive(Debug, Clone, Default)]
 pub struct RankIndex {
-    postings: HashMap<u64, Vec<Posting>>,
+    postings: HashMap<u64, Vec<PassagePosting>>,
     /// Words up to the end of each passage, from the first.
     words: Vec<u64>,
     /// Where each document starts, by passage.
@@ -25,7 +25,7 @@ pub struct RankIndex {
 
 /// How often a word appears in a passage.
 #[derive(Debug, Clone, Copy)]
-struct Posting {
+struct PassagePosting {
     passage: u32,
     times: u32,
 }
@@ -46,7 +46,7 @@ impl RankIndex {
         Self { only: Some(query_terms(query).into_iter().collect()), ..Self::default() }
     }
 
-    /// Begins a new document: passages after this are no neighbours of passages before it.
+    /// Begins a new document: passages after this are not neighbours of those before.
     pub fn start_document(&mut self) {
         self.starts.push(self.len());
     }
@@ -63,7 +63,7 @@ impl RankIndex {
             let postings = self.postings.entry(term).or_default();
             match postings.last_mut() {
                 Some(last) if last.passage == number => last.times += 1,
-                _ => postings.push(Posting { passage: number, times: 1 }),
+                _ => postings.push(PassagePosting { passage: number, times: 1 }),
             }
         });
         self.words.push(words);
@@ -116,7 +116,7 @@ impl RankIndex {
     }
 
     /// Adds up how often a term appears in each window; gives the windows that hold it.
-    fn spread(&self, term: u64, windows: &[Window], times: &mut [u32]) -> Vec<usize> {
+    fn spread(&self, term: u64, windows: &[NeighbourWindow], times: &mut [u32]) -> Vec<usize> {
         let mut touched = Vec::new();
         for posting in self.postings.get(&term).map_or(&[][..], Vec::as_slice) {
             // Being in a window is mutual: the passages in this one's window are those whose windows hold it.
@@ -133,7 +133,7 @@ impl RankIndex {
     }
 
     /// The window of every passage.
-    fn windows(&self, neighbours: usize) -> Vec<Window> {
+    fn windows(&self, neighbours: usize) -> Vec<NeighbourWindow> {
         let mut windows = Vec::with_capacity(self.len());
         let mut starts = self.starts.iter().copied().filter(|&start| start > 0).peekable();
         let mut document = 0..starts.next().unwrap_or(self.len());
@@ -144,14 +144,14 @@ impl RankIndex {
             let first = at.saturating_sub(neighbours).max(document.start);
             let end = at.saturating_add(neighbours).saturating_add(1).min(document.end);
             let before = first.checked_sub(1).map_or(0, |last| self.words[last]);
-            windows.push(Window { first, end, words: self.words[end - 1] - before });
+            windows.push(NeighbourWindow { first, end, words: self.words[end - 1] - before });
         }
         windows
     }
 }
 
 /// A passage with its neighbours.
-struct Window {
+struct NeighbourWindow {
     first: usize,
     end: usize,
     words: u64,

@@ -69,7 +69,7 @@ impl Scores {
     }
 
     /// What each byte of the unit adds to what is shown; 1 on average at first.
-    pub(crate) fn gain(&self, unit: usize, shown: &Shown) -> f32 {
+    pub(crate) fn gain(&self, unit: usize, shown: &ShownWords) -> f32 {
         let sum: f32 =
             self.terms(unit).iter().map(|&term| self.weights[usize::from(term)] * shown.factor(term)).sum();
         sum * self.scale / self.lengths[unit]
@@ -81,9 +81,9 @@ impl Scores {
 }
 
 /// How often each word appears in what is shown.
-pub(crate) struct Shown(Vec<u8>);
+pub(crate) struct ShownWords(Vec<u8>);
 
-impl Shown {
+impl ShownWords {
     pub(crate) fn nothing() -> Self {
         Self(vec![0; BUCKETS])
     }

@@ -4,9 +4,9 @@
 //! Knows jobs, drafts and units; does not know any content type, or how units are chosen.
 
 use crate::condensed::CondenseError;
-use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::job::Job;
-use crate::engine::units::Piece;
+use crate::engine::units::TextPiece;
 use crate::explanation::UnitReason;
 
 /// Condenses texts of one content type.
@@ -15,7 +15,7 @@ pub(crate) trait Condenser: Sync {
     ///
     /// # Errors
     /// What must be shown does not fit.
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError>;
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError>;
 
     /// The smallest target at which one item of every kind in the text is still shown; `None` for types without kinds.
     fn essential(&self, _job: &Job<'_>) -> Option<usize> {
@@ -23,7 +23,10 @@ pub(crate) trait Condenser: Sync {
     }
 
     /// The same draft, with the reason for each unit where this condenser chooses among units.
-    fn condense_explained(&self, job: &Job<'_>) -> Result<(Draft, Option<Vec<UnitReason>>), CondenseError> {
+    fn condense_explained(
+        &self,
+        job: &Job<'_>,
+    ) -> Result<(CondensedDraft, Option<Vec<UnitReason>>), CondenseError> {
         Ok((self.condense(job)?, None))
     }
 
@@ -36,7 +39,7 @@ pub(crate) trait Condenser: Sync {
 /// Divides a text into units, among which [`Extractive`](crate::engine::extractive::Extractive) chooses.
 pub(crate) trait Divide: Sync {
     /// Units that tile the text.
-    fn units(&self, job: &Job<'_>) -> Vec<Piece>;
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece>;
 
     /// How units are chosen and gaps written.
     fn options(&self, _text: &str) -> ExtractionOptions {

@@ -23,7 +23,7 @@ impl Default for ExtractionOptions {
 
 /// What a condenser proposes. Shown, rewritten and left-out ranges tile the original.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct CondensedDraft {
     /// The condensed text, header and gap markers included.
     pub(crate) text: String,
     /// Bytes of the original that `text` repeats unchanged.

@@ -7,10 +7,10 @@ use std::ops::Range;
 use crate::analysis::relevance::query_terms;
 use crate::analysis::salience::{SalientSpan, SpanKind};
 use crate::condensed::Gap;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
-use crate::engine::select::Selection;
-use crate::engine::units::{Piece, Tier};
+use crate::engine::select::PieceSelection;
+use crate::engine::units::{TextPiece, Tier};
 use crate::explanation::{Reason, UnitOutcome, UnitReason};
 use larder_text::words::for_each_term;
 
@@ -20,14 +20,14 @@ const WEIGHTY: f32 = 1.5;
 const REPEATED: f32 = 0.25;
 
 /// The reasons of a selection that shows `shown`.
-pub(crate) fn of_selection(selection: &Selection<'_>, shown: &[Range<usize>]) -> Vec<UnitReason> {
+pub(crate) fn of_selection(selection: &PieceSelection<'_>, shown: &[Range<usize>]) -> Vec<UnitReason> {
     let words = query_words(selection.job);
     let mut needed = vec![false; selection.pieces.len()];
     for (piece, _) in selection.pieces.iter().zip(&selection.shown).filter(|(_, shown)| **shown) {
         piece.needs.into_iter().flatten().for_each(|need| needed[need] = true);
     }
     let details = Details::of(selection.job);
-    let unit = |(index, piece): (usize, &Piece)| {
+    let unit = |(index, piece): (usize, &TextPiece)| {
         let outcome = outcome(&piece.range, shown);
         let score = selection.score(index);
         let mut unit = unit(selection.job, piece.range.clone(), outcome, &details, &words);
@@ -52,7 +52,7 @@ pub(crate) fn of_selection(selection: &Selection<'_>, shown: &[Range<usize>]) ->
 }
 
 /// The reasons that can be read from a draft alone.
-pub(crate) fn of_draft(job: &Job<'_>, draft: &Draft) -> Vec<UnitReason> {
+pub(crate) fn of_draft(job: &Job<'_>, draft: &CondensedDraft) -> Vec<UnitReason> {
     let (words, details) = (query_words(job), Details::of(job));
     let shown = draft.shown.iter().map(|range| (range.clone(), UnitOutcome::Shown));
     let rewritten = draft.rewritten.iter().map(|range| (range.clone(), UnitOutcome::Rewritten));
@@ -115,7 +115,7 @@ impl Details {
     }
 }
 
-/// What speaks for a stretch whatever chose it.
+/// The reasons to show a stretch that hold for every condenser.
 fn unit(
     job: &Job<'_>,
     range: Range<usize>,

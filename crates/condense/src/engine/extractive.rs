@@ -9,19 +9,19 @@ use crate::analysis::relevance::Scores;
 use crate::analysis::salience::SalientSpan;
 use crate::condensed::{CondenseError, Gap};
 use crate::engine::condenser::{Condenser, Divide};
-use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::explain;
 use crate::engine::fill::fill;
 use crate::engine::job::Job;
 use crate::engine::render::{Header, Renderer};
-use crate::engine::select::Selection;
-use crate::engine::units::{Grain, Piece, Tier, refine};
+use crate::engine::select::PieceSelection;
+use crate::engine::units::{Grain, TextPiece, Tier, refine};
 use crate::explanation::UnitReason;
 
 /// Per cent of the target that units with salient spans may take before only the spans themselves are kept: where a
 /// query is in view, most of the room belongs to what answers it.
 const SHARE_OF_SALIENT: usize = 60;
-const SHARE_BESIDE_QUERY: usize = 35;
+const SHARE_WITH_QUERY: usize = 35;
 /// How often the estimate of what is spent is corrected.
 const MAX_CORRECTIONS: usize = 4;
 /// Fewer unused tokens are left to filling up.
@@ -31,11 +31,14 @@ const WORTH_CORRECTING: usize = 48;
 pub(crate) struct Extractive<D>(pub(crate) D);
 
 impl<D: Divide> Condenser for Extractive<D> {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         extract(job, &self.0.units(job), &self.0.options(job.request.text), None)
     }
 
-    fn condense_explained(&self, job: &Job<'_>) -> Result<(Draft, Option<Vec<UnitReason>>), CondenseError> {
+    fn condense_explained(
+        &self,
+        job: &Job<'_>,
+    ) -> Result<(CondensedDraft, Option<Vec<UnitReason>>), CondenseError> {
         let mut reasons = Vec::new();
         let options = self.0.options(job.request.text);
         let draft = extract(job, &self.0.units(job), &options, Some(&mut reasons))?;
@@ -53,10 +56,10 @@ impl<D: Divide> Condenser for Extractive<D> {
 /// What is required, with the barest marks, is larger than the target.
 pub(crate) fn extract(
     job: &Job<'_>,
-    units: &[Piece],
+    units: &[TextPiece],
     options: &ExtractionOptions,
     mut reasons: Option<&mut Vec<UnitReason>>,
-) -> Result<Draft, CondenseError> {
+) -> Result<CondensedDraft, CondenseError> {
     let target = job.request.target;
     let ranges: Vec<_> = units.iter().map(|unit| unit.range.clone()).collect();
     let scores = Scores::new(job.request.text, &ranges, job.request.query);
@@ -69,7 +72,8 @@ pub(crate) fn extract(
             continue;
         }
         let first: &[&SalientSpan] = if options.salient_first { &salient } else { &[] };
-        let attempt = Attempt { job, units, scores: &scores, salient: &salient, first, renderer: &renderer };
+        let attempt =
+            HeaderAttempt { job, units, scores: &scores, salient: &salient, first, renderer: &renderer };
         match attempt.run(&mut reasons) {
             Ok(draft) => return Ok(draft),
             Err(more) => needed = more.min(job.original_tokens),
@@ -79,9 +83,9 @@ pub(crate) fn extract(
 }
 
 /// An attempt with one form of header.
-struct Attempt<'a> {
+struct HeaderAttempt<'a> {
     job: &'a Job<'a>,
-    units: &'a [Piece],
+    units: &'a [TextPiece],
     scores: &'a Scores,
     salient: &'a [&'a SalientSpan],
     /// Those that go before all text that holds none.
@@ -89,11 +93,11 @@ struct Attempt<'a> {
     renderer: &'a Renderer<'a>,
 }
 
-impl Attempt<'_> {
+impl HeaderAttempt<'_> {
     /// The draft, or the tokens that what is required needs at least.
-    fn run(&self, reasons: &mut Option<&mut Vec<UnitReason>>) -> Result<Draft, usize> {
+    fn run(&self, reasons: &mut Option<&mut Vec<UnitReason>>) -> Result<CondensedDraft, usize> {
         let mut needed = usize::MAX;
-        let mut legal: Vec<(Vec<Piece>, Option<usize>)> = Vec::new();
+        let mut legal: Vec<(Vec<TextPiece>, Option<usize>)> = Vec::new();
         // No salient span takes less than a token.
         let may_fit = self.first.len() <= self.job.request.target;
         let undivided = self.first.is_empty() && self.job.required.is_empty();
@@ -114,7 +118,7 @@ impl Attempt<'_> {
             }
         }
         // In the coarsest division in which all salient spans leave room for the rest, else in any in which they fit.
-        let share = if self.job.request.query.is_some() { SHARE_BESIDE_QUERY } else { SHARE_OF_SALIENT };
+        let share = if self.job.request.query.is_some() { SHARE_WITH_QUERY } else { SHARE_OF_SALIENT };
         let roomy = legal.iter().filter(|(_, tokens)| {
             tokens.is_some_and(|n| n <= self.job.request.target.saturating_mul(share) / 100)
         });
@@ -135,16 +139,20 @@ impl Attempt<'_> {
         Ok(self.draft(selection, reasons))
     }
 
-    fn pieces(&self, grain: Grain) -> Vec<Piece> {
+    fn pieces(&self, grain: Grain) -> Vec<TextPiece> {
         let job = self.job;
         refine(job.request.text, self.units, &job.required, self.first, job.view.seen, grain)
     }
 
-    fn selection<'s>(&'s self, pieces: &'s [Piece]) -> Selection<'s> {
-        Selection::new(self.job, pieces, self.scores, self.renderer, self.salient)
+    fn selection<'s>(&'s self, pieces: &'s [TextPiece]) -> PieceSelection<'s> {
+        PieceSelection::new(self.job, pieces, self.scores, self.renderer, self.salient)
     }
 
-    fn draft(&self, mut selection: Selection<'_>, reasons: &mut Option<&mut Vec<UnitReason>>) -> Draft {
+    fn draft(
+        &self,
+        mut selection: PieceSelection<'_>,
+        reasons: &mut Option<&mut Vec<UnitReason>>,
+    ) -> CondensedDraft {
         fill(&mut selection);
         let shown = selection.ranges();
         if let Some(reasons) = reasons {
@@ -152,10 +160,13 @@ impl Attempt<'_> {
         }
         let (text, gaps) = (self.renderer.text(&shown), self.renderer.gaps(&shown));
         match self.job.source_map {
-            Some(_) => {
-                Draft { text, shown: Vec::new(), rewritten: between(&gaps, self.job.lines.len()), gaps }
-            }
-            None => Draft { text, shown, rewritten: Vec::new(), gaps },
+            Some(_) => CondensedDraft {
+                text,
+                shown: Vec::new(),
+                rewritten: between(&gaps, self.job.lines.len()),
+                gaps,
+            },
+            None => CondensedDraft { text, shown, rewritten: Vec::new(), gaps },
         }
     }
 }
@@ -168,7 +179,7 @@ fn between(gaps: &[Gap], len: usize) -> Vec<Range<usize>> {
 }
 
 /// Chooses, corrects the estimate of what is spent by the exact count, and chooses on while that leaves room.
-fn choose(selection: &mut Selection<'_>) {
+fn choose(selection: &mut PieceSelection<'_>) {
     let target = selection.job.request.target;
     for _ in 0..MAX_CORRECTIONS {
         let any = selection.choose();
@@ -181,7 +192,7 @@ fn choose(selection: &mut Selection<'_>) {
 }
 
 /// Takes back what the exact count says is too much; gives the count.
-fn trim(selection: &mut Selection<'_>) -> usize {
+fn trim(selection: &mut PieceSelection<'_>) -> usize {
     loop {
         let tokens = selection.tokens();
         let over = tokens.saturating_sub(selection.job.request.target);

@@ -33,17 +33,17 @@ fn with_job(text: &str, target: usize, query: Option<&str>, pins: &[String], che
 }
 
 /// Calls `check` with a selection over the lines of the job's text.
-fn with_selection(job: &Job<'_>, check: impl FnOnce(Selection<'_>)) {
+fn with_selection(job: &Job<'_>, check: impl FnOnce(PieceSelection<'_>)) {
     let text = job.request.text;
     let units = Plain.units(job);
     let ranges: Vec<_> = units.iter().map(|unit| unit.range.clone()).collect();
     let scores = Scores::new(text, &ranges, job.request.query);
     let renderer = Renderer::new(job, Header::Bare);
     let pieces = refine(text, &units, &job.required, &[], &[], Grain::Exact);
-    check(Selection::new(job, &pieces, &scores, &renderer, &[]));
+    check(PieceSelection::new(job, &pieces, &scores, &renderer, &[]));
 }
 
-fn shown(selection: &Selection<'_>) -> usize {
+fn shown(selection: &PieceSelection<'_>) -> usize {
     selection.shown.iter().filter(|&&shown| shown).count()
 }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::engine::job::Job;
-use crate::engine::select::Selection;
+use crate::engine::select::PieceSelection;
 use crate::engine::units::Tier;
 
 /// Tokens that may stay unused.
@@ -21,7 +21,7 @@ const PROMISED_FROM: usize = 200;
 const UNUSED: usize = 50;
 
 /// Shows parts of further pieces until at most [`SLACK`] tokens stay unused or nothing more can be shown.
-pub(crate) fn fill(selection: &mut Selection<'_>) {
+pub(crate) fn fill(selection: &mut PieceSelection<'_>) {
     let target = selection.job.request.target;
     let tokens = fill_by(selection, |job, range, room| job.cut_at(range, room));
     if target >= PROMISED_FROM && target.saturating_sub(tokens) * UNUSED > target {
@@ -33,7 +33,7 @@ pub(crate) fn fill(selection: &mut Selection<'_>) {
 type Cut = fn(&Job<'_>, &Range<usize>, usize) -> Option<usize>;
 
 /// Fills with beginnings that are cut so; gives the exact count.
-fn fill_by(selection: &mut Selection<'_>, cut: Cut) -> usize {
+fn fill_by(selection: &mut PieceSelection<'_>, cut: Cut) -> usize {
     let target = selection.job.request.target;
     let mut tokens = selection.tokens();
     let mut dead = vec![false; selection.pieces.len()];
@@ -53,7 +53,7 @@ fn fill_by(selection: &mut Selection<'_>, cut: Cut) -> usize {
 
 /// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere; at last
 /// what should go first.
-fn best_to_extend(selection: &Selection<'_>, dead: &[bool], free: usize) -> Option<usize> {
+fn best_to_extend(selection: &PieceSelection<'_>, dead: &[bool], free: usize) -> Option<usize> {
     let can = |&piece: &usize| {
         let ready = || selection.pieces[piece].needs.into_iter().flatten().all(|need| selection.shown[need]);
         selection.may_show(piece) && !dead[piece] && selection.pieces[piece].divisible && ready()
@@ -69,12 +69,12 @@ fn best_to_extend(selection: &Selection<'_>, dead: &[bool], free: usize) -> Opti
         .or_else(|| best(&|piece| !wanted(piece) && joined(piece)))
 }
 
-fn joins(selection: &Selection<'_>, piece: usize) -> bool {
+fn joins(selection: &PieceSelection<'_>, piece: usize) -> bool {
     piece == 0 || selection.shown[piece - 1] || selection.partial.contains_key(&piece)
 }
 
 /// Shows more of a piece's beginning, as `free` tokens allow; gives the new exact count.
-fn extend(selection: &mut Selection<'_>, piece: usize, free: usize, cut: Cut) -> Option<usize> {
+fn extend(selection: &mut PieceSelection<'_>, piece: usize, free: usize, cut: Cut) -> Option<usize> {
     let (job, range) = (selection.job, selection.pieces[piece].range.clone());
     let before = selection.partial.get(&piece).copied();
     let shown = before.map_or(0, |end| job.request.counter.count(&job.request.text[range.start..end]));

@@ -32,3 +32,37 @@ pub(crate) fn max_fitting(range: RangeInclusive<usize>, fits: impl Fn(usize) -> 
 pub(crate) fn attempts(target: usize) -> usize {
     (MAX_FILLS * CHEAP_TARGET / target.max(CHEAP_TARGET)).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_fitting_number_is_found_wherever_it_is() {
+        for limit in 0..300 {
+            assert_eq!(max_fitting(0..=200, |n| n <= limit), limit.min(200));
+        }
+        assert_eq!(max_fitting(5..=5, |_| false), 5, "the start is assumed to fit");
+    }
+
+    #[test]
+    fn no_number_far_beyond_the_limit_is_tried() {
+        let largest = Cell::new(0);
+        let fits = |n: usize| {
+            largest.set(largest.get().max(n));
+            n <= 10
+        };
+        assert_eq!(max_fitting(0..=1_000_000, fits), 10);
+        assert!(largest.get() < 100, "{}", largest.get());
+    }
+
+    #[test]
+    fn large_targets_are_filled_in_fewer_attempts() {
+        assert_eq!(
+            (attempts(100), attempts(2 * CHEAP_TARGET), attempts(1 << 40)),
+            (MAX_FILLS, MAX_FILLS / 2, 1)
+        );
+    }
+}

@@ -10,26 +10,26 @@ use hashbrown::{HashMap, HashSet};
 use crate::analysis::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use crate::condensed::Probes;
 use crate::content_type::ContentType;
-use crate::engine::lines::Lines;
+use crate::engine::lines::LineIndex;
 use crate::engine::markers;
 use crate::engine::source_map::SourceMap;
 use crate::request::{CondenseRequest, KnownText, ReaderView};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerId};
 
-/// Where there is no white space, a word is taken to end after so many bytes.
+/// Without white space, a word is assumed to end after so many bytes.
 const LONGEST_WORD: usize = 48;
 /// How many bytes of a rewritten text are counted to learn what a byte costs.
 const DENSITY_SAMPLE: usize = 16 << 10;
 
-/// A request with everything that is worked out once.
+/// A request with everything that is computed once for it.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) request: &'a CondenseRequest<'a>,
     pub(crate) original_tokens: usize,
     pub(crate) id: PointerId,
     /// Line numbers of the original.
-    pub(crate) lines: Lines,
+    pub(crate) lines: LineIndex,
     /// Positions in the original of the words of the request's text, where that is a rewritten form of the original.
     pub(crate) source_map: Option<&'a SourceMap>,
     /// What the reader sees and knows besides the condensed text.
@@ -40,12 +40,12 @@ pub(crate) struct Job<'a> {
     /// Those of `required` that are markers: these are given up where they do not fit.
     pub(crate) markers: Vec<Range<usize>>,
     /// Looked for when first asked for: condensers that rewrite large texts need none.
-    spans: OnceCell<Spans>,
+    spans: OnceCell<JobSpans>,
 }
 
 /// The spans of a text that matter.
 #[derive(Debug, Clone)]
-struct Spans {
+struct JobSpans {
     /// All spans, sorted by start.
     all: Vec<SalientSpan>,
     /// Indices into `all`: the first place of every distinct salient value.
@@ -66,7 +66,7 @@ impl<'a> Job<'a> {
             request,
             original_tokens: known.tokens,
             id: request.key.mint(known.hash),
-            lines: Lines::of(text),
+            lines: LineIndex::of(text),
             source_map: None,
             view: ReaderView::default(),
             tokens_per_byte: tokens_per_byte(known.tokens, text),
@@ -93,7 +93,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The job of condensing `request.text`, which retells the original of `job`.
+    /// The job of condensing `request.text`, a rewritten form of the original of `job`.
     pub(crate) fn for_rewritten(
         job: &Job<'_>,
         request: &'a CondenseRequest<'a>,
@@ -114,14 +114,14 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn spans(&self) -> &Spans {
+    fn spans(&self) -> &JobSpans {
         self.spans.get_or_init(|| {
             let text = self.request.text;
             let all = salience::scan(text, error_sense(self.request.content_type));
             let mut salient = first_of_each(text, &all);
             salient.retain(|&index| !contains(self.view.seen, &all[index].range));
             let ranges = all.iter().map(|span| span.range.clone()).chain(self.required.iter().cloned());
-            Spans { whole: join(ranges.collect()), salient, all }
+            JobSpans { whole: join(ranges.collect()), salient, all }
         })
     }
 
@@ -205,7 +205,7 @@ fn tokens_per_byte(tokens: usize, text: &str) -> f32 {
     (tokens as f32 / text.len().max(1) as f32).max(0.01)
 }
 
-/// Everyone may write of errors; tools report them.
+/// Any text may mention errors; tools report them.
 fn error_sense(content_type: ContentType) -> ErrorSense {
     match content_type {
         ContentType::ToolResult | ContentType::Generic => ErrorSense::Loose,

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 /// Byte offsets of line starts; lines end at `\n` and are counted from 1.
 #[derive(Debug, Clone)]
-pub(crate) struct Lines {
+pub(crate) struct LineIndex {
     starts: Vec<usize>,
     len: usize,
 }
 
-impl Lines {
+impl LineIndex {
     pub(crate) fn of(text: &str) -> Self {
         let starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))

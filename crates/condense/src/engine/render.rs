@@ -11,7 +11,7 @@
 //!
 //! `[… L3-9 as above]` represents lines that the reader sees in an earlier text of the same prompt.
 //!
-//! A mark says where the gap lies, never how many items it holds: absence is no evidence. If the original already
+//! A mark says where the gap is, never how many items it holds: absence is not evidence. If the original already
 //! holds something like a mark (it was condensed before, or imitates us), the marks and the header carry a tag of
 //! the pointer's keyed checksum, which the original's author cannot know.
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 use crate::condensed::{Gap, GapUnit};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
-use crate::engine::lines::Lines;
+use crate::engine::lines::LineIndex;
 use crate::engine::markers::OPEN;
 use crate::engine::source_map::{Part, SourceMap};
 use larder_text::pointer::{Pointer, PointerId};
@@ -65,7 +65,7 @@ impl Header {
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer<'a> {
     text: &'a str,
-    lines: &'a Lines,
+    lines: &'a LineIndex,
     id: &'a PointerId,
     tag: String,
     header: Header,
@@ -96,7 +96,7 @@ impl<'a> Renderer<'a> {
         Self { options: Some(options), ..self }
     }
 
-    /// With a tag whatever the original holds, if it may hold something like a sign of ours that only a condenser of its
+    /// With a tag in any case if `imitated`: the original may hold something like a sign of ours that only a condenser of its
     /// type knows.
     pub(crate) fn tagged_if(mut self, imitated: bool) -> Self {
         if imitated {

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use hashbrown::HashSet;
 
-use crate::analysis::relevance::{Scores, Shown};
+use crate::analysis::relevance::{Scores, ShownWords};
 use crate::analysis::salience::SalientSpan;
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
-use crate::engine::units::{Piece, Tier};
+use crate::engine::units::{TextPiece, Tier};
 use crate::explanation::UnitScore;
 
 /// Relevance to the query outweighs everything else that a plain piece has.
@@ -34,31 +34,31 @@ const CLOSE_ENOUGH: f32 = 0.9;
 
 /// A hidden piece and what it is worth now; the greatest is taken next.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Candidate {
+pub(crate) struct PieceCandidate {
     tier: Tier,
     rank: f32,
     pub(crate) piece: usize,
 }
 
-impl Eq for Candidate {}
+impl Eq for PieceCandidate {}
 
-impl Ord for Candidate {
+impl Ord for PieceCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_tier = other.tier.cmp(&self.tier);
         by_tier.then(self.rank.total_cmp(&other.rank)).then(other.piece.cmp(&self.piece))
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for PieceCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// The pieces of one text, those shown marked.
-pub(crate) struct Selection<'a> {
+pub(crate) struct PieceSelection<'a> {
     pub(crate) job: &'a Job<'a>,
-    pub(crate) pieces: &'a [Piece],
+    pub(crate) pieces: &'a [TextPiece],
     scores: &'a Scores,
     renderer: &'a Renderer<'a>,
     weights: Vec<f32>,
@@ -71,7 +71,7 @@ pub(crate) struct Selection<'a> {
     pub(crate) shown: Vec<bool>,
     /// Ends of pieces shown in part.
     pub(crate) partial: BTreeMap<usize, usize>,
-    said: Shown,
+    said: ShownWords,
     costs: Vec<Option<usize>>,
     pub(crate) mark: usize,
     /// Estimated tokens of what is shown, header and marks included.
@@ -80,11 +80,11 @@ pub(crate) struct Selection<'a> {
     steps: Vec<(Vec<usize>, usize)>,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> PieceSelection<'a> {
     /// Shows what is required and nothing else.
     pub(crate) fn new(
         job: &'a Job<'a>,
-        pieces: &'a [Piece],
+        pieces: &'a [TextPiece],
         scores: &'a Scores,
         renderer: &'a Renderer<'a>,
         salient: &[&SalientSpan],
@@ -103,7 +103,7 @@ impl<'a> Selection<'a> {
             crowded: false,
             shown: vec![false; pieces.len()],
             partial: BTreeMap::new(),
-            said: Shown::nothing(),
+            said: ShownWords::nothing(),
             costs: vec![None; pieces.len()],
             mark,
             spent: counter.count(&renderer.header()) + mark,
@@ -134,7 +134,7 @@ impl<'a> Selection<'a> {
         self.renderer.settle(shown)
     }
 
-    /// Tokens of the text unchanged, exactly.
+    /// The exact count of the text that shows the current selection.
     pub(crate) fn tokens(&self) -> usize {
         self.job.request.counter.count(&self.renderer.text(&self.ranges()))
     }
@@ -174,7 +174,7 @@ impl<'a> Selection<'a> {
     pub(crate) fn choose(&mut self) -> bool {
         let steps = self.steps.len();
         let hidden = (0..self.pieces.len()).filter(|&piece| self.may_show(piece));
-        let mut heap: BinaryHeap<Candidate> = hidden.map(|piece| self.candidate(piece)).collect();
+        let mut heap: BinaryHeap<PieceCandidate> = hidden.map(|piece| self.candidate(piece)).collect();
         let mut misses = 0;
         while let Some(best) = heap.pop() {
             if self.shown[best.piece] {
@@ -216,7 +216,7 @@ impl<'a> Selection<'a> {
     }
 
     /// What a piece adds to what is shown.
-    pub(crate) fn candidate(&self, index: usize) -> Candidate {
+    pub(crate) fn candidate(&self, index: usize) -> PieceCandidate {
         let piece = &self.pieces[index];
         let score = self.score(index);
         let rank = match piece.tier {
@@ -230,7 +230,7 @@ impl<'a> Selection<'a> {
             Tier::Salient if self.crowded && self.asked && !self.strong[index] && !answers => Tier::Plain,
             tier => tier,
         };
-        Candidate { tier, rank, piece: index }
+        PieceCandidate { tier, rank, piece: index }
     }
 
     /// What the worth of a piece is made of.
@@ -311,7 +311,7 @@ impl<'a> Selection<'a> {
 }
 
 /// How much the salient spans in each piece weigh, and whether one of them has more than the least weight.
-fn span_weights(pieces: &[Piece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<bool>) {
+fn span_weights(pieces: &[TextPiece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<bool>) {
     let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
     for span in salient {
         let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);

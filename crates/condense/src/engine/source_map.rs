@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A word that the original has too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct SourceWord {
     /// Bytes of the rewritten text.
     pub(crate) at: Range<usize>,
     /// Bytes of the original. Words are in the original's order and do not overlap.
@@ -21,7 +21,7 @@ pub(crate) struct Word {
 /// The words of a rewritten text, by place.
 #[derive(Debug, Default)]
 pub(crate) struct SourceMap {
-    pub(crate) words: Vec<Word>,
+    pub(crate) words: Vec<SourceWord>,
     /// After the last word appears more than markup.
     pub(crate) ends_in_gap: bool,
 }

@@ -35,7 +35,7 @@ pub(crate) enum Tier {
 
 /// A stretch of the original that is chosen or not.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
     /// Which unit it is a part of, as scores count them.
     pub(crate) unit: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Piece {
     pub(crate) divisible: bool,
 }
 
-impl Piece {
+impl TextPiece {
     pub(crate) fn plain(range: Range<usize>, prior: f32) -> Self {
         Self { range, unit: 0, tier: Tier::Plain, prior, needs: [None, None], divisible: true }
     }
@@ -71,12 +71,12 @@ impl Grain {
 /// be shown.
 pub(crate) fn refine(
     text: &str,
-    units: &[Piece],
+    units: &[TextPiece],
     required: &[Range<usize>],
     salient: &[&SalientSpan],
     seen: &[Range<usize>],
     grain: Grain,
-) -> Vec<Piece> {
+) -> Vec<TextPiece> {
     let mut pieces = Vec::with_capacity(units.len());
     let mut first_piece = Vec::with_capacity(units.len());
     let (mut required, mut salient) = (Cursor::new(required), Cursor::new(salient));
@@ -110,7 +110,7 @@ pub(crate) fn refine(
                 tier if holds(&soft) => tier.min(Tier::Salient),
                 tier => tier,
             };
-            pieces.push(Piece { range, unit: index, tier, ..unit.clone() });
+            pieces.push(TextPiece { range, unit: index, tier, ..unit.clone() });
         }
     }
     for piece in &mut pieces {
@@ -243,3 +243,7 @@ pub(crate) fn split_long(text: &str, range: Range<usize>, longest: usize) -> Vec
     parts.push(start..range.end);
     parts
 }
+
+#[cfg(test)]
+#[path = "units_tests.rs"]
+mod tests;

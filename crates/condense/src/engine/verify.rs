@@ -6,42 +6,42 @@ use std::ops::Range;
 
 use crate::condensed::Condensed;
 use crate::engine::condenser::Condenser;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::job::{Job, contains};
 use larder_text::pointer::Pointer;
 
 /// Which guarantee a draft breaks. Only a mistake of ours breaks one, and then a simpler condenser takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Violation {
+pub(crate) enum DraftViolation {
     TooLong,
     PinLost,
     Untiled,
     Unparsable,
 }
 
-/// Measures and checks a draft; nothing leaves unchecked.
+/// Counts a draft and checks every guarantee.
 pub(crate) fn verified(
     job: &Job<'_>,
     condenser: &dyn Condenser,
-    draft: Draft,
-) -> Result<Condensed, Violation> {
+    draft: CondensedDraft,
+) -> Result<Condensed, DraftViolation> {
     let request = job.request;
     let tokens = request.counter.count(&draft.text);
     if tokens > request.target || tokens > job.original_tokens {
-        return Err(Violation::TooLong);
+        return Err(DraftViolation::TooLong);
     }
     let stands = |range: &Range<usize>| {
         contains(&draft.shown, range) || draft.text.contains(&request.text[range.clone()])
     };
     let pinned = request.pins.iter().all(|pin| draft.text.contains(pin.as_str()));
     if !pinned || !job.required.iter().all(stands) {
-        return Err(Violation::PinLost);
+        return Err(DraftViolation::PinLost);
     }
     if !tiles(&draft, request.text.len()) {
-        return Err(Violation::Untiled);
+        return Err(DraftViolation::Untiled);
     }
     if condenser.parses(request.text) && !condenser.parses(&draft.text) {
-        return Err(Violation::Unparsable);
+        return Err(DraftViolation::Unparsable);
     }
     Ok(Condensed {
         tokens,
@@ -55,7 +55,7 @@ pub(crate) fn verified(
     })
 }
 
-fn tiles(draft: &Draft, len: usize) -> bool {
+fn tiles(draft: &CondensedDraft, len: usize) -> bool {
     let gaps = draft.gaps.iter().map(|gap| &gap.bytes);
     let mut all: Vec<&Range<usize>> = draft.shown.iter().chain(&draft.rewritten).chain(gaps).collect();
     all.sort_by_key(|range| range.start);

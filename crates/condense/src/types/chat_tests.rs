@@ -1,10 +1,10 @@
 //! Tests of conversations: what is read as one, and what stays of it.
 
 use super::*;
-use crate::types::chat::messages::Role::{Assistant, Other, System, Tool, User};
+use crate::types::chat::messages::Speaker::{Assistant, Other, System, Tool, User};
 
-fn roles(text: &str) -> Vec<Role> {
-    Transcript::of(text).messages.iter().map(|message| message.role).collect()
+fn roles(text: &str) -> Vec<Speaker> {
+    ChatTranscript::of(text).messages.iter().map(|message| message.role).collect()
 }
 
 const LINES: &str = "User: please fix the build\nAssistant: which one?\nUser: the nightly\nAssistant: done\n";
@@ -58,7 +58,7 @@ fn what_only_resembles_a_conversation_is_none() {
 fn messages_and_their_labels_stand_in_order_and_touch() {
     let json = r#"[{"role":"user","content":"a"} , {"content":"long before the role","role":"assistant"},{"role":"user","content":""}]"#;
     for text in [LINES, HEADED, BOLD, json] {
-        let messages = Transcript::of(text).messages;
+        let messages = ChatTranscript::of(text).messages;
         for pair in messages.windows(2) {
             assert_eq!(pair[0].range.end, pair[1].range.start);
         }

@@ -1,17 +1,17 @@
 //! Tests of source code: languages, outlines and what stays.
 
-use super::outline::Role;
+use super::outline::LineRole;
 use super::*;
 
 /// The lines of a text with their roles.
-fn roles(text: &str, annotate: impl Fn(&mut Outline<'_>)) -> Vec<(String, Role)> {
-    let mut outline = Outline::of(text);
+fn roles(text: &str, annotate: impl Fn(&mut CodeOutline<'_>)) -> Vec<(String, LineRole)> {
+    let mut outline = CodeOutline::of(text);
     annotate(&mut outline);
     let rows = (0..outline.rows()).filter(|&row| !outline.is_blank(row));
     rows.map(|row| (outline.line(row).trim().to_owned(), outline.role(row))).collect()
 }
 
-fn role_of(roles: &[(String, Role)], beginning: &str) -> Option<Role> {
+fn role_of(roles: &[(String, LineRole)], beginning: &str) -> Option<LineRole> {
     roles.iter().find(|(line, _)| line.starts_with(beginning)).map(|&(_, role)| role)
 }
 
@@ -45,15 +45,15 @@ fn tree_and_indentation_agree_on_what_matters() {
     let by_indent = roles(RUST, |outline| lexical::annotate(Some(Language::Rust), outline));
     for roles in [by_tree, by_indent] {
         for (line, role) in [
-            ("use std", Role::Import),
-            ("/// A", Role::Comment),
-            ("pub struct", Role::Public),
-            ("width", Role::Field),
-            ("impl", Role::Public),
-            ("fn area", Role::Private),
-            ("let mut", Role::Statement),
-            ("if a", Role::Statement),
-            ("}", Role::Close),
+            ("use std", LineRole::Import),
+            ("/// A", LineRole::Comment),
+            ("pub struct", LineRole::Public),
+            ("width", LineRole::Field),
+            ("impl", LineRole::Public),
+            ("fn area", LineRole::Private),
+            ("let mut", LineRole::Statement),
+            ("if a", LineRole::Statement),
+            ("}", LineRole::Close),
         ] {
             assert_eq!(role_of(&roles, line), Some(role), "{line} in {roles:?}");
         }
@@ -61,13 +61,13 @@ fn tree_and_indentation_agree_on_what_matters() {
     let (_, tree) = Language::Python.parse(PYTHON).unwrap();
     let roles = roles(PYTHON, |outline| tree::annotate(&tree, Language::Python, outline));
     for (line, role) in [
-        ("import", Role::Import),
-        ("class", Role::Public),
-        ("\"\"\"", Role::Doc),
-        ("def _area", Role::Private),
-        ("if self", Role::Statement),
-        ("@cached", Role::Public),
-        ("def main", Role::Public),
+        ("import", LineRole::Import),
+        ("class", LineRole::Public),
+        ("\"\"\"", LineRole::Doc),
+        ("def _area", LineRole::Private),
+        ("if self", LineRole::Statement),
+        ("@cached", LineRole::Public),
+        ("def main", LineRole::Public),
     ] {
         assert_eq!(role_of(&roles, line), Some(role), "{line} in {roles:?}");
     }
@@ -78,12 +78,12 @@ fn text_that_is_in_no_language_of_the_grammars_is_read_by_indentation() {
     let ruby = "require 'a'\nmodule B\n  class C\n    def d(e)\n      if e\n        raise 'f'\n      end\n    end\n  end\nend\n";
     let roles = roles(ruby, |outline| lexical::annotate(None, outline));
     for (line, role) in [
-        ("require", Role::Import),
-        ("module", Role::Public),
-        ("class", Role::Public),
-        ("def", Role::Public),
-        ("if", Role::Statement),
-        ("raise", Role::Statement),
+        ("require", LineRole::Import),
+        ("module", LineRole::Public),
+        ("class", LineRole::Public),
+        ("def", LineRole::Public),
+        ("if", LineRole::Statement),
+        ("raise", LineRole::Statement),
     ] {
         assert_eq!(role_of(&roles, line), Some(role), "{line} in {roles:?}");
     }

@@ -1,4 +1,4 @@
-//! `context.md`: §0 appears as it is, the headings stay, the newest section goes first, the middle is condensed
+//! `context.md`: §0 appears verbatim, the headings stay, the newest section goes first, the middle is condensed
 //! (R0-22.1, R0-23.3 to R0-23.7, C27).
 //!
 //! Knows sections; what appears inside one is Markdown.
@@ -6,7 +6,7 @@
 use crate::analysis::sections::{Section, SectionId, Sections};
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
-use crate::engine::units::{Piece, Tier};
+use crate::engine::units::{TextPiece, Tier};
 use crate::types::markdown;
 
 /// Tokens for header, headings and marks that must remain when the newest section is protected.
@@ -24,7 +24,7 @@ pub(crate) enum ContextDoc {
 }
 
 impl Divide for ContextDoc {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let sections = Sections::parse(text);
         let mut pieces = Vec::new();
@@ -68,7 +68,7 @@ const LABELS: [&str; 10] =
     ["user", "query", "question", "intent", "request", "assistant", "response", "answer", "reply", "result"];
 
 /// Lets what is labelled as asked or answered go first, in a turn without sections.
-fn put_labelled_first(text: &str, pieces: &mut [Piece]) {
+fn put_labelled_first(text: &str, pieces: &mut [TextPiece]) {
     for index in 0..pieces.len() {
         let line = text[pieces[index].range.clone()].lines().next().unwrap_or_default();
         let words =
@@ -90,10 +90,10 @@ fn put_labelled_first(text: &str, pieces: &mut [Piece]) {
 }
 
 /// Pieces of one section; the first is its heading and all others need it.
-fn divide_section(text: &str, section: &Section, pieces: &mut Vec<Piece>) {
+fn divide_section(text: &str, section: &Section, pieces: &mut Vec<TextPiece>) {
     let heading = pieces.len();
     let line = section.range.start..section.body.start;
-    pieces.push(Piece { divisible: false, ..Piece::plain(line, 1.0) });
+    pieces.push(TextPiece { divisible: false, ..TextPiece::plain(line, 1.0) });
     markdown::divide(text, section.body.clone(), pieces);
     for piece in &mut pieces[heading + 1..] {
         if piece.needs[0].is_none() {

@@ -3,7 +3,7 @@
 //! Knows names and content; does not know where a text came from beyond whether it may be trusted to say what it is.
 
 use crate::content_type::ContentType;
-use crate::types::structure::structure_of;
+use crate::types::{by_extension, structure_of};
 
 /// How much of a text the prose heuristics read, in bytes.
 const SAMPLE_BYTES: usize = 8_192;
@@ -59,29 +59,10 @@ fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {
     None
 }
 
-fn by_extension(name: &str) -> Option<ContentType> {
-    let (_, extension) = name.rsplit_once('.')?;
-    EXTENSIONS
-        .iter()
-        .find(|(known, _)| known.split(' ').any(|known| extension.eq_ignore_ascii_case(known)))
-        .map(|&(_, content_type)| content_type)
-}
-
 /// A conversation is often kept as JSON.
 fn is_chat(known: ContentType, content: &str) -> bool {
     known == ContentType::Json && structure_of(content) == Some(ContentType::Chat)
 }
-
-/// File name extensions that say what a text is.
-const EXTENSIONS: [(&str, ContentType); 7] = [
-    ("md markdown mdx", ContentType::Markdown),
-    ("json jsonl ndjson geojson ipynb", ContentType::Json),
-    ("log", ContentType::Log),
-    ("diff patch", ContentType::Diff),
-    ("html htm xhtml", ContentType::Html),
-    ("csv tsv", ContentType::Table),
-    ("rs py pyi js mjs cjs jsx ts mts cts tsx go java c h cc cpp cxx hh hpp hxx", ContentType::Code),
-];
 
 /// Sentences: mostly letters and spaces, few signs of code or data, and sentence ends often enough.
 fn reads_like_prose(content: &str) -> bool {

@@ -9,7 +9,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
-use crate::engine::units::{LONGEST_UNIT, Piece, split_long};
+use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 use crate::types::prose::sentences;
 
 /// Longer lines of structure (a heading, the opening of a fence) are taken as text.
@@ -24,7 +24,7 @@ const FRONTMATTER: f32 = 2.0;
 pub(crate) struct Markdown;
 
 impl Divide for Markdown {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let mut pieces = Vec::new();
         divide(job.request.text, 0..job.request.text.len(), &mut pieces);
         pieces
@@ -36,7 +36,7 @@ impl Divide for Markdown {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Text,
     Heading(usize),
     Fence,
@@ -46,7 +46,7 @@ enum Kind {
 }
 
 /// Appends pieces that tile `range`, whose needs stay within it.
-pub(crate) fn divide(text: &str, range: Range<usize>, pieces: &mut Vec<Piece>) {
+pub(crate) fn divide(text: &str, range: Range<usize>, pieces: &mut Vec<TextPiece>) {
     let blocks = blocks(&text[range.clone()]);
     let mut divider = Divider { text, pieces, headings: Vec::new(), fresh: true };
     for (index, (start, kind)) in blocks.iter().enumerate() {
@@ -56,19 +56,19 @@ pub(crate) fn divide(text: &str, range: Range<usize>, pieces: &mut Vec<Piece>) {
 }
 
 /// Where blocks begin, from 0 on, each at the beginning of a line.
-fn blocks(text: &str) -> Vec<(usize, Kind)> {
+fn blocks(text: &str) -> Vec<(usize, BlockKind)> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_FOOTNOTES;
-    let mut blocks = vec![(0, Kind::Text)];
+    let mut blocks = vec![(0, BlockKind::Text)];
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         let Event::Start(tag) = event else { continue };
         let kind = match tag {
-            Tag::Paragraph | Tag::Item | Tag::FootnoteDefinition(_) => Kind::Text,
-            Tag::Heading { level, .. } => Kind::Heading(depth(level)),
-            Tag::CodeBlock(CodeBlockKind::Fenced(_)) => Kind::Fence,
-            Tag::CodeBlock(CodeBlockKind::Indented) | Tag::HtmlBlock => Kind::Lines,
-            Tag::Table(_) => Kind::Table,
-            Tag::MetadataBlock(_) => Kind::Frontmatter,
+            Tag::Paragraph | Tag::Item | Tag::FootnoteDefinition(_) => BlockKind::Text,
+            Tag::Heading { level, .. } => BlockKind::Heading(depth(level)),
+            Tag::CodeBlock(CodeBlockKind::Fenced(_)) => BlockKind::Fence,
+            Tag::CodeBlock(CodeBlockKind::Indented) | Tag::HtmlBlock => BlockKind::Lines,
+            Tag::Table(_) => BlockKind::Table,
+            Tag::MetadataBlock(_) => BlockKind::Frontmatter,
             _ => continue,
         };
         let start = block_start(text, range.start);
@@ -96,7 +96,7 @@ fn block_start(text: &str, at: usize) -> usize {
 
 struct Divider<'a> {
     text: &'a str,
-    pieces: &'a mut Vec<Piece>,
+    pieces: &'a mut Vec<TextPiece>,
     /// Pieces of the headings in force, with their depths.
     headings: Vec<(usize, usize)>,
     /// The next sentence is the first of its section.
@@ -104,17 +104,17 @@ struct Divider<'a> {
 }
 
 impl Divider<'_> {
-    fn block(&mut self, range: Range<usize>, kind: &Kind) {
+    fn block(&mut self, range: Range<usize>, kind: &BlockKind) {
         if range.is_empty() {
             return;
         }
         match kind {
-            Kind::Heading(depth) if range.len() <= LONGEST_MARKUP => self.heading(range, *depth),
-            Kind::Fence => self.framed(range, true),
-            Kind::Table => self.framed(range, false),
-            Kind::Lines => self.lines(range),
-            Kind::Frontmatter if range.len() <= LONGEST_UNIT => {
-                self.pieces.push(Piece { divisible: false, ..Piece::plain(range, FRONTMATTER) });
+            BlockKind::Heading(depth) if range.len() <= LONGEST_MARKUP => self.heading(range, *depth),
+            BlockKind::Fence => self.framed(range, true),
+            BlockKind::Table => self.framed(range, false),
+            BlockKind::Lines => self.lines(range),
+            BlockKind::Frontmatter if range.len() <= LONGEST_UNIT => {
+                self.pieces.push(TextPiece { divisible: false, ..TextPiece::plain(range, FRONTMATTER) });
             }
             _ => self.sentences(range),
         }
@@ -131,22 +131,23 @@ impl Divider<'_> {
         let needs = [self.under(), None];
         self.headings.push((depth, self.pieces.len()));
         let prior = HEADING.get(depth - 1).copied().unwrap_or(1.0);
-        self.pieces.push(Piece { needs, divisible: false, ..Piece::plain(range, prior) });
+        self.pieces.push(TextPiece { needs, divisible: false, ..TextPiece::plain(range, prior) });
         self.fresh = true;
     }
 
     fn sentences(&mut self, range: Range<usize>) {
         for sentence in sentences(self.text, range) {
             let prior = if std::mem::take(&mut self.fresh) { SECTION_START } else { 1.0 };
-            self.pieces.push(Piece { needs: [self.under(), None], ..Piece::plain(sentence, prior) });
+            self.pieces.push(TextPiece { needs: [self.under(), None], ..TextPiece::plain(sentence, prior) });
         }
     }
 
     fn lines(&mut self, range: Range<usize>) {
         let under = self.under();
         let lines = split_lines(self.text, range);
-        self.pieces
-            .extend(lines.into_iter().map(|line| Piece { needs: [under, None], ..Piece::plain(line, 1.0) }));
+        self.pieces.extend(
+            lines.into_iter().map(|line| TextPiece { needs: [under, None], ..TextPiece::plain(line, 1.0) }),
+        );
     }
 
     /// A fence with its opening and closing line, or a table with its first two lines: what the lines between need.
@@ -171,7 +172,7 @@ impl Divider<'_> {
                 index if Some(index) == other => [Some(first), None],
                 _ => [Some(first), other],
             };
-            self.pieces.push(Piece { needs, divisible: !frame, ..Piece::plain(line, 1.0) });
+            self.pieces.push(TextPiece { needs, divisible: !frame, ..TextPiece::plain(line, 1.0) });
         }
         self.fresh = false;
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
-use crate::engine::units::{Piece, split_long};
+use crate::engine::units::{TextPiece, split_long};
 use crate::types::prose::sentences;
 
 /// Longer lines are divided, at the ends of sentences if there are any.
@@ -20,7 +20,7 @@ const REPEATED: f32 = 0.1;
 pub(crate) struct Plain;
 
 impl Divide for Plain {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let lines = lines(text);
         let count = lines.len();
@@ -29,7 +29,7 @@ impl Divide for Plain {
             let from_edge = index.min(count - 1 - index);
             let near = EDGE_LINES.saturating_sub(from_edge) as f32 / EDGE_LINES as f32;
             let novelty = if seen.insert(template(&text[range.clone()])) { 1.0 } else { REPEATED };
-            Piece::plain(range, (1.0 + near * (EDGE - 1.0)) * novelty)
+            TextPiece::plain(range, (1.0 + near * (EDGE - 1.0)) * novelty)
         };
         lines.into_iter().enumerate().map(weigh).collect()
     }

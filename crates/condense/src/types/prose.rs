@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::analysis::abbreviation::is_abbreviation;
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
-use crate::engine::units::{LONGEST_UNIT, Piece, split_long};
+use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 
 /// A line of at least this many bytes was not broken by hand: its end is the end of a paragraph.
 const UNBROKEN_LINE: usize = 160;
@@ -23,7 +23,7 @@ const CLOSING: f32 = 1.5;
 pub(crate) struct Prose;
 
 impl Divide for Prose {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let sentences = sentences(text, 0..text.len());
         let last = sentences.len().saturating_sub(1);
@@ -31,7 +31,7 @@ impl Divide for Prose {
             let opening = OPENING.get(index).copied().unwrap_or(1.0);
             let paragraph = if text[..range.start].ends_with('\n') { PARAGRAPH_START } else { 1.0 };
             let closing = if index == last { CLOSING } else { 1.0 };
-            Piece::plain(range, opening * paragraph * closing)
+            TextPiece::plain(range, opening * paragraph * closing)
         };
         sentences.into_iter().enumerate().map(weigh).collect()
     }

@@ -7,12 +7,12 @@ use hashbrown::HashMap;
 
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
-use crate::engine::units::{Piece, Tier};
+use crate::engine::units::{TextPiece, Tier};
 use crate::types::markdown;
 
 /// What a citation adds to a claim's weight.
 const CITED: f32 = 1.8;
-/// Longer paragraphs are no mere sources.
+/// Longer paragraphs are more than sources.
 const LONGEST_SOURCE: usize = 400;
 /// Phrases that praise, in lower case.
 const PRAISE: [&str; 40] = [
@@ -99,7 +99,7 @@ const SOURCE_LABELS: [&str; 10] = [
 pub(crate) struct Research;
 
 impl Divide for Research {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let mut pieces = Vec::new();
         markdown::divide(text, 0..text.len(), &mut pieces);
@@ -113,7 +113,7 @@ impl Divide for Research {
     }
 }
 
-fn weigh(text: &str, pieces: &mut [Piece]) {
+fn weigh(text: &str, pieces: &mut [TextPiece]) {
     for piece in pieces.iter_mut().filter(|piece| piece.divisible) {
         let lower = text[piece.range.clone()].to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
@@ -126,9 +126,9 @@ fn weigh(text: &str, pieces: &mut [Piece]) {
 }
 
 /// Lets a claim need its source, and a source its claim.
-fn bind(text: &str, pieces: &mut [Piece]) {
-    let free = |piece: &Piece| piece.divisible && piece.needs[1].is_none();
-    let content = |piece: &Piece| {
+fn bind(text: &str, pieces: &mut [TextPiece]) {
+    let free = |piece: &TextPiece| piece.divisible && piece.needs[1].is_none();
+    let content = |piece: &TextPiece| {
         text[piece.range.clone()].trim_start_matches(|c: char| c.is_whitespace() || MARKUP.contains(&c))
     };
     let mut notes: HashMap<&str, usize> = HashMap::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn pieces(text: &str) -> Vec<Piece> {
+fn pieces(text: &str) -> Vec<TextPiece> {
     let mut pieces = Vec::new();
     markdown::divide(text, 0..text.len(), &mut pieces);
     weigh(text, &mut pieces);
@@ -10,7 +10,7 @@ fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-fn piece<'p>(text: &str, pieces: &'p [Piece], holds: &str) -> (usize, &'p Piece) {
+fn piece<'p>(text: &str, pieces: &'p [TextPiece], holds: &str) -> (usize, &'p TextPiece) {
     pieces.iter().enumerate().find(|(_, piece)| text[piece.range.clone()].contains(holds)).unwrap()
 }
 

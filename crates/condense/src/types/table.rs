@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::condensed::CondenseError;
 use crate::engine::condenser::Condenser;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
 use crate::types::{json, plain};
@@ -20,7 +20,7 @@ pub(crate) const CONDENSER: &dyn Condenser = &Table;
 const SAMPLE: usize = 32 << 10;
 /// What may separate fields.
 const DELIMITERS: [u8; 4] = [b'\t', b',', b';', b'|'];
-/// Fewer rows, the names of the columns included, are no table.
+/// Fewer rows, the names of the columns included, do not make a table.
 const MIN_ROWS: usize = 4;
 /// Lines of two fields are common in texts of all kinds: so many of them must agree.
 const MIN_PAIRS: usize = 12;
@@ -30,7 +30,7 @@ const RAGGED: usize = 20;
 const LONGEST_NAME: usize = 64;
 const MAX_WORDS: usize = 4;
 
-/// Whether `text` reads like it, whatever its name.
+/// Whether the rows of `text` are divided by one delimiter.
 pub(crate) fn looks_like(text: &str) -> bool {
     delimiter(text).is_some()
 }
@@ -38,7 +38,7 @@ pub(crate) fn looks_like(text: &str) -> bool {
 struct Table;
 
 impl Condenser for Table {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         let text = job.request.text;
         let draft = delimiter(text)
             .and_then(|delimiter| json::rewrite(job, || Document::from_rows(text, &fields(text, delimiter))));
@@ -81,7 +81,7 @@ fn is_name(field: &str) -> bool {
         && !name.contains(['=', '<', '`', '\0'])
 }
 
-/// Where the fields of every row appear, quotes included; empty lines are no rows.
+/// Where the fields of every row appear, quotes included; empty lines are skipped.
 fn fields(text: &str, delimiter: u8) -> Vec<Vec<Range<usize>>> {
     let bytes = text.as_bytes();
     let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };

@@ -10,26 +10,7 @@ use serde_json::Value;
 use super::super::progress::CallProgress;
 use super::super::sources::{CallError, SourceText};
 use super::super::{McpCaller, brief};
-use super::{Tool, word};
-
-/// Every content type, as it is written.
-const TYPES: [&str; 15] = [
-    "context_doc",
-    "research_doc",
-    "page_doc",
-    "tool_result",
-    "prior_turn",
-    "prose",
-    "markdown",
-    "chat",
-    "json",
-    "log",
-    "diff",
-    "code",
-    "html",
-    "table",
-    "generic",
-];
+use super::Tool;
 
 /// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +24,7 @@ pub(super) struct Condense {
     target_tokens: usize,
     /// What it is; detected unless given.
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = TYPES))]
+    #[schemars(extend("enum" = ContentType::ALL))]
     content_type: Option<String>,
     /// The question in view: what answers it is kept first.
     query: Option<String>,
@@ -126,7 +107,7 @@ impl Tool for Condense {
             tokens: condensed.tokens,
             original_tokens: condensed.original_tokens,
             tokenizer: counter.name().to_owned(),
-            content_type: word(&condensed.content_type),
+            content_type: condensed.content_type.as_str().to_owned(),
             pointer: condensed.pointer.to_string(),
             gaps: condensed.gaps.iter().map(LeftOut::of).collect(),
             text: condensed.text.clone(),
@@ -136,8 +117,13 @@ impl Tool for Condense {
 }
 
 fn content_type(name: &str) -> Result<ContentType, CallError> {
-    serde_json::from_value(Value::from(name))
-        .map_err(|_| CallError(format!("there is no type {:?}; there are {}", brief(name), TYPES.join(", "))))
+    serde_json::from_value(Value::from(name)).map_err(|_| {
+        CallError(format!(
+            "there is no type {:?}; there are {}",
+            brief(name),
+            ContentType::ALL.map(ContentType::as_str).join(", ")
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -145,10 +131,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_is_named_as_the_core_names_it() {
-        let types: Vec<ContentType> = TYPES.iter().map(|name| content_type(name).unwrap()).collect();
-        let names: Vec<String> = types.iter().map(word).collect();
-        assert_eq!(names, TYPES);
+    fn types_are_named_as_in_json() {
+        for known in ContentType::ALL {
+            assert_eq!(content_type(known.as_str()).unwrap(), known);
+        }
         assert!(content_type("novel").unwrap_err().0.contains("prose"));
     }
 }

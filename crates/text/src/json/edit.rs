@@ -4,33 +4,33 @@ use std::ops::Range;
 
 use super::{Name, Value};
 
-/// Bytes of a text that become others.
+/// The replacement of some bytes of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Which bytes go; empty: none.
+    /// The bytes to replace; an empty range inserts.
     pub range: Range<usize>,
-    /// What comes there.
+    /// The text to write there.
     pub with: String,
 }
 
 impl Edit {
-    /// Puts `with` in before byte `at`.
+    /// Inserts `with` before byte `at`.
     pub fn insert(at: usize, with: impl Into<String>) -> Self {
         Self { range: at..at, with: with.into() }
     }
 
-    /// Puts `with` where `range` was.
+    /// Replaces `range` by `with`.
     pub fn replace(range: Range<usize>, with: impl Into<String>) -> Self {
         Self { range, with: with.into() }
     }
 
-    /// Takes out `range`.
+    /// Removes `range`.
     pub const fn remove(range: Range<usize>) -> Self {
         Self { range, with: String::new() }
     }
 }
 
-/// Edits that cannot all be made.
+/// Edits that cannot be applied together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "bytes {}..{} cannot be edited: they overlap another edit or lie outside a text of {length} bytes",
@@ -38,16 +38,16 @@ impl Edit {
     range.end
 )]
 pub struct EditError {
-    /// The edit.
+    /// The bytes that the rejected edit replaces.
     pub range: Range<usize>,
-    /// The text.
+    /// The length of the text, in bytes.
     pub length: usize,
 }
 
-/// The text with all edits made; every other byte is kept. Insertions at one place stand in the order given.
+/// The text with all edits applied; every other byte is kept. Insertions at one place keep their order.
 ///
 /// # Errors
-/// When edits overlap or leave the text, which is a mistake of whoever made them.
+/// When edits overlap or lie outside of the text, which is a mistake of the caller.
 pub fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, EditError> {
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
@@ -67,8 +67,8 @@ pub fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, EditError> {
     Ok(out)
 }
 
-/// Takes some of the values out of the container whose values `spans` are (of members: from the name on), commas
-/// included. `gone` says which; the others keep their bytes.
+/// Removes some of the values of a container, commas included; `spans` are the ranges of all its values (of members:
+/// from the name on). `gone` selects them; the others keep their bytes.
 pub fn remove_from(spans: &[Range<usize>], gone: impl Fn(usize) -> bool) -> Vec<Edit> {
     let first_kept = (0..spans.len()).find(|&at| !gone(at)).unwrap_or(spans.len());
     let edit = |at: usize| match (spans.get(at), spans.get(at + 1)) {
@@ -80,7 +80,7 @@ pub fn remove_from(spans: &[Range<usize>], gone: impl Fn(usize) -> bool) -> Vec<
     (0..spans.len()).filter(|&at| gone(at)).map(edit).collect()
 }
 
-/// Takes all members of these names out of an object.
+/// Removes all members of these names from an object.
 pub fn without(object: Value<'_, '_>, names: &[&str]) -> Vec<Edit> {
     let members: Vec<_> = object.members().collect();
     let spans: Vec<_> = members.iter().map(|(key, value)| key.span().start..value.span().end).collect();
@@ -88,7 +88,7 @@ pub fn without(object: Value<'_, '_>, names: &[&str]) -> Vec<Edit> {
     remove_from(&spans, |at| members.get(at).is_some_and(|(key, _)| named(key)))
 }
 
-/// Takes items out of an array and puts others, `json` with commas between, before what stays.
+/// Removes items of an array and inserts others, `json` with commas between, before the remaining ones.
 pub fn splice(array: Value<'_, '_>, json: &str, gone: impl Fn(usize) -> bool) -> Vec<Edit> {
     let spans: Vec<_> = array.items().map(Value::span).collect();
     let stays = (0..spans.len()).any(|at| !gone(at));

@@ -8,13 +8,13 @@
 //! this one decides for each byte what it can be. The tree, its nodes and the scanning of literals are shared.
 
 use super::literal::end_of_string;
-use super::{Document, Kind, Node};
+use super::{Document, JsonNode, Kind};
 
 impl<'t> Document<'t> {
     /// Reads any text, however broken or truncated; its root is a [`Kind::Stream`]. `None` if it is longer than 4 GiB.
     pub fn parse_lenient(text: &'t str) -> Option<Self> {
         u32::try_from(text.len()).ok()?;
-        let mut scan = Scan::new(text);
+        let mut scan = LenientScan::new(text);
         scan.run();
         Some(scan.finish())
     }
@@ -22,34 +22,34 @@ impl<'t> Document<'t> {
 
 /// What may come next in a container.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum Expected {
     ValueOrEnd,
     Value,
     CommaOrEnd,
 }
 
-struct Open {
+struct OpenContainer {
     node: usize,
-    next: Next,
+    next: Expected,
     spaces: usize,
-    /// The name of the next member, as in [`Node`].
+    /// The name of the next member, as in [`JsonNode`].
     name: u32,
 }
 
-struct Scan<'t> {
+struct LenientScan<'t> {
     text: &'t str,
     at: usize,
     /// White space between values so far.
     spaces: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     names: Vec<(u32, u32)>,
     dense: Vec<u32>,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     /// Something was where it must not be; a text that merely ends too early is not faulty.
     faulty: bool,
 }
 
-impl<'t> Scan<'t> {
+impl<'t> LenientScan<'t> {
     fn new(text: &'t str) -> Self {
         let values = text.len() / 16 + 2;
         let mut scan = Self {
@@ -63,7 +63,7 @@ impl<'t> Scan<'t> {
             faulty: false,
         };
         scan.push(Kind::Stream, 0);
-        scan.open.push(Open { node: 0, next: Next::ValueOrEnd, spaces: 0, name: 0 });
+        scan.open.push(OpenContainer { node: 0, next: Expected::ValueOrEnd, spaces: 0, name: 0 });
         if text.starts_with('\u{feff}') {
             scan.at = '\u{feff}'.len_utf8();
             scan.spaces = scan.at;
@@ -101,7 +101,7 @@ impl<'t> Scan<'t> {
         Document { text: self.text, nodes: self.nodes, names: self.names, dense: self.dense }
     }
 
-    fn top(&mut self) -> Option<&mut Open> {
+    fn top(&mut self) -> Option<&mut OpenContainer> {
         self.open.last_mut()
     }
 
@@ -115,40 +115,40 @@ impl<'t> Scan<'t> {
     fn push(&mut self, kind: Kind, start: usize) -> usize {
         let (name, next) = match self.top() {
             Some(open) => {
-                (std::mem::take(&mut open.name), std::mem::replace(&mut open.next, Next::CommaOrEnd))
+                (std::mem::take(&mut open.name), std::mem::replace(&mut open.next, Expected::CommaOrEnd))
             }
-            None => (0, Next::Value),
+            None => (0, Expected::Value),
         };
-        if let Some(&Open { node: parent, .. }) = self.open.last() {
+        if let Some(&OpenContainer { node: parent, .. }) = self.open.last() {
             let is_object = self.nodes[parent].kind == Kind::Object;
             let is_stream = self.nodes[parent].kind == Kind::Stream;
-            if (name != 0) != is_object || next == Next::CommaOrEnd && !is_stream {
+            if (name != 0) != is_object || next == Expected::CommaOrEnd && !is_stream {
                 self.mark_irregular();
             }
         }
         let (node, start) = (self.nodes.len(), start as u32);
-        self.nodes.push(Node { start, end: start, next: node as u32 + 1, name, kind, irregular: false });
+        self.nodes.push(JsonNode { start, end: start, next: node as u32 + 1, name, kind, irregular: false });
         self.dense.push(0);
         node
     }
 
     fn leaf(&mut self, kind: Kind, end: usize) {
-        let start = self.at;
+        // Moved first: a value that the end of the text cuts off is not faulty, wherever it is.
+        let start = std::mem::replace(&mut self.at, end);
         let node = self.push(kind, start);
         self.nodes[node].end = end as u32;
         self.dense[node] = (end - start) as u32;
-        self.at = end;
     }
 
     fn open(&mut self, kind: Kind) {
         let node = self.push(kind, self.at);
-        self.open.push(Open { node, next: Next::ValueOrEnd, spaces: self.spaces, name: 0 });
+        self.open.push(OpenContainer { node, next: Expected::ValueOrEnd, spaces: self.spaces, name: 0 });
         self.at += 1;
     }
 
     fn close(&mut self, kind: Kind) {
         let fits = self.open.last().is_some_and(|open| {
-            self.nodes[open.node].kind == kind && open.next != Next::Value && open.name == 0
+            self.nodes[open.node].kind == kind && open.next != Expected::Value && open.name == 0
         });
         if !fits {
             self.mark_irregular();
@@ -179,8 +179,8 @@ impl<'t> Scan<'t> {
         self.at += 1;
         let in_stream = self.open.len() == 1;
         match self.top() {
-            Some(open) if open.next == Next::CommaOrEnd && open.name == 0 && !in_stream => {
-                open.next = Next::Value;
+            Some(open) if open.next == Expected::CommaOrEnd && open.name == 0 && !in_stream => {
+                open.next = Expected::Value;
             }
             _ => self.mark_irregular(),
         }
@@ -195,7 +195,7 @@ impl<'t> Scan<'t> {
         let blanks = bytes[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let names = bytes.get(end + blanks) == Some(&b':');
         let in_object = self.open.last().is_some_and(|open| {
-            self.nodes[open.node].kind == Kind::Object && open.name == 0 && open.next != Next::CommaOrEnd
+            self.nodes[open.node].kind == Kind::Object && open.name == 0 && open.next != Expected::CommaOrEnd
         });
         if !(names && in_object) {
             return self.leaf(Kind::String, end);
@@ -257,7 +257,7 @@ pub fn looks_like(text: &str) -> bool {
     if !body.starts_with(['{', '[']) {
         return false;
     }
-    let mut scan = Scan::new(&body[..body.floor_char_boundary(SAMPLE)]);
+    let mut scan = LenientScan::new(body[..body.floor_char_boundary(SAMPLE)].trim_end());
     scan.run();
     !scan.faulty && scan.nodes.len() > MIN_VALUES
 }

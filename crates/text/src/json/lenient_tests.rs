@@ -113,6 +113,11 @@ fn numbers_are_recognised() {
 fn a_text_looks_like_json_if_its_beginning_is() {
     assert!(looks_like(r#" {"a": 1, "b": [2, 3]}"#));
     assert!(looks_like(&format!("[{}", r#"{"id": 12},"#.repeat(20_000))), "a truncated text");
+    for shift in 0..40 {
+        let rows = r#"{"name" : "Ada", "age": 36, "ok": true}, "#.repeat(2_000);
+        let text = format!(r#"[{{"shift": "{}"}}, {rows}"#, "x".repeat(shift));
+        assert!(looks_like(&text), "the sample may end anywhere: {:?}", &text[SAMPLE - 20..SAMPLE]);
+    }
     assert!(!looks_like("[note] see (a) and (b)"));
     assert!(!looks_like("[1]"), "too few values");
     assert!(!looks_like("plain text"));

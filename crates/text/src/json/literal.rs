@@ -25,7 +25,7 @@ fn unescaped(inner: &str, text: &mut [u8]) -> usize {
     let bytes = inner.as_bytes();
     let (mut at, mut to) = (0, 0);
     while at < bytes.len() {
-        // Text in text has an escape every few bytes, so eight are copied at a time.
+        // JSON inside of JSON has an escape every few bytes, so eight bytes are copied at a time.
         if let Some(eight) = bytes[at..].first_chunk() {
             text[to..to + eight.len()].copy_from_slice(eight);
             let plain = before(equal(*eight, b'\\'));
@@ -39,7 +39,7 @@ fn unescaped(inner: &str, text: &mut [u8]) -> usize {
             (at, to) = (at + 1, to + 1);
             continue;
         }
-        // By far the most frequent.
+        // By far the most frequent escape.
         if bytes.get(at + 1) == Some(&b'"') {
             text[to] = b'"';
             (at, to) = (at + 2, to + 1);
@@ -104,7 +104,7 @@ pub(super) const fn special(eight: [u8; 8]) -> u64 {
     equal(eight, b'"') | equal(eight, b'\\') | control
 }
 
-/// The length of the escape at the start of `text` and what it stands for; none for half a pair.
+/// The length of the escape at the start of `text` and what it represents; none for half of a pair.
 fn unescape(text: &str) -> (usize, Option<char>) {
     let plain = match text.as_bytes().get(1) {
         Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
@@ -127,7 +127,7 @@ fn unescape(text: &str) -> (usize, Option<char>) {
     (2, Some(plain))
 }
 
-/// The UTF-16 unit that `\uXXXX` at the start of `text` stands for.
+/// The UTF-16 unit that `\uXXXX` at the start of `text` represents.
 fn unit(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

@@ -1,7 +1,7 @@
-//! JSON text as spans: read without recursion, changed by byte range, never written anew.
+//! JSON text as spans: read without recursion and edited by byte range, never serialized again.
 //!
-//! One tree for two readers: [`Document::parse`] takes the grammar and nothing else, [`Document::parse_lenient`] takes
-//! any text and notes where it departs from the grammar. Owns the tree, the readers, string literals and edits. Knows
+//! One tree for two readers: [`Document::parse`] accepts the grammar and nothing else, [`Document::parse_lenient`]
+//! accepts any text and marks where it departs from the grammar. Owns the tree, the readers, string literals and edits. Knows
 //! neither wire formats nor what a value means; every byte that no edit covers is kept.
 
 mod edit;
@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// One value; the values inside it follow in the order of the text.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct JsonNode {
     start: u32,
     end: u32,
     /// The node after this one and everything in it.
@@ -77,7 +77,7 @@ struct Node {
 #[derive(Debug, Clone, Default)]
 pub struct Document<'t> {
     text: &'t str,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     /// Start and end of the names of members, quotes included.
     names: Vec<(u32, u32)>,
     /// Of every value the bytes without the white space between values; left empty by strict reading, which is on the

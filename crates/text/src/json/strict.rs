@@ -1,7 +1,7 @@
-//! Strict reading: the grammar of RFC 8259 and nothing else, with the place of the first fault. Knows no values' meaning.
+//! Strict reading: the grammar of RFC 8259 and nothing else, with the place of the first fault. Does not know what values mean.
 
 use super::literal::{before, special};
-use super::{Document, JsonError, Kind, MAX_DEPTH, MAX_VALUES, Node};
+use super::{Document, JsonError, JsonNode, Kind, MAX_DEPTH, MAX_VALUES};
 
 impl<'t> Document<'t> {
     /// Reads a text of one JSON value.
@@ -21,7 +21,7 @@ impl<'t> Document<'t> {
     }
 
     fn parse_up_to(text: &'t str, max_values: usize) -> Result<Self, JsonError> {
-        let fail = |(at, what): Fault| {
+        let fail = |(at, what): SyntaxFault| {
             let before = &text.as_bytes()[..at.min(text.len())];
             let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
             let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -32,14 +32,14 @@ impl<'t> Document<'t> {
         }
         let nodes = Vec::with_capacity(text.len() / 64 + 16);
         let names = Vec::with_capacity(text.len() / 64 + 16);
-        let mut scan = Scan { bytes: text.as_bytes(), at: 0, nodes, names, name: 0, max_values };
+        let mut scan = StrictScan { bytes: text.as_bytes(), at: 0, nodes, names, name: 0, max_values };
         scan.run().map_err(fail)?;
         Ok(Self { text, nodes: scan.nodes, names: scan.names, dense: Vec::new() })
     }
 }
 
 /// Where reading stopped, and why.
-type Fault = (usize, &'static str);
+type SyntaxFault = (usize, &'static str);
 
 /// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,19 +52,19 @@ enum Next {
     Nothing,
 }
 
-struct Scan<'t> {
+struct StrictScan<'t> {
     bytes: &'t [u8],
     at: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     names: Vec<(u32, u32)>,
-    /// The name of the next value, as in [`Node`].
+    /// The name of the next value, as in [`JsonNode`].
     name: u32,
     /// How many values and names there may be.
     max_values: usize,
 }
 
-impl Scan<'_> {
-    fn run(&mut self) -> Result<(), Fault> {
+impl StrictScan<'_> {
+    fn run(&mut self) -> Result<(), SyntaxFault> {
         let mut open: Vec<usize> = Vec::new();
         let mut next = Next::Value;
         loop {
@@ -128,7 +128,7 @@ impl Scan<'_> {
         }
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), SyntaxFault> {
         if self.bytes.get(self.at) != Some(&byte) {
             return Err((self.at, what));
         }
@@ -140,10 +140,10 @@ impl Scan<'_> {
     fn push(&mut self, kind: Kind, start: usize) {
         let next = self.nodes.len() as u32 + 1;
         let (start, end, name) = (start as u32, self.at as u32, std::mem::take(&mut self.name));
-        self.nodes.push(Node { start, end, next, name, kind, irregular: false });
+        self.nodes.push(JsonNode { start, end, next, name, kind, irregular: false });
     }
 
-    fn name(&mut self) -> Result<(), Fault> {
+    fn name(&mut self) -> Result<(), SyntaxFault> {
         let start = self.at;
         self.string()?;
         self.names.push((start as u32, self.at as u32));
@@ -151,7 +151,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn close(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<(), Fault> {
+    fn close(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<(), SyntaxFault> {
         let kind = if byte == b'}' { Kind::Object } else { Kind::Array };
         let Some(node) = open.pop().filter(|&node| self.nodes[node].kind == kind) else {
             return Err((self.at, "this bracket closes nothing"));
@@ -163,7 +163,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
+    fn scalar(&mut self, byte: u8) -> Result<(), SyntaxFault> {
         match byte {
             b'"' => {
                 let start = self.at;
@@ -179,7 +179,7 @@ impl Scan<'_> {
         }
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Result<(), Fault> {
+    fn word(&mut self, word: &str, kind: Kind) -> Result<(), SyntaxFault> {
         let start = self.at;
         if !self.bytes[start..].starts_with(word.as_bytes()) {
             return Err((start, "expected a value"));
@@ -189,7 +189,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
+    fn number(&mut self) -> Result<(), SyntaxFault> {
         let start = self.at;
         self.at += usize::from(self.bytes[start] == b'-');
         if self.bytes.get(self.at) == Some(&b'0') {
@@ -212,7 +212,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
+    fn digits(&mut self) -> Result<(), SyntaxFault> {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
@@ -221,7 +221,7 @@ impl Scan<'_> {
     }
 
     /// Passes a literal, which is checked but not decoded.
-    fn string(&mut self) -> Result<(), Fault> {
+    fn string(&mut self) -> Result<(), SyntaxFault> {
         let start = self.at;
         let mut at = start + 1;
         loop {
@@ -241,7 +241,7 @@ impl Scan<'_> {
     }
 
     /// How many bytes the escape has whose backslash is before `at`.
-    fn escape(&self, at: usize) -> Result<usize, Fault> {
+    fn escape(&self, at: usize) -> Result<usize, SyntaxFault> {
         match self.bytes.get(at) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(1),
             Some(b'u') => match self.bytes.get(at + 1..at + 5) {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Document, Kind, Node};
+use super::{Document, JsonNode, Kind};
 
 impl<'t> Document<'t> {
-    /// A table with named fields, as an array of objects would be: for texts that are not JSON. The first of `rows`
+    /// The tree that an array of objects would have, for the rows of a text that is not JSON. The first of `rows`
     /// names the columns; all are fields with or without quotes, in the order of the text. `None` without rows, or for
     /// more than 4 GiB.
     pub fn from_rows(text: &'t str, rows: &[Vec<Range<usize>>]) -> Option<Self> {
@@ -13,15 +13,15 @@ impl<'t> Document<'t> {
         let at = |at: usize| at as u32; // checked above: no place in the text is larger
         let (columns, rows) = rows.split_first()?;
         let names = columns.iter().map(|name| (at(name.start), at(name.end))).collect();
-        let list = Node { start: 0, end, next: 0, name: 0, kind: Kind::Array, irregular: false };
-        let mut nodes = vec![Node { kind: Kind::Stream, ..list }, list];
+        let list = JsonNode { start: 0, end, next: 0, name: 0, kind: Kind::Array, irregular: false };
+        let mut nodes = vec![JsonNode { kind: Kind::Stream, ..list }, list];
         let mut dense = vec![end; 2];
         for row in rows {
             let (Some(first), Some(last)) = (row.first(), row.last()) else { continue };
             let (start, end) = (at(first.start), at(last.end));
             let irregular = row.len() != columns.len();
             let next = at(nodes.len() + 1 + row.len().min(columns.len()));
-            nodes.push(Node { start, end, next, name: 0, kind: Kind::Object, irregular });
+            nodes.push(JsonNode { start, end, next, name: 0, kind: Kind::Object, irregular });
             nodes[1].irregular |= irregular;
             dense.push(end - start);
             for (name, field) in (1..).zip(row.iter().take(columns.len())) {
@@ -31,7 +31,7 @@ impl<'t> Document<'t> {
                     _ => Kind::String,
                 };
                 let next = at(nodes.len() + 1);
-                nodes.push(Node { start, end, next, name, kind, irregular: false });
+                nodes.push(JsonNode { start, end, next, name, kind, irregular: false });
                 dense.push(end - start);
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::literal::literal_is;
-use super::{Document, Kind, Node, decode};
+use super::{Document, JsonNode, Kind, decode};
 
 /// A value's place in its [`Document`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ impl<'t> Document<'t> {
 }
 
 impl<'d, 't> Value<'d, 't> {
-    fn node(self) -> Node {
+    fn node(self) -> JsonNode {
         self.doc.nodes[self.id.0 as usize]
     }
 
@@ -53,7 +53,7 @@ impl<'d, 't> Value<'d, 't> {
 
     /// Its bytes in the text, quotes and brackets included.
     pub fn span(self) -> Range<usize> {
-        let Node { start, end, .. } = self.node();
+        let JsonNode { start, end, .. } = self.node();
         start as usize..end as usize
     }
 

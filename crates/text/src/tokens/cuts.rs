@@ -2,10 +2,10 @@
 //! vocabulary.
 //!
 //! A tokenizer first divides text into pieces by a pattern, then encodes each piece alone. Two kinds of places
-//! are inside no piece of any pattern that [`Shape::cuts`](super::engine::Shape) vouches for, and no
+//! are inside no piece of any pattern that [`CountShape::cuts`](super::engine::CountShape) vouches for, and no
 //! normalisation acts across them:
 //!
-//! - after a letter or a digit, before a character that is no letter, number, mark or apostrophe;
+//! - after a letter or a digit, before a character other than a letter, number, mark or apostrophe;
 //! - after anything but white space, before a space or a tab.
 
 /// The part of a text that is counted, and remembered, at a time: at least this many bytes …
@@ -39,7 +39,7 @@ const AFTER: [u8; 256] = {
     table
 };
 
-/// Of which kind this byte is; none if it goes on with a character.
+/// The kind of each byte; none for the second and later bytes of a character.
 const BEFORE: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

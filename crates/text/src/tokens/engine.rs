@@ -11,7 +11,7 @@ use super::word_counts::WordCounts;
 
 /// What can be proven of the counts of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct CountShape {
     /// A text of n bytes has at most this many times n tokens.
     pub(super) per_byte: Option<usize>,
     /// No token represents more bytes than this.
@@ -21,12 +21,12 @@ pub(super) struct Shape {
 }
 
 /// Counts by one vocabulary.
-pub(super) trait Engine: Send + Sync {
+pub(super) trait TokenEngine: Send + Sync {
     /// Tokens of `text`. Strings that name special tokens are ordinary text.
     fn count(&self, text: &str) -> usize;
 
     /// What can be proven of the counts.
-    fn shape(&self) -> Shape;
+    fn shape(&self) -> CountShape;
 
     /// Whether `text` is proven to have more than `limit` tokens, at about a nanosecond for each byte read.
     fn surely_exceeds(&self, _text: &str, _limit: usize) -> bool {
@@ -37,13 +37,13 @@ pub(super) trait Engine: Send + Sync {
 /// One token per UTF-8 byte: no byte-level vocabulary needs more.
 pub(super) struct Bytes;
 
-impl Engine for Bytes {
+impl TokenEngine for Bytes {
     fn count(&self, text: &str) -> usize {
         text.len()
     }
 
-    fn shape(&self) -> Shape {
-        Shape { per_byte: Some(1), longest: Some(1), cuts: true }
+    fn shape(&self) -> CountShape {
+        CountShape { per_byte: Some(1), longest: Some(1), cuts: true }
     }
 }
 
@@ -107,7 +107,7 @@ impl OpenAiEngine {
     }
 }
 
-impl Engine for OpenAiEngine {
+impl TokenEngine for OpenAiEngine {
     fn count(&self, text: &str) -> usize {
         // The tables are whole, as the build script wrote them; a byte each would be the proven bound.
         let Some(vocabulary) = self.vocabulary.vocabulary() else { return text.len() };
@@ -117,8 +117,8 @@ impl Engine for OpenAiEngine {
         self.words.count(text, self.vocabulary.bridges(), |word| vocabulary.count(word))
     }
 
-    fn shape(&self) -> Shape {
-        Shape { per_byte: Some(1), longest: Some(LONGEST_OPENAI_TOKEN), cuts: true }
+    fn shape(&self) -> CountShape {
+        CountShape { per_byte: Some(1), longest: Some(LONGEST_OPENAI_TOKEN), cuts: true }
     }
 
     fn surely_exceeds(&self, text: &str, limit: usize) -> bool {

@@ -1,5 +1,5 @@
 //! Estimates for models whose tokenizer is not public: the factors over o200k_base and the margin charged. The
-//! provider's own counts, where they are known, belong to who calls the provider.
+//! provider's own counts, where they are known, are applied by the caller of the provider.
 
 /// Factors are hundredths, so that a charge is the same on every machine.
 const WHOLE: usize = 100;
@@ -65,7 +65,7 @@ impl ClaudeGeneration {
 }
 
 impl Margin {
-    /// For counts that are no estimates.
+    /// For counts that are not estimates.
     pub(super) const NONE: Self = Self { prose: WHOLE, json: WHOLE, code: WHOLE, upper: WHOLE };
 
     /// For vocabularies of which nothing is known. The upper end is the widest that was measured for vocabularies that

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::TokenError;
-use super::engine::{Engine, Shape};
+use super::engine::{CountShape, TokenEngine};
 
 /// A composition can merge three bytes into one, and a decomposition can turn one into three (UAX #15, table of
 /// expansion factors).
@@ -15,7 +15,7 @@ const BYTES: usize = 256;
 /// A tokenizer read from `tokenizer.json`.
 pub(super) struct Hub {
     tokenizer: tokenizers::Tokenizer,
-    shape: Shape,
+    shape: CountShape,
 }
 
 impl Hub {
@@ -48,13 +48,13 @@ impl Hub {
     }
 }
 
-impl Engine for Hub {
+impl TokenEngine for Hub {
     fn count(&self, text: &str) -> usize {
         // A text that the pipeline refuses (a pattern that gives up) is charged by its bytes.
         self.try_count(text).unwrap_or(text.len())
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> CountShape {
         self.shape
     }
 }
@@ -82,8 +82,8 @@ fn check_ids(json: &Value) -> Result<(), String> {
 }
 
 /// What the pipeline's parts allow to prove. Anything unfamiliar proves nothing, and is counted whole.
-fn shape(json: &Value) -> Shape {
-    let unproven = Shape { per_byte: None, longest: None, cuts: false };
+fn shape(json: &Value) -> CountShape {
+    let unproven = CountShape { per_byte: None, longest: None, cuts: false };
     let factor = match json.pointer("/normalizer/type").and_then(Value::as_str) {
         None => 1,
         Some("NFC") => NFC_FACTOR,
@@ -100,11 +100,11 @@ fn shape(json: &Value) -> Shape {
     let matched = json.get("added_tokens").and_then(Value::as_array).into_iter().flatten();
     let mut matched = matched.filter(|token| token.get("special").and_then(Value::as_bool) != Some(true));
     if matched.any(|token| !is_whole(token)) {
-        return Shape { per_byte: Some(factor), ..unproven };
+        return CountShape { per_byte: Some(factor), ..unproven };
     }
     // In the byte-level alphabet each character of a token represents one byte.
     let longest = tokens.keys().map(|token| token.chars().count()).max().unwrap_or(1);
-    Shape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
+    CountShape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
 }
 
 /// Whether an added token, which is matched before the pattern, can never lie across a safe cut.

@@ -37,7 +37,7 @@ pub use registry::{DEFAULT_TOKENIZER, Registry};
 
 use crate::cache::BoundedCache;
 use crate::parallel::Workers;
-use engine::{Engine, OpenAi, OpenAiEngine};
+use engine::{OpenAi, OpenAiEngine, TokenEngine};
 use estimate::Margin;
 use trim::Side;
 
@@ -68,7 +68,7 @@ pub enum Label {
     Estimated,
 }
 
-/// Why a tokenizer is not to be had.
+/// Why a tokenizer is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// No tokenizer of that name.
@@ -135,7 +135,7 @@ type CountCache = BoundedCache<u128, usize>;
 /// A vocabulary with the counts that it remembers, shared by all counters that charge by it. Its counts are the
 /// vocabulary's own, without the margin of an estimate.
 struct CachedEngine {
-    engine: Box<dyn Engine>,
+    engine: Box<dyn TokenEngine>,
     cache: CountCache,
     workers: Arc<Workers>,
 }
@@ -154,7 +154,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    fn new(name: &str, label: Label, framing: Framing, engine: impl Engine + 'static) -> Self {
+    fn new(name: &str, label: Label, framing: Framing, engine: impl TokenEngine + 'static) -> Self {
         Self::with_workers(name, label, framing, engine, Arc::default())
     }
 
@@ -162,7 +162,7 @@ impl Counter {
         name: &str,
         label: Label,
         framing: Framing,
-        engine: impl Engine + 'static,
+        engine: impl TokenEngine + 'static,
         workers: Arc<Workers>,
     ) -> Self {
         let vocabulary =
@@ -279,7 +279,7 @@ impl Counter {
     /// The tokenizer inside a GGUF model file, exact for its model; reads the metadata at the start of the file.
     ///
     /// # Errors
-    /// [`TokenError::Gguf`] when the file is no GGUF or its vocabulary is of a kind that is not supported.
+    /// [`TokenError::Gguf`] when the file is not a GGUF file or the kind of its vocabulary is not supported.
     pub fn from_gguf(file: impl Read, name: &str) -> Result<Self, TokenError> {
         let hub = gguf::read(file).map_err(|reason| TokenError::Gguf { name: name.to_owned(), reason })?;
         Ok(Self::new(name, Label::Exact, Framing::CHATML, hub))

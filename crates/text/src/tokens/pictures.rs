@@ -4,12 +4,12 @@
 /// Tokens of pictures for a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pictures {
-    /// At most so many, whatever the size.
+    /// At most so many for any size.
     AtMost(usize),
     /// A base, and so many for each tile of 512 pixels, after the picture was made to fit a square of 2,048 pixels and
     /// then its shorter side 768: never more than eight tiles. At low detail it is the base alone.
     Tiles {
-        /// Tokens of any picture, whatever its size.
+        /// Tokens of a picture of any size.
         base: usize,
         /// Tokens of each tile of 512 by 512 pixels.
         tile: usize,

@@ -124,7 +124,7 @@ impl<'a> Classes<'a> {
         last_tail.or(mark).or((at > start).then_some(at))
     }
 
-    /// The end of a piece that is no word: up to three digits, signs and the breaks after them, or white space.
+    /// The end of a piece that is not a word: up to three digits, signs and the breaks after them, or white space.
     fn other(self, text: &[u8], first: u8, length: usize, pattern: Pattern) -> usize {
         if first & NUMBER != 0 {
             let mut end = length;

@@ -3,7 +3,7 @@
 use fancy_regex::Regex;
 use proptest::prelude::*;
 
-use super::engine::{Engine, OpenAi, OpenAiEngine};
+use super::engine::{OpenAi, OpenAiEngine, TokenEngine};
 
 /// OpenAI's pattern for cl100k_base, in its first spelling. The present one gives white space at the end of a text in
 /// one piece, which makes no difference because [`no_token_has_white_space_after_its_last_break`].

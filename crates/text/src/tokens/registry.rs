@@ -76,6 +76,11 @@ impl Registry {
         self.for_pictures(&self.tokenizer(counter), &id)
     }
 
+    /// [`Counter::unknown`] by the registry's own vocabulary, so that what it counted once stays counted.
+    pub fn unknown(&self) -> Counter {
+        self.tokenizer(Counter::unknown())
+    }
+
     /// The counter for a model id where it is said by name which tokenizer counts: pictures cost what they cost the model.
     pub fn for_pictures(&self, counter: &Counter, model: &str) -> Counter {
         let id = model.to_ascii_lowercase();

@@ -289,6 +289,19 @@ fn byte_level() -> Counter {
 }
 
 #[test]
+fn counters_share_caches_only_with_those_of_their_registry() {
+    let (one, other) = (Registry::builtin(), Registry::builtin());
+    let cached = |counter: &Counter| counter.vocabulary.cache.len();
+    let by_name = |registry: &Registry, name: &str| registry.by_name(name).unwrap();
+    by_name(&one, "o200k_base").count("What one counter has counted, another of its registry knows.");
+    assert_eq!((cached(&one.for_model("gpt-4o")), cached(&one.for_model("claude-opus-4-7"))), (1, 1));
+    assert_eq!((cached(&one.unknown()), cached(&one.for_model("gpt-4-turbo"))), (1, 0));
+    assert!(std::ptr::eq(by_name(&one, "o200k_base").workers(), by_name(&one, "cl100k_base").workers()));
+    assert_eq!((cached(&other.for_model("gpt-4o")), cached(&Counter::o200k())), (0, 0));
+    assert!(!std::ptr::eq(one.unknown().workers(), other.unknown().workers()));
+}
+
+#[test]
 fn a_tokenizer_json_counts_whole_texts() {
     let counter = byte_level();
     assert_eq!((counter.label(), counter.name()), (Label::Exact, "test"));

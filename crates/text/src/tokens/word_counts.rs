@@ -23,11 +23,11 @@ const STACK: usize = 1 << 21;
 
 /// Two short words, the one used last first, or a long one. A word's bytes come first; its length appears in byte 14
 /// of the half where it ends, its count in byte 15.
-type Bucket = [u128; 2];
+type WordBucket = [u128; 2];
 
 /// The counts of the words that a vocabulary counted lately. Takes memory from the first count on.
 #[derive(Debug, Default)]
-pub(super) struct WordCounts([Mutex<Vec<Bucket>>; TABLES]);
+pub(super) struct WordCounts([Mutex<Vec<WordBucket>>; TABLES]);
 
 impl WordCounts {
     /// The sum of `count` over the words of `text`, which is the count of `text`. With `bridges`, long words of scripts
@@ -46,8 +46,8 @@ impl WordCounts {
 
     /// A table that no other thread uses at the moment, the one that this thread used before if possible, since its
     /// processor is likely to have that in its cache.
-    fn free_table(&self) -> Option<MutexGuard<'_, Vec<Bucket>>> {
-        // Every thread has a stack of its own, so an address on it tells threads apart without any shared state.
+    fn free_table(&self) -> Option<MutexGuard<'_, Vec<WordBucket>>> {
+        // Every thread has a stack of its own, so an address on it distinguishes threads without shared state.
         let on_stack = 0_u8;
         let first = (&raw const on_stack).addr() / STACK;
         (first..first + TABLES).find_map(|at| match self.0[at % TABLES].try_lock() {
@@ -60,7 +60,7 @@ impl WordCounts {
 }
 
 fn sum(
-    known: &mut Vec<Bucket>,
+    known: &mut Vec<WordBucket>,
     text: &str,
     bridges: Option<Bridges<'_>>,
     count: impl Fn(&str) -> usize,
@@ -138,7 +138,7 @@ fn is_divisible(text: &str, at: usize, bridges: Option<Bridges<'_>>) -> bool {
 /// The count of `text[start..end]`, which is not empty; remembered if it is short.
 #[inline]
 fn look_up(
-    known: &mut [Bucket],
+    known: &mut [WordBucket],
     text: &str,
     start: usize,
     end: usize,
@@ -171,7 +171,7 @@ fn look_up(
 
 /// The same for a word that takes a bucket for itself, or is too long for that.
 fn look_up_long(
-    known: &mut [Bucket],
+    known: &mut [WordBucket],
     bytes: &[u8],
     start: usize,
     length: usize,
@@ -193,7 +193,7 @@ fn look_up_long(
 }
 
 #[inline]
-fn holds_long(bucket: &Bucket) -> bool {
+fn holds_long(bucket: &WordBucket) -> bool {
     (bucket[1] >> 112) as u8 > SHORT as u8
 }
 
@@ -220,7 +220,7 @@ fn short_word(bytes: &[u8], start: usize, length: usize) -> u128 {
 }
 
 /// What a bucket holds of a longer word, without the count.
-fn long_word(bytes: &[u8], start: usize, length: usize) -> Bucket {
+fn long_word(bytes: &[u8], start: usize, length: usize) -> WordBucket {
     let mut padded = [0; 32];
     padded[..length].copy_from_slice(&bytes[start..start + length]);
     let [low, high] = halves(padded);
@@ -228,7 +228,7 @@ fn long_word(bytes: &[u8], start: usize, length: usize) -> Bucket {
 }
 
 #[inline]
-fn halves(bytes: [u8; 32]) -> Bucket {
+fn halves(bytes: [u8; 32]) -> WordBucket {
     let wide = |from: usize| {
         let mut half = [0; 16];
         half.copy_from_slice(&bytes[from..from + 16]);
@@ -238,7 +238,7 @@ fn halves(bytes: [u8; 32]) -> Bucket {
 }
 
 #[inline]
-fn place([low, high]: Bucket) -> usize {
+fn place([low, high]: WordBucket) -> usize {
     let hash = (low as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         ^ ((low >> 64) as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)
         ^ (high as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)

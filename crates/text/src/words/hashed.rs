@@ -7,7 +7,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Calls `give` with the hash of the term of every word of `text`, divided and stemmed by [`Profile::CONDENSE`].
 pub fn for_each_term(text: &str, give: impl FnMut(u64)) {
-    split(text, &Profile::CONDENSE, &mut Terms { give, word: Word::default(), wide: None });
+    split(text, &Profile::CONDENSE, &mut Terms { give, word: HashedWord::default(), wide: None });
 }
 
 /// The hash of the term of one word, which consists of ASCII letters and digits: the same as [`for_each_term`] gives.
@@ -27,7 +27,7 @@ fn mix(hash: u64, value: u32) -> u64 {
 
 struct Terms<F> {
     give: F,
-    word: Word,
+    word: HashedWord,
     /// The last character of a script without spaces.
     wide: Option<char>,
 }
@@ -60,13 +60,13 @@ impl<F: FnMut(u64)> Sink for Terms<F> {
 
 /// A word being read, hashed as it grows; remembers the hashes before its last letters so that an ending can be cut off.
 #[derive(Default)]
-struct Word {
+struct HashedWord {
     letters: usize,
     tail: [u32; 3],
     hashes: [u64; 4],
 }
 
-impl Word {
+impl HashedWord {
     #[inline(always)]
     fn push(&mut self, letter: u32) {
         if self.letters == 0 {

@@ -87,7 +87,7 @@ impl Profile {
     pub fn for_each_word(&self, text: &str, give: impl FnMut(usize, &str)) {
         let clitics = self.apostrophes == Apostrophes::DropClitics;
         let singles = self.unspaced == Unspaced::PairsAndSingles;
-        let mut words = Words {
+        let mut words = WordSink {
             give,
             clitics,
             singles,
@@ -174,7 +174,7 @@ fn split(text: &str, profile: &Profile, sink: &mut impl Sink) {
 }
 
 /// Collects the letters of each word.
-struct Words<F> {
+struct WordSink<F> {
     give: F,
     clitics: bool,
     singles: bool,
@@ -186,7 +186,7 @@ struct Words<F> {
     wide: Option<(char, usize, bool)>,
 }
 
-impl<F: FnMut(usize, &str)> Sink for Words<F> {
+impl<F: FnMut(usize, &str)> Sink for WordSink<F> {
     fn letter(&mut self, at: usize, letter: char) {
         if self.word.is_empty() {
             self.start = at;

@@ -21,7 +21,7 @@ const LONGEST_SPAN: usize = 300;
 /// What a span is, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpanKind {
-    /// A number without a unit, a time of day, a timestamp. Counted in the probes, pinned by nobody.
+    /// A number without a unit, a time of day, a timestamp. Counted in the probes, never pinned.
     Number,
     /// A calendar date.
     Date,
@@ -135,7 +135,7 @@ fn scan_word(text: &str, word: &Range<usize>, spans: &mut Vec<SalientSpan>) {
     // `{"url":"https://x.org","price":12}` and `key=value` are several candidates in one run.
     let data = bytes.iter().filter(|b| matches!(b, b'"' | b'=' | b'{' | b'<' | b'|')).count();
     if data > 2 || word.len() > LONGEST_SPAN || data > 0 && !text[word.clone()].contains("://") {
-        // The pieces of a run of data have no word before them that would say what they are.
+        // The pieces of a run of data lack a word before them that would say what they are.
         split_data(text, word)
             .filter(|piece| piece.len() <= LONGEST_SPAN)
             .for_each(|piece| classify(text, &(piece.start..piece.start), &piece, spans));

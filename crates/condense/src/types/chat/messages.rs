@@ -21,12 +21,12 @@ const LONGEST_LABEL: usize = 80;
 const NEAR: usize = 48;
 /// Deeper objects hold no messages.
 const DEEPEST: usize = 3;
-/// A name that is no known speaker must come up so often.
+/// A name that is not a known speaker must occur so often.
 const MIN_TURNS: usize = 2;
 
 /// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum Speaker {
     System,
     User,
     Assistant,
@@ -35,7 +35,7 @@ pub(super) enum Role {
     Other,
 }
 
-impl Role {
+impl Speaker {
     fn of(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "user" | "human" | "customer" | "client" | "me" | "question" | "q" => Self::User,
@@ -57,8 +57,8 @@ pub(super) enum Writing {
 
 /// One message. Messages follow each other without anything between.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) role: Role,
+pub(super) struct ChatMessage {
+    pub(super) role: Speaker,
     pub(super) range: Range<usize>,
     /// What says who speaks.
     pub(super) label: Range<usize>,
@@ -66,12 +66,12 @@ pub(super) struct Message {
 
 /// The messages of a text in order; before the first and after the last other text may appear.
 #[derive(Debug)]
-pub(super) struct Transcript {
-    pub(super) messages: Vec<Message>,
+pub(super) struct ChatTranscript {
+    pub(super) messages: Vec<ChatMessage>,
     pub(super) writing: Writing,
 }
 
-impl Transcript {
+impl ChatTranscript {
     pub(super) fn of(text: &str) -> Self {
         let objects = if text.trim_start().starts_with(['[', '{']) { json(text) } else { Vec::new() };
         if objects.len() >= MIN_OBJECTS {
@@ -82,8 +82,8 @@ impl Transcript {
 
     /// The first message of the user, or of any other speaker but the system.
     pub(super) fn first_request(&self) -> Option<usize> {
-        let first = |role: Role| self.messages.iter().position(|message| message.role == role);
-        first(Role::User).or_else(|| first(Role::Other))
+        let first = |role: Speaker| self.messages.iter().position(|message| message.role == role);
+        first(Speaker::User).or_else(|| first(Speaker::Other))
     }
 }
 
@@ -96,13 +96,14 @@ pub(super) fn is_transcript(text: &str) -> bool {
         }
         let messages = json(text);
         let bytes: usize = messages.iter().map(|message| message.range.len()).sum();
-        let known = messages.iter().all(|message| message.role != Role::Other);
+        let known = messages.iter().all(|message| message.role != Speaker::Other);
         return known && messages.len() >= MIN_OBJECTS && bytes * 100 >= text.len() * SHARE;
     }
     let messages = lines(text, &KNOWN);
     let alternating = messages.windows(2).filter(|pair| pair[0].role != pair[1].role).count() + 1;
     let covered = messages.first().map_or(0, |first| text.len() - first.range.start);
-    let both = [Role::User, Role::Assistant].iter().all(|role| messages.iter().any(|m| m.role == *role));
+    let both =
+        [Speaker::User, Speaker::Assistant].iter().all(|role| messages.iter().any(|m| m.role == *role));
     both && alternating >= MIN_LINES
         && alternating * 2 > messages.len()
         && covered * 100 >= text.len() * SHARE
@@ -125,7 +126,7 @@ static ANYONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Messages that begin with a label, fenced blocks left out.
-fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<Message> {
+fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<ChatMessage> {
     let Some(pattern) = pattern.as_ref() else { return Vec::new() };
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
@@ -144,17 +145,17 @@ fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<Message> {
         let Some(captures) = pattern.captures(head) else { continue };
         let name = ["line", "head", "bold"].iter().find_map(|group| captures.name(group));
         let (Some(name), Some(all)) = (name, captures.get(0)) else { continue };
-        if Role::of(name.as_str()) == Role::Other && !name.as_str().starts_with(char::is_uppercase) {
+        if Speaker::of(name.as_str()) == Speaker::Other && !name.as_str().starts_with(char::is_uppercase) {
             continue;
         }
         *times.entry(name.as_str()).or_default() += 1;
         found.push((name.as_str(), start..start + all.end()));
     }
-    found.retain(|(name, _)| Role::of(name) != Role::Other || times[name] >= MIN_TURNS);
+    found.retain(|(name, _)| Speaker::of(name) != Speaker::Other || times[name] >= MIN_TURNS);
     let ends: Vec<usize> =
         found.iter().skip(1).map(|(_, label)| label.start).chain(std::iter::once(text.len())).collect();
-    let message = |((name, label), end): ((&str, Range<usize>), usize)| Message {
-        role: Role::of(name),
+    let message = |((name, label), end): ((&str, Range<usize>), usize)| ChatMessage {
+        role: Speaker::of(name),
         range: label.start..end,
         // A line break after the label belongs to it.
         label: label.start..label.end + usize::from(text[label.end..end].starts_with('\n')),
@@ -172,11 +173,11 @@ struct Object {
 }
 
 /// The outermost objects with a role and something said, found without parsing the rest.
-fn json(text: &str) -> Vec<Message> {
+fn json(text: &str) -> Vec<ChatMessage> {
     let bytes = text.as_bytes();
     let mut objects: Vec<Object> = Vec::new();
     let mut depth = 0_usize;
-    let mut found: Vec<Message> = Vec::new();
+    let mut found: Vec<ChatMessage> = Vec::new();
     let mut at = 0;
     while let Some(skipped) = memchr::memchr3(b'{', b'}', b'"', &bytes[at..]) {
         at += skipped;
@@ -255,12 +256,12 @@ fn key(text: &str, string: Range<usize>, object: &mut Object) -> usize {
 }
 
 /// Takes the object for a message if it is one; messages inside are then no messages.
-fn close(text: &str, object: &Object, end: usize, found: &mut Vec<Message>) {
+fn close(text: &str, object: &Object, end: usize, found: &mut Vec<ChatMessage>) {
     let (Some((role, name)), Some(content)) = (&object.role, object.content) else { return };
     let (Some(name), true) = (text.get(name.clone()), role.len() <= LONGEST_LABEL) else { return };
     while found.pop_if(|inner| inner.range.start >= object.start).is_some() {}
     let start = if role.start - object.start <= NEAR { object.start } else { role.start };
     let said = content + usize::from(text.as_bytes().get(content) == Some(&b'"'));
     let label_end = if content > role.end && content - role.end <= NEAR { said } else { role.end };
-    found.push(Message { role: Role::of(name), range: object.start..end, label: start..label_end });
+    found.push(ChatMessage { role: Speaker::of(name), range: object.start..end, label: start..label_end });
 }

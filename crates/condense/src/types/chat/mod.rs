@@ -9,12 +9,12 @@ mod messages;
 
 use std::ops::Range;
 
-use self::messages::{Message, Role, Transcript, Writing};
+use self::messages::{ChatMessage, ChatTranscript, Speaker, Writing};
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
-use crate::engine::units::{LONGEST_UNIT, Piece, Tier, split_long};
+use crate::engine::units::{LONGEST_UNIT, TextPiece, Tier, split_long};
 use crate::types::markdown;
 use crate::types::plain::Plain;
 use crate::types::prose::sentences;
@@ -35,7 +35,7 @@ const NEWEST: f32 = 2.0;
 /// What the first request is worth where it does not fit whole.
 const REQUEST: f32 = 4.0;
 
-/// Whether `text` reads like it, whatever its name: messages with known roles make up most of it.
+/// Whether most of `text` is messages with known roles.
 pub(crate) fn looks_like(text: &str) -> bool {
     messages::is_transcript(text)
 }
@@ -43,9 +43,9 @@ pub(crate) fn looks_like(text: &str) -> bool {
 struct Chat;
 
 impl Divide for Chat {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
-        let transcript = Transcript::of(text);
+        let transcript = ChatTranscript::of(text);
         if transcript.messages.is_empty() {
             return Plain.units(job);
         }
@@ -71,13 +71,13 @@ impl Divide for Chat {
     }
 
     fn options(&self, text: &str) -> ExtractionOptions {
-        let ranges = Transcript::of(text).messages.into_iter().map(|message| message.range).collect();
+        let ranges = ChatTranscript::of(text).messages.into_iter().map(|message| message.range).collect();
         ExtractionOptions { salient_first: false, indented_markers: false, names: Some(("message", ranges)) }
     }
 }
 
 /// Whether the first request fits into its share, and from which message on the newest do.
-fn protected(job: &Job<'_>, transcript: &Transcript) -> (bool, usize) {
+fn protected(job: &Job<'_>, transcript: &ChatTranscript) -> (bool, usize) {
     let (text, counter, target) = (job.request.text, job.request.counter, job.request.target);
     let fits = |range: &Range<usize>, room| counter.count_up_to(&text[range.clone()], room);
     let request = transcript.first_request().and_then(|index| transcript.messages.get(index));
@@ -93,22 +93,22 @@ fn protected(job: &Job<'_>, transcript: &Transcript) -> (bool, usize) {
     (request, newest)
 }
 
-fn worth(index: usize, transcript: &Transcript) -> f32 {
+fn worth(index: usize, transcript: &ChatTranscript) -> f32 {
     let by = match transcript.messages[index].role {
-        Role::User | Role::Other => USER,
-        Role::System | Role::Assistant => ASSISTANT,
-        Role::Tool => TOOL,
+        Speaker::User | Speaker::Other => USER,
+        Speaker::System | Speaker::Assistant => ASSISTANT,
+        Speaker::Tool => TOOL,
     };
     let last = transcript.messages.len().saturating_sub(1).max(1);
     by * (OLDEST + (NEWEST - OLDEST) * index as f32 / last as f32)
 }
 
 /// The label of a message, and what it says, which is not shown without.
-fn message_pieces(text: &str, message: &Message, writing: Writing, pieces: &mut Vec<Piece>) {
+fn message_pieces(text: &str, message: &ChatMessage, writing: Writing, pieces: &mut Vec<TextPiece>) {
     let from = pieces.len();
     divide(text, message.range.start..message.label.start, writing, pieces);
     let label = pieces.len();
-    pieces.push(Piece { divisible: false, ..Piece::plain(message.label.clone(), 1.0) });
+    pieces.push(TextPiece { divisible: false, ..TextPiece::plain(message.label.clone(), 1.0) });
     divide(text, message.label.end..message.range.end, writing, pieces);
     for (index, piece) in pieces.iter_mut().enumerate().skip(from) {
         if index != label && piece.needs[0].is_none() {
@@ -118,7 +118,7 @@ fn message_pieces(text: &str, message: &Message, writing: Writing, pieces: &mut 
 }
 
 /// Pieces that tile `range`: blocks of Markdown, or the lines and sentences of a JSON string.
-fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<Piece>) {
+fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<TextPiece>) {
     if range.is_empty() {
         return;
     }
@@ -133,7 +133,7 @@ fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<Pi
             pieces.extend(
                 parts
                     .flat_map(|part| split_long(text, part, LONGEST_UNIT))
-                    .map(|part| Piece::plain(part, 1.0)),
+                    .map(|part| TextPiece::plain(part, 1.0)),
             );
         }
     }

@@ -22,7 +22,7 @@ const MIN_SIGNS: usize = 3;
 /// Another language is tried if it has this share of the winner's votes, per cent.
 const CLOSE: usize = 50;
 /// A parser that is asked whether to go on more often than this per KiB of text is lost in it. Well-formed source
-/// takes about 10, whatever the language.
+/// takes about 10 in every language.
 const MAX_STEPS_PER_KIB: usize = 60;
 /// One misread place in so many lines makes a tree useless.
 const LINES_PER_ERROR: usize = 10;
@@ -47,7 +47,7 @@ pub(super) enum Class {
 }
 
 /// A grammar with the class of each kind of node, by number.
-pub(super) struct Grammar {
+pub(super) struct NodeGrammar {
     language: tree_sitter::Language,
     classes: Vec<Class>,
 }
@@ -90,8 +90,8 @@ impl Language {
         parser.parse_with_options(&mut |at, _| &bytes[at.min(bytes.len())..], None, Some(options))
     }
 
-    pub(super) fn grammar(self) -> &'static Grammar {
-        static GRAMMARS: [OnceLock<Grammar>; SIGNS.len()] = [const { OnceLock::new() }; SIGNS.len()];
+    pub(super) fn grammar(self) -> &'static NodeGrammar {
+        static GRAMMARS: [OnceLock<NodeGrammar>; SIGNS.len()] = [const { OnceLock::new() }; SIGNS.len()];
         GRAMMARS[self as usize].get_or_init(|| {
             let language: tree_sitter::Language = match self {
                 Rust => tree_sitter_rust::LANGUAGE.into(),
@@ -107,7 +107,7 @@ impl Language {
             let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
             let named = |id| language.node_kind_for_id(id).filter(|_| language.node_kind_is_named(id));
             let classes = (0..kinds).map(|id| named(id).map_or(Class::Other, class)).collect();
-            Grammar { language, classes }
+            NodeGrammar { language, classes }
         })
     }
 
@@ -136,7 +136,7 @@ impl Language {
     }
 }
 
-impl Grammar {
+impl NodeGrammar {
     pub(super) fn class(&self, id: u16) -> Class {
         self.classes.get(usize::from(id)).copied().unwrap_or(Class::Other)
     }

@@ -3,7 +3,7 @@
 //!
 //! Knows words that many languages share; one pass, no nesting of its own.
 
-use super::outline::{Outline, Role};
+use super::outline::{CodeOutline, LineRole};
 use super::signs::Language;
 
 /// Deeper nesting is not distinguished.
@@ -111,7 +111,7 @@ const CONTROL: [&str; 27] = [
 
 /// A line that holds the deeper ones after it.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenBlock {
     width: usize,
     row: usize,
     /// The line that the block began with: `if` for each of its `else`.
@@ -121,9 +121,9 @@ struct Open {
 }
 
 /// Gives every row of the outline its role.
-pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
+pub(super) fn annotate(language: Option<Language>, outline: &mut CodeOutline<'_>) {
     let widths = widths(outline);
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenBlock> = Vec::new();
     let mut comment_until: Option<&str> = None;
     for (index, &(row, width)) in widths.iter().enumerate() {
         let line = outline.line(row).trim();
@@ -138,7 +138,7 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
         }
         let opens = widths.get(index + 1).is_some_and(|&(_, next)| next > width);
         let members = open.last().is_none_or(|top| top.members);
-        let mut inside = Open { width, row, head: row, members: false };
+        let mut inside = OpenBlock { width, row, head: row, members: false };
         let continued = closed
             .filter(|closed| closed.width == width && (line.starts_with(['}', ')', ']']) || line == "end"));
         if let Some(header) = continued {
@@ -146,8 +146,8 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
             let signature = opens && line.starts_with(')') && outline.role(header.row).is_signature();
             let role = match outline.role(header.row) {
                 role if signature => role,
-                _ if opens => Role::Statement,
-                _ => Role::Close,
+                _ if opens => LineRole::Statement,
+                _ => LineRole::Close,
             };
             outline.unit(row..row + 1, role, Some(header.head));
             (inside.members, inside.head) = (header.members, header.head);
@@ -163,7 +163,7 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut Outline<'_>) {
 }
 
 /// The rows that are not blank, and how deep each appears.
-fn widths(outline: &Outline<'_>) -> Vec<(usize, usize)> {
+fn widths(outline: &CodeOutline<'_>) -> Vec<(usize, usize)> {
     let rows = || (0..outline.rows()).filter(|&row| !outline.is_blank(row));
     let indent = |row: usize| {
         let white = outline.line(row).bytes().take_while(|b| matches!(b, b' ' | b'\t'));
@@ -187,45 +187,45 @@ fn widths(outline: &Outline<'_>) -> Vec<(usize, usize)> {
 }
 
 /// The role of a line of comment; `until` ends a comment of several lines.
-fn comment<'t>(line: &'t str, until: &mut Option<&'t str>) -> Option<Role> {
+fn comment<'t>(line: &'t str, until: &mut Option<&'t str>) -> Option<LineRole> {
     if let Some(end) = *until {
         if line.contains(end) {
             *until = None;
         }
-        return Some(Role::Comment);
+        return Some(LineRole::Comment);
     }
     for (start, end) in [("/*", "*/"), ("\"\"\"", "\"\"\""), ("'''", "'''"), ("<!--", "-->"), ("{-", "-}")] {
         if let Some(rest) = line.strip_prefix(start) {
             if !rest.contains(end) {
                 *until = Some(end);
             }
-            return Some(if start.starts_with(['"', '\'']) { Role::Doc } else { Role::Comment });
+            return Some(if start.starts_with(['"', '\'']) { LineRole::Doc } else { LineRole::Comment });
         }
     }
     if line.starts_with("#[") || line.starts_with('@') {
-        return Some(Role::Attribute);
+        return Some(LineRole::Attribute);
     }
     let hash = line.starts_with('#')
         && !["#include", "#define", "#if", "#e", "#pragma", "#undef"].iter().any(|d| line.starts_with(d));
     (line.starts_with("//") || line.starts_with("--") || line.starts_with(";;") || hash)
-        .then_some(Role::Comment)
+        .then_some(LineRole::Comment)
 }
 
 /// What a line is, and whether what it opens holds members.
-fn role(line: &str, opens: bool, members: bool, language: Option<Language>) -> (Role, bool) {
+fn role(line: &str, opens: bool, members: bool, language: Option<Language>) -> (LineRole, bool) {
     let words = || {
         line.split(|c: char| c.is_whitespace() || matches!(c, '(' | ':' | '{' | '<'))
             .filter(|word| !word.is_empty())
     };
     let first = words().next().unwrap_or_default();
     if CONTROL.contains(&first) && !line.starts_with("default:") || !members {
-        return (Role::Statement, false);
+        return (LineRole::Statement, false);
     }
     let word = words().find(|word| !MODIFIERS.contains(word)).unwrap_or(first);
     let container = CONTAINERS.contains(&word) && !line.ends_with(';');
     let defines = DEFINITIONS.contains(&word) || words().take(2).any(|word| DEFINITIONS.contains(&word));
     if IMPORTS.contains(&first) && !container && !opens {
-        return (Role::Import, false);
+        return (LineRole::Import, false);
     }
     // A block without a word that says what it is: a function where such words are not needed.
     let bare = opens && (line.contains('(') || line.ends_with(['{', ':']));
@@ -234,7 +234,7 @@ fn role(line: &str, opens: bool, members: bool, language: Option<Language>) -> (
             Some(language) => language.is_public(line),
             None => !["private", "static", "local", "internal"].contains(&first) && !first.starts_with('_'),
         };
-        return (if public { Role::Public } else { Role::Private }, container);
+        return (if public { LineRole::Public } else { LineRole::Private }, container);
     }
-    (Role::Field, false)
+    (LineRole::Field, false)
 }

@@ -9,13 +9,13 @@ mod outline;
 mod signs;
 mod tree;
 
-use self::outline::Outline;
+use self::outline::CodeOutline;
 use self::signs::Language;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
-use crate::engine::units::Piece;
+use crate::engine::units::TextPiece;
 use crate::types::plain::Plain;
 
 /// The condenser of source code.
@@ -34,9 +34,9 @@ pub const GRAMMARS: [&str; signs::SIGNS.len()] =
 struct Code;
 
 impl Divide for Code {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
-        let mut outline = Outline::of(text);
+        let mut outline = CodeOutline::of(text);
         if text.len() / outline.rows().max(1) > LONGEST_AVERAGE_LINE {
             return Plain.units(job);
         }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::engine::units::{Piece, Tier, split_long};
+use crate::engine::units::{TextPiece, Tier, split_long};
 
 /// Longer units are divided at line ends, longer lines at signs of punctuation, in bytes.
 const LONGEST_UNIT: usize = 480;
@@ -41,7 +41,7 @@ static LICENSES: LazyLock<Option<Regex>> =
 
 /// What a line is to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum LineRole {
     Import,
     Public,
     Private,
@@ -54,15 +54,15 @@ pub(super) enum Role {
     Close,
 }
 
-impl Role {
+impl LineRole {
     pub(super) const fn is_signature(self) -> bool {
         matches!(self, Self::Public | Self::Private)
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    role: Role,
+struct CodeRow {
+    role: LineRole,
     /// Is the first of its unit.
     begins: bool,
     /// The row of the signature or statement that this one appears in.
@@ -70,14 +70,14 @@ struct Row {
     blank: bool,
 }
 
-pub(super) struct Outline<'t> {
+pub(super) struct CodeOutline<'t> {
     text: &'t str,
     /// Where rows begin, and the end of the text.
     starts: Vec<usize>,
-    rows: Vec<Row>,
+    rows: Vec<CodeRow>,
 }
 
-impl<'t> Outline<'t> {
+impl<'t> CodeOutline<'t> {
     /// Every row a statement of one unit.
     pub(super) fn of(text: &'t str) -> Self {
         let mut starts = vec![0];
@@ -85,7 +85,7 @@ impl<'t> Outline<'t> {
         for line in text.split_inclusive('\n') {
             starts.push(starts[rows.len()] + line.len());
             let blank = line.bytes().all(|b| b.is_ascii_whitespace());
-            rows.push(Row { role: Role::Statement, begins: rows.is_empty(), under: None, blank });
+            rows.push(CodeRow { role: LineRole::Statement, begins: rows.is_empty(), under: None, blank });
         }
         Self { text, starts, rows }
     }
@@ -98,7 +98,7 @@ impl<'t> Outline<'t> {
         &self.text[self.starts[row]..self.starts[row + 1]]
     }
 
-    pub(super) fn role(&self, row: usize) -> Role {
+    pub(super) fn role(&self, row: usize) -> LineRole {
         self.rows[row].role
     }
 
@@ -106,16 +106,16 @@ impl<'t> Outline<'t> {
         self.rows[row].blank
     }
 
-    /// Makes the rows one unit; rows after it begin another. Rows beyond the end are no rows.
-    pub(super) fn unit(&mut self, rows: Range<usize>, role: Role, under: Option<usize>) {
+    /// Makes the rows one unit; rows after it begin another. Rows beyond the end are ignored.
+    pub(super) fn unit(&mut self, rows: Range<usize>, role: LineRole, under: Option<usize>) {
         let end = rows.end.min(self.rows.len());
         for row in rows.start..end {
-            self.rows[row] = Row { role, begins: row == rows.start, under, ..self.rows[row] };
+            self.rows[row] = CodeRow { role, begins: row == rows.start, under, ..self.rows[row] };
         }
         self.begin(end);
     }
 
-    /// The row begins a unit, whatever it is.
+    /// The row begins a unit in any role.
     pub(super) fn begin(&mut self, row: usize) {
         if let Some(row) = self.rows.get_mut(row) {
             row.begins = true;
@@ -130,9 +130,9 @@ impl<'t> Outline<'t> {
     }
 
     /// Units with their worth and what each needs.
-    pub(super) fn pieces(mut self) -> Vec<Piece> {
+    pub(super) fn pieces(mut self) -> Vec<TextPiece> {
         self.attach_comments();
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<TextPiece> = Vec::new();
         let mut first_of_row = vec![0; self.rows.len()];
         let mut under = Vec::new();
         let mut row = 0;
@@ -144,7 +144,7 @@ impl<'t> Outline<'t> {
             for (index, range) in self.parts(row, end).into_iter().enumerate() {
                 // Only the beginning of a signature is one.
                 let tier = if index == 0 { tier } else { Tier::Plain };
-                pieces.push(Piece { tier, ..Piece::plain(range, prior) });
+                pieces.push(TextPiece { tier, ..TextPiece::plain(range, prior) });
                 under.push(self.rows[row].under.filter(|header| !(row..end).contains(header)));
             }
             row = end;
@@ -174,17 +174,17 @@ impl<'t> Outline<'t> {
         let text = &self.text[self.starts[row]..self.starts[end]];
         let says = |words: &LazyLock<Option<Regex>>| words.as_ref().is_some_and(|words| words.is_match(text));
         let base = match self.rows[row].role {
-            Role::Public => return (Tier::Salient, PUBLIC),
-            Role::Private => return (Tier::Salient, PRIVATE),
-            Role::Import => return (Tier::Plain, IMPORT),
-            Role::Close => return (Tier::Plain, CLOSE),
-            Role::Attribute => return (Tier::Plain, ATTRIBUTE),
-            Role::Comment | Role::Doc if says(&LICENSES) => return (Tier::Plain, LICENSE),
-            Role::Doc => DOC,
-            Role::Comment => COMMENT,
-            Role::Field => FIELD,
-            Role::Statement if says(&FAILS) => FAILURE,
-            Role::Statement => 1.0,
+            LineRole::Public => return (Tier::Salient, PUBLIC),
+            LineRole::Private => return (Tier::Salient, PRIVATE),
+            LineRole::Import => return (Tier::Plain, IMPORT),
+            LineRole::Close => return (Tier::Plain, CLOSE),
+            LineRole::Attribute => return (Tier::Plain, ATTRIBUTE),
+            LineRole::Comment | LineRole::Doc if says(&LICENSES) => return (Tier::Plain, LICENSE),
+            LineRole::Doc => DOC,
+            LineRole::Comment => COMMENT,
+            LineRole::Field => FIELD,
+            LineRole::Statement if says(&FAILS) => FAILURE,
+            LineRole::Statement => 1.0,
         };
         (Tier::Plain, if says(&TASKS) { base * TASK } else { base })
     }
@@ -192,10 +192,10 @@ impl<'t> Outline<'t> {
     /// Comments and attributes right above a signature belong to it: short ones are shown with it, of a long one the
     /// first line is worth more than the rest. A comment at the top explains the file.
     fn attach_comments(&mut self) {
-        let above = |role: Role| matches!(role, Role::Comment | Role::Attribute);
+        let above = |role: LineRole| matches!(role, LineRole::Comment | LineRole::Attribute);
         let mut top = 0;
         for row in 0..self.rows.len() {
-            let Row { role, begins, .. } = self.rows[row];
+            let CodeRow { role, begins, .. } = self.rows[row];
             if above(role) && !self.rows[row].blank {
                 continue;
             }
@@ -205,14 +205,14 @@ impl<'t> Outline<'t> {
             top = row + 1;
         }
         let first = self.rows.iter().position(|row| !row.blank);
-        if let Some(first) = first.filter(|&first| self.rows[first].role == Role::Comment) {
-            self.unit(first..first + 1, Role::Doc, self.rows[first].under);
+        if let Some(first) = first.filter(|&first| self.rows[first].role == LineRole::Comment) {
+            self.unit(first..first + 1, LineRole::Doc, self.rows[first].under);
         }
     }
 
     fn attach(&mut self, top: usize, signature: usize) {
         let bytes = self.starts[signature] - self.starts[top];
-        let Row { role, under, .. } = self.rows[signature];
+        let CodeRow { role, under, .. } = self.rows[signature];
         if signature - top <= GLUED_ROWS && bytes <= GLUED_BYTES {
             self.unit(top..signature, role, under);
             self.rows[signature].begins = false;
@@ -221,8 +221,8 @@ impl<'t> Outline<'t> {
         for row in &mut self.rows[top..signature] {
             row.under = Some(signature);
         }
-        if self.rows[top].role == Role::Comment {
-            self.unit(top..top + 1, Role::Doc, Some(signature));
+        if self.rows[top].role == LineRole::Comment {
+            self.unit(top..top + 1, LineRole::Doc, Some(signature));
         }
         self.begin(top);
     }

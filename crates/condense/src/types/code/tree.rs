@@ -4,8 +4,8 @@
 
 use tree_sitter::{Node, Tree};
 
-use super::language::{Class, Grammar, go_on};
-use super::outline::{Outline, Role};
+use super::language::{Class, NodeGrammar, go_on};
+use super::outline::{CodeOutline, LineRole};
 use super::signs::Language;
 
 /// Deeper nesting is not distinguished.
@@ -32,8 +32,8 @@ struct Context {
 }
 
 /// Gives every row of the outline its role.
-pub(super) fn annotate(tree: &Tree, language: Language, outline: &mut Outline<'_>) {
-    let reader = Reader { grammar: language.grammar(), language };
+pub(super) fn annotate(tree: &Tree, language: Language, outline: &mut CodeOutline<'_>) {
+    let reader = TreeReader { grammar: language.grammar(), language };
     let mut cursor = tree.walk();
     let root = Context { under: None, listed: true, members: true, fields: false, wrapper: None, depth: 0 };
     // For each level of the cursor what holds for the nodes on it.
@@ -62,8 +62,8 @@ pub(super) fn annotate(tree: &Tree, language: Language, outline: &mut Outline<'_
     }
 }
 
-struct Reader {
-    grammar: &'static Grammar,
+struct TreeReader {
+    grammar: &'static NodeGrammar,
     language: Language,
 }
 
@@ -74,9 +74,9 @@ fn rows(node: &Node<'_>) -> (usize, usize) {
     (start.row, last)
 }
 
-impl Reader {
+impl TreeReader {
     /// Notes what the node's rows are; what holds for its children if they are to be looked at.
-    fn visit(&self, node: &Node<'_>, context: Context, outline: &mut Outline<'_>) -> Option<Context> {
+    fn visit(&self, node: &Node<'_>, context: Context, outline: &mut CodeOutline<'_>) -> Option<Context> {
         let (first, end) = rows(node);
         if first >= outline.rows() || !node.is_named() {
             return None;
@@ -85,15 +85,15 @@ impl Reader {
         match self.grammar.class(node.kind_id()) {
             _ if node.is_error() => (context.depth < DEEPEST).then_some(deeper),
             Class::Comment if context.listed => {
-                outline.unit(first..end, Role::Comment, context.under);
+                outline.unit(first..end, LineRole::Comment, context.under);
                 None
             }
             Class::Attribute if context.listed => {
-                outline.unit(first..end, Role::Attribute, context.under);
+                outline.unit(first..end, LineRole::Attribute, context.under);
                 None
             }
             Class::Import if context.listed => {
-                outline.unit(first..end, Role::Import, context.under);
+                outline.unit(first..end, LineRole::Import, context.under);
                 None
             }
             Class::Wrapper if context.members => {
@@ -109,12 +109,12 @@ impl Reader {
         }
     }
 
-    fn role(&self, outline: &Outline<'_>, first: usize, end: usize) -> Role {
+    fn role(&self, outline: &CodeOutline<'_>, first: usize, end: usize) -> LineRole {
         // Attributes and decorators come before what says whether it is public.
         let header = (first..end.min(outline.rows())).map(|row| outline.line(row));
         let salient = |line: &&str| !line.trim_start().starts_with(['@', '#']);
         let header = header.into_iter().find(salient).unwrap_or_default();
-        if self.language.is_public(header) { Role::Public } else { Role::Private }
+        if self.language.is_public(header) { LineRole::Public } else { LineRole::Private }
     }
 
     fn definition(
@@ -122,7 +122,7 @@ impl Reader {
         node: &Node<'_>,
         class: Class,
         context: Context,
-        outline: &mut Outline<'_>,
+        outline: &mut CodeOutline<'_>,
     ) -> Option<Context> {
         let (start, end) = rows(node);
         let first = context.wrapper.unwrap_or(start);
@@ -138,10 +138,10 @@ impl Reader {
         };
         let head_end = head_end.clamp(first + 1, (first + MAX_HEADER_ROWS).max(start + 1));
         let mut role = self.role(outline, start, head_end);
-        if context.wrapper.is_some() && outline.role(first) == Role::Public {
-            role = Role::Public;
+        if context.wrapper.is_some() && outline.role(first) == LineRole::Public {
+            role = LineRole::Public;
         }
-        outline.unit(head_end..end.max(head_end), Role::Statement, Some(first));
+        outline.unit(head_end..end.max(head_end), LineRole::Statement, Some(first));
         outline.unit(first..head_end, role, context.under);
         let members = class == Class::Container;
         let inside = Context {
@@ -168,7 +168,7 @@ impl Reader {
         (self.grammar.class(last.kind_id()) == Class::Block).then_some(last)
     }
 
-    fn block(&self, node: &Node<'_>, context: Context, outline: &mut Outline<'_>) -> Option<Context> {
+    fn block(&self, node: &Node<'_>, context: Context, outline: &mut CodeOutline<'_>) -> Option<Context> {
         let (first, end) = rows(node);
         if context.under.is_some_and(|header| first > header) && outline.line(first).contains('{') {
             // `} else {` is a unit of its own, unless the header reaches as far.
@@ -181,14 +181,14 @@ impl Reader {
             && last < outline.rows()
             && outline.line(last).trim_start().starts_with(['}', ')', ']']);
         if closes {
-            outline.unit(last..end, Role::Close, context.under);
+            outline.unit(last..end, LineRole::Close, context.under);
         }
         let inside = Context { listed: true, wrapper: None, depth: context.depth + 1, ..context };
         (end > first + 1 && context.depth < DEEPEST).then_some(inside)
     }
 
     /// A statement, a field, or part of one.
-    fn other(&self, node: &Node<'_>, context: Context, outline: &mut Outline<'_>) -> Option<Context> {
+    fn other(&self, node: &Node<'_>, context: Context, outline: &mut CodeOutline<'_>) -> Option<Context> {
         let (first, end) = rows(node);
         let long = end - first > LONGEST_STATEMENT && context.depth < DEEPEST;
         if !context.listed {
@@ -199,11 +199,11 @@ impl Reader {
         }
         let line = outline.line(first).trim_start();
         if ["\"\"\"", "'''", "r\"\"\""].iter().any(|quote| line.starts_with(quote)) {
-            outline.unit(first..end, Role::Comment, context.under);
-            outline.unit(first..first + 1, Role::Doc, context.under);
+            outline.unit(first..end, LineRole::Comment, context.under);
+            outline.unit(first..first + 1, LineRole::Doc, context.under);
             return None;
         }
-        let role = if context.fields { Role::Field } else { Role::Statement };
+        let role = if context.fields { LineRole::Field } else { LineRole::Statement };
         outline.unit(first..end, role, context.under);
         let inside = Context {
             under: Some(first),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use hashbrown::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::parse::{Change, Diff, File};
+use super::parse::{DiffFile, FileChange, ParsedDiff};
 use crate::analysis::relevance::Scores;
 use crate::engine::job::Job;
 
@@ -32,29 +32,30 @@ const MIDDLE: f32 = 0.3;
 
 /// What of a diff is shown in which order.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct DiffOrder {
     /// Lines that must be shown.
     pub(super) required: Vec<usize>,
     /// Lines shown together, the best first.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<DiffStep>,
     /// Files in the order in which they are named if not all can be.
     pub(super) names: Vec<usize>,
 }
 
 /// Lines shown together, with the hunk header above them.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct DiffStep {
     pub(super) parts: Vec<Range<usize>>,
 }
 
-impl Plan {
-    pub(super) fn new(job: &Job<'_>, diff: &Diff) -> Self {
-        let mut steps: Vec<(f32, Step)> = Vec::new();
+impl DiffOrder {
+    pub(super) fn new(job: &Job<'_>, diff: &ParsedDiff) -> Self {
+        let mut steps: Vec<(f32, DiffStep)> = Vec::new();
         for note in &diff.notes {
             let head = note.start..note.end.min(note.start + NOTE_LINES);
             let worth = if steps.is_empty() { 2.0 * QUERY } else { 1.0 };
-            steps.push((worth, Step { parts: vec![head.clone()] }));
-            stretches(head.end..note.end).for_each(|part| steps.push((MIDDLE, Step { parts: vec![part] })));
+            steps.push((worth, DiffStep { parts: vec![head.clone()] }));
+            stretches(head.end..note.end)
+                .for_each(|part| steps.push((MIDDLE, DiffStep { parts: vec![part] })));
         }
         let relevance = relevance(job, diff);
         let mut seen = HashSet::new();
@@ -79,7 +80,7 @@ impl Plan {
     }
 }
 
-fn required(job: &Job<'_>, diff: &Diff) -> Vec<usize> {
+fn required(job: &Job<'_>, diff: &ParsedDiff) -> Vec<usize> {
     let touched = job.required.iter().flat_map(|range| {
         let first = diff.lines.partition_point(|line| line.end <= range.start);
         first..diff.lines.partition_point(|line| line.start < range.end)
@@ -87,7 +88,7 @@ fn required(job: &Job<'_>, diff: &Diff) -> Vec<usize> {
     touched.collect()
 }
 
-fn relevance(job: &Job<'_>, diff: &Diff) -> Vec<f32> {
+fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
     let Some(query) = job.request.query else { return Vec::new() };
     let hunks = diff.files.iter().flat_map(|file| &file.hunks);
     let bytes = |lines: &Range<usize>| match (diff.lines.get(lines.start), diff.lines.get(lines.end - 1)) {
@@ -99,31 +100,31 @@ fn relevance(job: &Job<'_>, diff: &Diff) -> Vec<f32> {
 }
 
 /// The same for hunks that add and remove the same lines.
-fn change_hash(text: &str, diff: &Diff, lines: &Range<usize>) -> u64 {
+fn change_hash(text: &str, diff: &ParsedDiff, lines: &Range<usize>) -> u64 {
     let changed = lines.clone().filter(|&line| diff.changes[line].is_some());
     changed.fold(0, |hash: u64, line| {
         hash.rotate_left(17).wrapping_mul(31).wrapping_add(xxh3_64(text[diff.lines[line].clone()].as_bytes()))
     })
 }
 
-fn steps_of(diff: &Diff, lines: &Range<usize>, worth: f32, steps: &mut Vec<(f32, Step)>) {
+fn steps_of(diff: &ParsedDiff, lines: &Range<usize>, worth: f32, steps: &mut Vec<(f32, DiffStep)>) {
     let header = lines.start..lines.start + 1;
     if lines.len() <= SHORT_HUNK {
-        return steps.push((worth, Step { parts: vec![lines.clone()] }));
+        return steps.push((worth, DiffStep { parts: vec![lines.clone()] }));
     }
     let (first, last) = changed_ends(diff, lines);
     let head = first..(first + FIRST_LINES).min(last);
     let tail = last.saturating_sub(LAST_LINES).max(head.end)..last;
-    steps.push((worth, Step { parts: vec![header.clone(), head.clone(), tail.clone()] }));
+    steps.push((worth, DiffStep { parts: vec![header.clone(), head.clone(), tail.clone()] }));
     for part in
         stretches(head.end..tail.start).chain(stretches(header.end..first)).chain(stretches(last..lines.end))
     {
-        steps.push((worth * MIDDLE, Step { parts: vec![header.clone(), part] }));
+        steps.push((worth * MIDDLE, DiffStep { parts: vec![header.clone(), part] }));
     }
 }
 
 /// The first changed line and the end of the last.
-fn changed_ends(diff: &Diff, lines: &Range<usize>) -> (usize, usize) {
+fn changed_ends(diff: &ParsedDiff, lines: &Range<usize>) -> (usize, usize) {
     let changed = |line: &usize| diff.changes[*line].is_some();
     let first = lines.clone().find(changed).unwrap_or(lines.start + 1);
     let last = lines.clone().rev().find(changed).unwrap_or(lines.end - 1);
@@ -136,9 +137,9 @@ fn stretches(lines: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Files that people wrote first, then by how much is changed.
-fn names(diff: &Diff) -> Vec<usize> {
+fn names(diff: &ParsedDiff) -> Vec<usize> {
     let mut names: Vec<usize> = (0..diff.files.len()).collect();
-    let changed = |file: &File| file.added.saturating_add(file.removed);
+    let changed = |file: &DiffFile| file.added.saturating_add(file.removed);
     names.sort_by_key(|&file| {
         (is_tool_written(&diff.files[file]), std::cmp::Reverse(changed(&diff.files[file])), file)
     });
@@ -146,7 +147,7 @@ fn names(diff: &Diff) -> Vec<usize> {
 }
 
 /// Lock files, bundles, snapshots and the like, by the names that tools give them.
-fn is_tool_written(file: &File) -> bool {
+fn is_tool_written(file: &DiffFile) -> bool {
     const ENDINGS: [&str; 10] = [
         ".lock",
         "-lock.json",
@@ -167,10 +168,10 @@ fn is_tool_written(file: &File) -> bool {
 }
 
 /// How many of `lines` are added and removed.
-pub(super) fn changes(diff: &Diff, lines: Range<usize>) -> (usize, usize) {
+pub(super) fn changes(diff: &ParsedDiff, lines: Range<usize>) -> (usize, usize) {
     lines.fold((0, 0), |(added, removed), line| match diff.changes[line] {
-        Some(Change::Added) => (added + 1, removed),
-        Some(Change::Removed) => (added, removed + 1),
+        Some(FileChange::Added) => (added + 1, removed),
+        Some(FileChange::Removed) => (added, removed + 1),
         None => (added, removed),
     })
 }

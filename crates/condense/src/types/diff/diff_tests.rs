@@ -79,7 +79,7 @@ fn headers_in_every_style_are_read() {
         ("@@ -1 +1 @@\n-a\n+b\n", "(unnamed)", Status::Modified, (1, 1)),
         ("@@ -1,999999999999999999 +1 @@\n-a\n+b\n", "(unnamed)", Status::Modified, (1, 1)),
     ] {
-        let diff = Diff::parse(text);
+        let diff = ParsedDiff::parse(text);
         let [file] = &diff.files[..] else { panic!("{text}: {diff:?}") };
         assert_eq!((file.name(), file.status, (file.added, file.removed)), (name, status, counts), "{text}");
         assert_eq!(file.lines, 0..diff.lines.len(), "{text}");
@@ -92,7 +92,7 @@ fn a_diff_of_diffs_is_one_file() {
     let text = format!(
         "diff --git a/p b/p\n--- a/p\n+++ b/p\n@@ -0,0 +1,6 @@\n{inner}diff --git a/q b/q\nnew file mode 100644\n"
     );
-    let diff = Diff::parse(&text);
+    let diff = ParsedDiff::parse(&text);
     let names: Vec<_> = diff.files.iter().map(|file| (file.name(), file.status, file.added)).collect();
     assert_eq!(names, [("p", Status::Modified, 6), ("q", Status::Added, 0)]);
 }

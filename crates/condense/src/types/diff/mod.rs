@@ -6,12 +6,12 @@ mod choose;
 mod parse;
 mod write;
 
-use self::choose::Plan;
-use self::parse::{Diff, hunk_header, starts_file};
-use self::write::Page;
+use self::choose::DiffOrder;
+use self::parse::{ParsedDiff, hunk_header, starts_file};
+use self::write::DiffPage;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::{Condenser, Divide};
-use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::extractive::extract;
 use crate::engine::job::Job;
 use crate::engine::render::Header;
@@ -39,19 +39,19 @@ const GIT_SIGNS: [&str; 9] = [
 struct Diffs;
 
 impl Condenser for Diffs {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
-        let diff = Diff::parse(job.request.text);
-        let plan = Plan::new(job, &diff);
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
+        let diff = ParsedDiff::parse(job.request.text);
+        let plan = DiffOrder::new(job, &diff);
         let fitting = headers(job, &diff, job.request.target)
-            .find_map(|header| Page::new(job, &diff, &plan, header).fit());
+            .find_map(|header| DiffPage::new(job, &diff, &plan, header).fit());
         // What must be shown, or the header alone, is too large: only a division finer than lines can help.
         fitting.map_or_else(|| extract(job, &Plain.units(job), &ExtractionOptions::default(), None), Ok)
     }
 
     fn essential(&self, job: &Job<'_>) -> Option<usize> {
-        let diff = Diff::parse(job.request.text);
-        let plan = Plan::new(job, &diff);
-        let whole = |header| Page::new(job, &diff, &plan, header).essential();
+        let diff = ParsedDiff::parse(job.request.text);
+        let plan = DiffOrder::new(job, &diff);
+        let whole = |header| DiffPage::new(job, &diff, &plan, header).essential();
         // The header that a target of this size would be given, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, &diff, whole(header)).next() == Some(header);
         Header::ladder(job).iter().copied().find(stable).map(whole)
@@ -59,13 +59,13 @@ impl Condenser for Diffs {
 }
 
 /// The forms of header that are not too dear for `target`, the clearest first.
-fn headers(job: &Job<'_>, diff: &Diff, target: usize) -> impl Iterator<Item = Header> {
+fn headers(job: &Job<'_>, diff: &ParsedDiff, target: usize) -> impl Iterator<Item = Header> {
     let affordable =
         move |header: &Header| write::header_tokens(job, diff, *header) <= target / header.share();
     Header::ladder(job).iter().copied().filter(affordable)
 }
 
-/// Whether `text` reads like it, whatever its name: a file header followed by a hunk or by one of git's extended
+/// Whether `text` looks like a diff: a file header followed by a hunk or by one of git's extended
 /// header lines, at the beginning of lines and not in a fence of Markdown.
 pub(crate) fn looks_like(text: &str) -> bool {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];

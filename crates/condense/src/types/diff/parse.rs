@@ -1,6 +1,6 @@
 //! Reading a diff: files, hunks and what appears between, as ranges of lines.
 //!
-//! Takes every text: what is no diff is a note. Reads git's forms (also combined ones), `diff -u`, `diff -r` and
+//! Accepts every text: lines outside of diffs are notes. Reads git's forms (also combined ones), `diff -u`, `diff -r` and
 //! svn's. A hunk's own counts say where it ends, so a diff of diffs is read rightly. Knows nothing of tokens.
 
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub(super) struct Hunk {
 
 /// One file of a diff.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct DiffFile {
     /// From its first header line to the last line before the next file.
     pub(super) lines: Range<usize>,
     /// The header's lines, which the file's name, status and counts cover.
@@ -50,7 +50,7 @@ pub(super) struct File {
     pub(super) hunks: Vec<Hunk>,
 }
 
-impl File {
+impl DiffFile {
     fn new(at: usize) -> Self {
         Self {
             lines: at..at,
@@ -78,23 +78,23 @@ impl File {
 
 /// A diff by lines.
 #[derive(Debug)]
-pub(super) struct Diff {
+pub(super) struct ParsedDiff {
     /// Every line with its line break.
     pub(super) lines: Vec<Range<usize>>,
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<DiffFile>,
     /// What appears outside files and hunks, such as messages of commits.
     pub(super) notes: Vec<Range<usize>>,
     /// Whether each line is added or removed.
-    pub(super) changes: Vec<Option<Change>>,
+    pub(super) changes: Vec<Option<FileChange>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     Added,
     Removed,
 }
 
-impl Diff {
+impl ParsedDiff {
     pub(super) fn parse(text: &str) -> Self {
         let mut start = 0;
         let lines: Vec<Range<usize>> = text
@@ -106,7 +106,7 @@ impl Diff {
             .collect();
         let changes = vec![None; lines.len()];
         let mut reader =
-            Reader { text, diff: Self { lines, files: Vec::new(), notes: Vec::new(), changes }, at: 0 };
+            DiffReader { text, diff: Self { lines, files: Vec::new(), notes: Vec::new(), changes }, at: 0 };
         reader.read();
         reader.diff
     }
@@ -136,13 +136,13 @@ pub(super) fn hunk_header(line: &str) -> Option<Vec<u64>> {
     (counts.len() == signs).then_some(counts)
 }
 
-struct Reader<'t> {
+struct DiffReader<'t> {
     text: &'t str,
-    diff: Diff,
+    diff: ParsedDiff,
     at: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> DiffReader<'t> {
     fn line(&self, at: usize) -> Option<&'t str> {
         let range = self.diff.lines.get(at)?.clone();
         Some(self.text[range].trim_end_matches(['\n', '\r']))
@@ -155,13 +155,13 @@ impl<'t> Reader<'t> {
                 self.read_file();
             } else if let Some(note) = bare_note(line) {
                 self.at += 1;
-                let mut file = File::new(self.at - 1);
+                let mut file = DiffFile::new(self.at - 1);
                 file.new = Some(note.0);
                 file.binary = note.1;
                 self.close(file, self.at);
             } else if hunk_header(line).is_some() {
                 // A hunk without a file.
-                let file = File::new(self.at);
+                let file = DiffFile::new(self.at);
                 self.read_hunks(file);
             } else {
                 self.note();
@@ -179,7 +179,7 @@ impl<'t> Reader<'t> {
     }
 
     fn read_file(&mut self) {
-        let mut file = File::new(self.at);
+        let mut file = DiffFile::new(self.at);
         let first = self.line(self.at).unwrap_or_default();
         if !first.starts_with("--- ") {
             (file.old, file.new) = names_of_first_line(first);
@@ -203,7 +203,7 @@ impl<'t> Reader<'t> {
         self.read_hunks(file);
     }
 
-    fn read_hunks(&mut self, mut file: File) {
+    fn read_hunks(&mut self, mut file: DiffFile) {
         while let Some(counts) = self.line(self.at).and_then(hunk_header) {
             let start = self.at;
             self.at += 1;
@@ -229,7 +229,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn close(&mut self, mut file: File, end: usize) {
+    fn close(&mut self, mut file: DiffFile, end: usize) {
         file.lines.end = end;
         file.header.end = file.header.end.max(file.header.start);
         if file.header.is_empty() && file.hunks.is_empty() {
@@ -239,7 +239,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Lines of a hunk, as many as its header says.
-    fn read_body(&mut self, file: &mut File, mut left: Vec<u64>) {
+    fn read_body(&mut self, file: &mut DiffFile, mut left: Vec<u64>) {
         let columns = left.len() - 1;
         while let Some(line) = self.line(self.at) {
             if line.starts_with('\\') {
@@ -264,10 +264,10 @@ impl<'t> Reader<'t> {
             left[columns] = left[columns].saturating_sub(u64::from(!removed));
             if removed {
                 file.removed += 1;
-                self.diff.changes[self.at] = Some(Change::Removed);
+                self.diff.changes[self.at] = Some(FileChange::Removed);
             } else if prefix.contains(&b'+') {
                 file.added += 1;
-                self.diff.changes[self.at] = Some(Change::Added);
+                self.diff.changes[self.at] = Some(FileChange::Added);
             }
             self.at += 1;
         }
@@ -312,7 +312,7 @@ fn git_names(rest: &str) -> (Option<String>, Option<String>) {
 }
 
 /// A line between the first header line and the hunks; false if it is none.
-fn extend(file: &mut File, line: &str) -> bool {
+fn extend(file: &mut DiffFile, line: &str) -> bool {
     let after = |sign: &str| line.strip_prefix(sign).map(str::to_owned);
     if let Some(mode) = after("old mode ") {
         file.modes[0] = Some(mode);
@@ -340,7 +340,7 @@ fn extend(file: &mut File, line: &str) -> bool {
 }
 
 /// What the lines with `---` and `+++` say.
-fn sides(file: &mut File, old: &str, new: &str) {
+fn sides(file: &mut DiffFile, old: &str, new: &str) {
     let name = |line: &str| unquoted(line[4..].split('\t').next().unwrap_or_default());
     let (old, new) = (name(old), name(new));
     if old == "/dev/null" {
@@ -382,7 +382,7 @@ fn unquoted(name: &str) -> String {
             _ => bytes.push(byte),
         }
     }
-    // Control characters and bytes that are no text stay quoted: a name is one line.
+    // Control characters and invalid UTF-8 stay quoted: a name is one line.
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text,
         _ => name.to_owned(),

@@ -15,9 +15,9 @@
 
 use std::ops::Range;
 
-use super::choose::{Plan, changes};
-use super::parse::{Diff, File, Status};
-use crate::engine::draft::Draft;
+use super::choose::{DiffOrder, changes};
+use super::parse::{DiffFile, ParsedDiff, Status};
+use crate::engine::draft::CondensedDraft;
 use crate::engine::greedy::{attempts, max_fitting};
 use crate::engine::job::Job;
 use crate::engine::markers::OPEN;
@@ -31,7 +31,7 @@ const SLACK: usize = 24;
 
 /// How files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum FileNaming {
     /// A line each, with the mark of what of it is left out.
     Marked,
     /// A line each; one mark for neighbours.
@@ -41,17 +41,17 @@ enum Style {
 }
 
 /// Tokens of the header in this form.
-pub(super) fn header_tokens(job: &Job<'_>, diff: &Diff, header: Header) -> usize {
+pub(super) fn header_tokens(job: &Job<'_>, diff: &ParsedDiff, header: Header) -> usize {
     job.request.counter.count(&head(job, &renderer(job, diff, header), diff, header))
 }
 
 /// Git writes names in escapes, behind which something like a marker of ours may appear.
-fn renderer<'a>(job: &'a Job<'a>, diff: &Diff, header: Header) -> Renderer<'a> {
+fn renderer<'a>(job: &'a Job<'a>, diff: &ParsedDiff, header: Header) -> Renderer<'a> {
     let names = diff.files.iter().flat_map(|file| [&file.old, &file.new]).flatten();
     Renderer::new(job, header).tagged_if(names.into_iter().any(|name| name.contains(OPEN)))
 }
 
-fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &Diff, header: Header) -> String {
+fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &ParsedDiff, header: Header) -> String {
     let (id, tag, count) = (&job.id, renderer.tag(), diff.files.len());
     let (added, removed) =
         diff.files.iter().fold((0_usize, 0_usize), |(a, r), f| (a + f.added, r + f.removed));
@@ -71,33 +71,33 @@ fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &Diff, header: Header) -> 
 
 /// What is shown and named.
 #[derive(Debug, Clone)]
-struct View {
-    style: Style,
+struct DiffView {
+    style: FileNaming,
     lines: Vec<bool>,
     named: Vec<bool>,
 }
 
 /// A diff's condensed forms under one header.
-pub(super) struct Page<'a> {
+pub(super) struct DiffPage<'a> {
     job: &'a Job<'a>,
-    diff: &'a Diff,
-    plan: &'a Plan,
+    diff: &'a ParsedDiff,
+    plan: &'a DiffOrder,
     header: Header,
     renderer: Renderer<'a>,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(job: &'a Job<'a>, diff: &'a Diff, plan: &'a Plan, header: Header) -> Self {
+impl<'a> DiffPage<'a> {
+    pub(super) fn new(job: &'a Job<'a>, diff: &'a ParsedDiff, plan: &'a DiffOrder, header: Header) -> Self {
         Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
     }
 
     /// Tokens with every file named and no more shown than must be.
     pub(super) fn essential(&self) -> usize {
-        self.tokens(&self.named(Style::Lines, self.diff.files.len()))
+        self.tokens(&self.named(FileNaming::Lines, self.diff.files.len()))
     }
 
     /// The most that the target holds; none if it does not hold what must be shown.
-    pub(super) fn fit(&self) -> Option<Draft> {
+    pub(super) fn fit(&self) -> Option<CondensedDraft> {
         let mut view = self.base()?;
         let bare = view.clone();
         let taken = max_fitting(0..=self.plan.steps.len(), |count| {
@@ -113,26 +113,26 @@ impl<'a> Page<'a> {
     }
 
     /// The clearest way to name files that the target holds; as many as it holds if it does not hold all.
-    fn base(&self) -> Option<View> {
+    fn base(&self) -> Option<DiffView> {
         let (target, count) = (self.job.request.target, self.diff.files.len());
         for (style, share) in [
-            (Style::Marked, SHARE_OF_MARKED),
-            (Style::Lines, SHARE_OF_NAMES),
-            (Style::Folders, 100),
-            (Style::Lines, 100),
+            (FileNaming::Marked, SHARE_OF_MARKED),
+            (FileNaming::Lines, SHARE_OF_NAMES),
+            (FileNaming::Folders, 100),
+            (FileNaming::Lines, 100),
         ] {
             let view = self.named(style, count);
             if self.tokens(&view) <= target.saturating_mul(share) / 100 {
                 return Some(view);
             }
         }
-        let most = max_fitting(0..=count, |count| self.fits(&self.named(Style::Folders, count)));
-        let view = self.named(Style::Folders, most);
+        let most = max_fitting(0..=count, |count| self.fits(&self.named(FileNaming::Folders, count)));
+        let view = self.named(FileNaming::Folders, most);
         self.fits(&view).then_some(view)
     }
 
-    fn named(&self, style: Style, count: usize) -> View {
-        let mut view = View {
+    fn named(&self, style: FileNaming, count: usize) -> DiffView {
+        let mut view = DiffView {
             style,
             lines: vec![false; self.diff.lines.len()],
             named: vec![false; self.diff.files.len()],
@@ -143,7 +143,7 @@ impl<'a> Page<'a> {
     }
 
     /// Adds those of `rest` that still fit.
-    fn fill(&self, view: &mut View, rest: &[super::choose::Step]) {
+    fn fill(&self, view: &mut DiffView, rest: &[super::choose::DiffStep]) {
         let target = self.job.request.target;
         let mut free = target.saturating_sub(self.tokens(view));
         let mut tried = 0;
@@ -172,18 +172,18 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn fits(&self, view: &View) -> bool {
+    fn fits(&self, view: &DiffView) -> bool {
         self.job.request.counter.count_up_to(&self.draft(view).text, self.job.request.target).is_some()
     }
 
-    fn tokens(&self, view: &View) -> usize {
+    fn tokens(&self, view: &DiffView) -> usize {
         self.job.request.counter.count(&self.draft(view).text)
     }
 
-    fn draft(&self, view: &View) -> Draft {
+    fn draft(&self, view: &DiffView) -> CondensedDraft {
         let head = head(self.job, &self.renderer, self.diff, self.header);
-        let draft = Draft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
-        let sheet = Sheet {
+        let draft = CondensedDraft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
+        let sheet = DiffSheet {
             text: self.job.request.text,
             diff: self.diff,
             renderer: &self.renderer,
@@ -196,27 +196,27 @@ impl<'a> Page<'a> {
     }
 }
 
-impl super::choose::Step {
-    fn show(&self, view: &mut View) {
+impl super::choose::DiffStep {
+    fn show(&self, view: &mut DiffView) {
         self.parts.iter().for_each(|part| view.lines[part.clone()].fill(true));
     }
 }
 
 /// A page being written, from the first line to the last.
-struct Sheet<'a> {
+struct DiffSheet<'a> {
     text: &'a str,
-    diff: &'a Diff,
+    diff: &'a ParsedDiff,
     renderer: &'a Renderer<'a>,
-    view: &'a View,
-    draft: Draft,
+    view: &'a DiffView,
+    draft: CondensedDraft,
     /// Lines left out that no mark represents yet.
     gap: Option<Range<usize>>,
     /// Folder and status of the names on the line being written.
     group: Option<(String, Status)>,
 }
 
-impl Sheet<'_> {
-    fn write(mut self) -> Draft {
+impl DiffSheet<'_> {
+    fn write(mut self) -> CondensedDraft {
         let mut at = 0;
         for (index, file) in self.diff.files.iter().enumerate() {
             self.lines(at..file.lines.start);
@@ -228,7 +228,7 @@ impl Sheet<'_> {
             let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
             self.header(told.clone());
             self.lines(file.lines.start + told.len()..file.lines.end);
-            if named && self.view.style == Style::Marked {
+            if named && self.view.style == FileNaming::Marked {
                 self.close_gap();
             }
             at = file.lines.end;
@@ -243,14 +243,14 @@ impl Sheet<'_> {
     }
 
     /// The line that names a file.
-    fn name(&mut self, file: &File, shows: bool) {
+    fn name(&mut self, file: &DiffFile, shows: bool) {
         if shows {
             self.close_gap();
         }
         let (folder, rest) = shortened(file);
         let group = (folder.to_owned(), file.status);
         let stat = stat(file);
-        if self.view.style == Style::Folders && !folder.is_empty() {
+        if self.view.style == FileNaming::Folders && !folder.is_empty() {
             if self.group.as_ref() == Some(&group) && self.draft.text.ends_with('}') {
                 self.draft.text.pop();
                 self.draft.text.push_str(&format!(", {rest}{stat}}}"));
@@ -306,7 +306,7 @@ impl Sheet<'_> {
         let Some(gap) = self.gap.take() else { return };
         let bytes = self.diff.lines[gap.start].start..self.diff.lines[gap.end - 1].end;
         // On the line of the file's name, where the counts already appear; else on a line with counts of its own.
-        let beside_name = self.view.style == Style::Marked && !self.draft.text.ends_with('\n');
+        let beside_name = self.view.style == FileNaming::Marked && !self.draft.text.ends_with('\n');
         if beside_name {
             self.draft.text.push(' ');
         } else {
@@ -314,7 +314,7 @@ impl Sheet<'_> {
         }
         self.draft.text.push_str(&self.renderer.mark(bytes.start, bytes.end));
         let (added, removed) = changes(self.diff, gap);
-        if !beside_name && self.view.style == Style::Marked && added + removed > 0 {
+        if !beside_name && self.view.style == FileNaming::Marked && added + removed > 0 {
             self.draft.text.push_str(&format!(" +{added} -{removed}"));
         }
         self.draft.text.push('\n');
@@ -329,7 +329,7 @@ impl Sheet<'_> {
 }
 
 /// Folder, with its slash, and the rest of the name; a moved file is named whole, with both names.
-fn shortened(file: &File) -> (&str, &str) {
+fn shortened(file: &DiffFile) -> (&str, &str) {
     let name = file.name();
     if matches!(file.status, Status::Renamed | Status::Copied) || name.contains(['{', '}']) {
         return ("", name);
@@ -338,7 +338,7 @@ fn shortened(file: &File) -> (&str, &str) {
 }
 
 /// What follows a name: lines added and removed, mode, binary.
-fn stat(file: &File) -> String {
+fn stat(file: &DiffFile) -> String {
     let mut stat = String::new();
     if file.added + file.removed > 0 {
         stat.push_str(&format!(" +{} -{}", file.added, file.removed));

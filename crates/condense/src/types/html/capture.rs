@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::entities::plain;
-use super::facts::Facts;
+use super::facts::PageFacts;
 use super::linked_data::LinkedData;
-use super::outline::{Form, Outline, outline};
-use super::scan::{Kind, Token, attribute, tokens};
+use super::outline::{Form, PageOutline, outline};
+use super::scan::{Token, TokenKind, attribute, tokens};
 use super::tables::tables;
 
 /// Entries of `open_graph` and of `meta`.
@@ -21,7 +21,7 @@ const LONGEST_VALUE: usize = 600;
 /// A counter such as `8 comments` is on its own, not in prose.
 const LONGEST_COUNTER: usize = 60;
 
-/// A web page, read.
+/// What a capture keeps of a web page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WebPage {
     /// Its title; empty where it has none.
@@ -48,7 +48,7 @@ pub struct WebPage {
 pub fn web_page(page: &str) -> WebPage {
     let tokens = tokens(page);
     let outline = outline(page, &tokens);
-    let facts = Facts::of(page, &tokens);
+    let facts = PageFacts::of(page, &tokens);
     let linked = LinkedData::of(page, &tokens);
     let readable = super::readable(page, &[]);
     let (open_graph, meta) = metas(page, &tokens);
@@ -104,7 +104,7 @@ pub fn web_page(page: &str) -> WebPage {
 /// OpenGraph's properties and the other metas.
 fn metas(page: &str, tokens: &[Token]) -> (Map<String, Value>, Map<String, Value>) {
     let (mut graph, mut others) = (Map::new(), Map::new());
-    for token in tokens.iter().filter(|token| token.kind == Kind::Open) {
+    for token in tokens.iter().filter(|token| token.kind == TokenKind::Open) {
         if !page[token.name.clone()].eq_ignore_ascii_case("meta") {
             continue;
         }
@@ -149,12 +149,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(page: &str, tokens: &[Token], outline: &Outline) -> Self {
+    fn of(page: &str, tokens: &[Token], outline: &PageOutline) -> Self {
         let mut seen = Self::default();
         for token in tokens {
             match token.kind {
-                Kind::Open => seen.open(page, token),
-                Kind::Hidden if page[token.name.clone()].eq_ignore_ascii_case("title") => {
+                TokenKind::Open => seen.open(page, token),
+                TokenKind::Hidden if page[token.name.clone()].eq_ignore_ascii_case("title") => {
                     seen.elements.insert("title");
                 }
                 _ => {}

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::entities::plain;
-use super::scan::{Kind, Token, attribute};
+use super::scan::{Token, TokenKind, attribute};
 
-/// Longer values are no facts but text.
+/// Longer values are text, not facts.
 const LONGEST_VALUE: usize = 200;
 /// Larger JSON-LD is not read.
 const LARGEST_JSON: usize = 256 << 10;
@@ -57,9 +57,9 @@ fn is_canonical(tag: &str) -> bool {
 
 /// What a page says of itself; the first to say a thing is believed.
 #[derive(Debug, Default)]
-pub(super) struct Facts([Option<String>; FACTS]);
+pub(super) struct PageFacts([Option<String>; FACTS]);
 
-impl Facts {
+impl PageFacts {
     pub(super) fn of(page: &str, tokens: &[Token]) -> Self {
         let mut facts = Self::default();
         let mut html_title = None;
@@ -67,14 +67,14 @@ impl Facts {
             let text = &page[token.range.clone()];
             let name = &page[token.name.clone()];
             match token.kind {
-                Kind::Open if name.eq_ignore_ascii_case("meta") => facts.meta(text),
-                Kind::Open if name.eq_ignore_ascii_case("link") && is_canonical(text) => {
+                TokenKind::Open if name.eq_ignore_ascii_case("meta") => facts.meta(text),
+                TokenKind::Open if name.eq_ignore_ascii_case("link") && is_canonical(text) => {
                     facts.set(Fact::Address, attribute(text, "href").unwrap_or_default());
                 }
-                Kind::Hidden if name.eq_ignore_ascii_case("title") => {
+                TokenKind::Hidden if name.eq_ignore_ascii_case("title") => {
                     html_title.get_or_insert(text);
                 }
-                Kind::Hidden if name.eq_ignore_ascii_case("script") && text.len() <= LARGEST_JSON => {
+                TokenKind::Hidden if name.eq_ignore_ascii_case("script") && text.len() <= LARGEST_JSON => {
                     let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
                     let json = attribute(tag, "type")
                         .is_some_and(|kind| kind.eq_ignore_ascii_case("application/ld+json"));
@@ -170,7 +170,7 @@ impl Facts {
             _ => return,
         };
         let value = attribute(tag, "content").unwrap_or_default();
-        // A profile's address names nobody.
+        // A profile's address is not a name.
         if fact != Fact::Author || !value.contains("://") {
             self.set(fact, value);
         }
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn line(page: &str) -> String {
-        Facts::of(page, &tokens(page)).line("")
+        PageFacts::of(page, &tokens(page)).line("")
     }
 
     #[test]

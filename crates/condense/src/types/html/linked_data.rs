@@ -1,11 +1,11 @@
-//! JSON-LD: what a page states of itself for machines. Knows the few words of schema.org that captures use; whatever
-//! else is stated is kept unchanged.
+//! JSON-LD: what a page states of itself for machines. Knows the few words of schema.org that captures use; anything
+//! else that a page states is kept unchanged.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::scan::{Kind, Token, attribute};
+use super::scan::{Token, TokenKind, attribute};
 
 /// Bytes of all JSON-LD of a page that are read.
 const LARGEST_JSON: usize = 512 << 10;
@@ -24,7 +24,7 @@ pub(super) struct LinkedData {
 impl LinkedData {
     pub(super) fn of(page: &str, tokens: &[Token]) -> Self {
         let (mut values, mut left) = (Vec::new(), LARGEST_JSON);
-        for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Hidden) {
+        for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Hidden) {
             if !page[token.name.clone()].eq_ignore_ascii_case("script") || token.range.len() > left {
                 continue;
             }

@@ -12,8 +12,8 @@ use rs_trafilatura::page_type::PageType;
 use rs_trafilatura::{Options, extract_with_options};
 
 use super::entities::for_each_char;
-use super::outline::{Form, Outline};
-use super::scan::{Kind, Token, attributes};
+use super::outline::{Form, PageOutline};
+use super::scan::{Token, TokenKind, attributes};
 
 /// Bounds of what the library is given: bytes of the copy, elements (its time grows with their square), depth of
 /// nesting, and the sum of the depths of all elements, which bounds what it spends on walking up and down. Within
@@ -33,7 +33,7 @@ const SMALL_SHARE: usize = 3;
 const LINKS: usize = 2;
 
 /// For every run whether it belongs to the main content. If nothing seems to, all do.
-pub(super) fn main_text(page: &str, tokens: &[Token], outline: &Outline) -> Vec<bool> {
+pub(super) fn main_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<bool> {
     let all: usize = outline.runs.iter().map(|run| run.range.len()).sum();
     let enough = |kept: &Vec<bool>| {
         let runs = outline.runs.iter().zip(kept).filter(|(_, kept)| **kept);
@@ -49,7 +49,7 @@ pub(super) fn main_text(page: &str, tokens: &[Token], outline: &Outline) -> Vec<
 }
 
 /// Text that appears in no navigation, footer or form and is not mostly links.
-fn by_rule(outline: &Outline) -> Vec<bool> {
+fn by_rule(outline: &PageOutline) -> Vec<bool> {
     let mut kept = vec![false; outline.runs.len()];
     for block in &outline.blocks {
         let runs = &outline.runs[block.runs.clone()];
@@ -109,7 +109,7 @@ const DIGITS: usize = 4;
 const MAX_RUNS: usize = BASE * BASE * BASE * BASE;
 
 /// The page as the library sees it, or none if it is too large or too deep.
-fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
+fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
     let text: usize = outline.runs.iter().map(|run| run.range.len()).sum();
     if outline.runs.len() > MAX_RUNS || outline.runs.is_empty() || text > LARGEST_COPY {
         return None;
@@ -121,7 +121,7 @@ fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
     for token in tokens {
         let name = &page[token.name.clone()];
         match token.kind {
-            Kind::Open if !is_dropped(name) => {
+            TokenKind::Open if !is_dropped(name) => {
                 push_tag(&mut copy, name, &page[token.range.clone()]);
                 if !closes_itself(name) {
                     *open.entry(name.to_ascii_lowercase()).or_default() += 1;
@@ -130,14 +130,14 @@ fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
                 walked += depth;
                 tags += 1;
             }
-            Kind::Close if !is_dropped(name) && !closes_itself(name) => {
+            TokenKind::Close if !is_dropped(name) && !closes_itself(name) => {
                 if let Some(count) = open.get_mut(&name.to_ascii_lowercase()).filter(|count| **count > 0) {
                     *count -= 1;
                     depth = depth.saturating_sub(1);
                     let _ = write!(copy, "</{}>", ascii(name));
                 }
             }
-            Kind::Text => {
+            TokenKind::Text => {
                 let text = &page[token.range.clone()];
                 if outline.runs.get(run).is_some_and(|known| known.range == token.range) {
                     push_marked(&mut copy, text, run);
@@ -146,7 +146,7 @@ fn copy(page: &str, tokens: &[Token], outline: &Outline) -> Option<String> {
                     copy.push(if text.contains('\n') { '\n' } else { ' ' });
                 }
             }
-            Kind::Hidden if name.eq_ignore_ascii_case("title") => {
+            TokenKind::Hidden if name.eq_ignore_ascii_case("title") => {
                 push_text(&mut copy, &page[token.range.clone()])
             }
             _ => {}

@@ -14,14 +14,14 @@ mod tables;
 mod trim;
 
 pub use self::capture::{WebPage, web_page};
-use self::facts::Facts;
-use self::rewrite::{Page, Readable};
+use self::facts::PageFacts;
+use self::rewrite::{Readable, ReadablePage};
 use crate::condensed::CondenseError;
 use crate::engine::condenser::Condenser;
-use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::extractive::extract;
 use crate::engine::job::Job;
-use crate::engine::units::Piece;
+use crate::engine::units::TextPiece;
 use crate::request::CondenseRequest;
 use crate::types::markdown;
 
@@ -35,7 +35,7 @@ const FACTS: f32 = 6.0;
 
 struct Html;
 
-/// Whether `text` reads like it, whatever its name.
+/// Whether `text` begins like a page, after an XML declaration and comments at most.
 pub(crate) fn looks_like(text: &str) -> bool {
     let head = &text.as_bytes()[..text.floor_char_boundary(PROLOGUE.min(text.len()))];
     let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
@@ -50,7 +50,7 @@ pub(crate) fn looks_like(text: &str) -> bool {
 }
 
 impl Condenser for Html {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         let page = job.request.text;
         let stand = |text: &str| job.required.iter().all(|range| text.contains(&page[range.clone()]));
         let first = readable(page, &[]);
@@ -76,7 +76,7 @@ fn larger(one: CondenseError, other: CondenseError) -> CondenseError {
 }
 
 /// The readable text, made to meet the target.
-fn shorten(job: &Job<'_>, readable: &Readable) -> Result<Draft, CondenseError> {
+fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, CondenseError> {
     // What must be shown together is looked for together.
     let pins: Vec<String> =
         job.required.iter().map(|range| job.request.text[range.clone()].to_owned()).collect();
@@ -95,15 +95,15 @@ fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
     let outline = outline::outline(page, &tokens);
     let mut kept = main_text::main_text(page, &tokens, &outline);
     trim::trim(page, &outline, &mut kept);
-    let facts = Facts::of(page, &tokens);
-    Page { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)
+    let facts = PageFacts::of(page, &tokens);
+    ReadablePage { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)
 }
 
-fn units(readable: &Readable) -> Vec<Piece> {
+fn units(readable: &Readable) -> Vec<TextPiece> {
     let text = &readable.text;
     let mut pieces = Vec::new();
     if readable.facts > 0 {
-        pieces.push(Piece { divisible: false, ..Piece::plain(0..readable.facts, FACTS) });
+        pieces.push(TextPiece { divisible: false, ..TextPiece::plain(0..readable.facts, FACTS) });
     }
     if readable.facts < text.len() {
         markdown::divide(text, readable.facts..text.len(), &mut pieces);

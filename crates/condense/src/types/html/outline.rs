@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Kind, Token, attribute};
+use super::scan::{Token, TokenKind, attribute};
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Form {
 
 /// Text between two tags that holds more than white space.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub(super) struct TextRun {
     pub(super) range: Range<usize>,
     /// The raw target of the link it is in.
     pub(super) link: Option<Range<usize>>,
@@ -36,16 +36,16 @@ pub(super) struct Block {
     pub(super) form: Form,
     /// Begins on a new line of the same paragraph.
     pub(super) tight: bool,
-    /// Inside what is no article: navigation, footers, forms.
+    /// Outside of the article: navigation, footers, forms.
     pub(super) furniture: bool,
     pub(super) runs: Range<usize>,
 }
 
 /// A page's blocks and runs, in order.
 #[derive(Debug, Default)]
-pub(super) struct Outline {
+pub(super) struct PageOutline {
     pub(super) blocks: Vec<Block>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<TextRun>,
 }
 
 /// Deeper lists are shown as deep as this.
@@ -95,14 +95,14 @@ fn element(name: &str) -> Element {
 }
 
 /// The runs and blocks of `page`, which `tokens` tile.
-pub(super) fn outline(page: &str, tokens: &[Token]) -> Outline {
-    let mut state = State { page, outline: Outline::default(), ..State::default() };
+pub(super) fn outline(page: &str, tokens: &[Token]) -> PageOutline {
+    let mut state = State { page, outline: PageOutline::default(), ..State::default() };
     for token in tokens {
         match token.kind {
-            Kind::Open => state.open(token),
-            Kind::Close => state.close(&page[token.name.clone()]),
-            Kind::Text => state.text(&token.range),
-            Kind::Hidden | Kind::Comment => {}
+            TokenKind::Open => state.open(token),
+            TokenKind::Close => state.close(&page[token.name.clone()]),
+            TokenKind::Text => state.text(&token.range),
+            TokenKind::Hidden | TokenKind::Comment => {}
         }
     }
     state.outline
@@ -111,7 +111,7 @@ pub(super) fn outline(page: &str, tokens: &[Token]) -> Outline {
 #[derive(Default)]
 struct State<'a> {
     page: &'a str,
-    outline: Outline,
+    outline: PageOutline,
     /// The form of the next block, once one begins.
     next: Option<(Form, bool)>,
     lists: usize,
@@ -216,6 +216,6 @@ impl State<'_> {
         if let Some(block) = self.outline.blocks.last_mut() {
             block.runs.end = runs + 1;
         }
-        self.outline.runs.push(Run { range: range.clone(), link: self.link.clone(), wordy });
+        self.outline.runs.push(TextRun { range: range.clone(), link: self.link.clone(), wordy });
     }
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::entities::{for_each_char, plain};
-use super::facts::Facts;
-use super::outline::{Block, Form, Outline, Run};
-use super::scan::{Kind, Token, attribute};
-use crate::engine::source_map::{SourceMap, Word};
+use super::facts::PageFacts;
+use super::outline::{Block, Form, PageOutline, TextRun};
+use super::scan::{Token, TokenKind, attribute};
+use crate::engine::source_map::{SourceMap, SourceWord};
 
 /// Scripts, comments and the like that are shorter count as markup: a mark would be as long.
 const SHORTEST_FURNITURE: usize = 64;
@@ -28,15 +28,15 @@ pub(super) struct Readable {
 }
 
 /// What a page is made of, and what of it is kept.
-pub(super) struct Page<'a> {
+pub(super) struct ReadablePage<'a> {
     pub(super) page: &'a str,
     pub(super) tokens: &'a [Token],
-    pub(super) outline: &'a Outline,
+    pub(super) outline: &'a PageOutline,
     pub(super) kept: &'a [bool],
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a PageFacts,
 }
 
-impl Page<'_> {
+impl ReadablePage<'_> {
     /// The text; `verbatim` are stretches of the page that appear in it as they are.
     pub(super) fn readable(&self, verbatim: &[Range<usize>]) -> Readable {
         let visible = self.outline.runs.iter().zip(self.kept).filter(|(_, kept)| **kept);
@@ -77,8 +77,8 @@ impl Page<'_> {
             let name = &self.page[token.name.clone()];
             let text = !name.eq_ignore_ascii_case("script") && !name.eq_ignore_ascii_case("style");
             match token.kind {
-                Kind::Hidden => text || token.range.len() >= SHORTEST_FURNITURE,
-                Kind::Comment => token.range.len() >= SHORTEST_FURNITURE,
+                TokenKind::Hidden => text || token.range.len() >= SHORTEST_FURNITURE,
+                TokenKind::Comment => token.range.len() >= SHORTEST_FURNITURE,
                 _ => false,
             }
         });
@@ -101,7 +101,7 @@ impl Page<'_> {
             return Some(own.to_owned());
         }
         let mut hosts: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-        for token in self.tokens.iter().filter(|token| token.kind == Kind::Open) {
+        for token in self.tokens.iter().filter(|token| token.kind == TokenKind::Open) {
             if self.page[token.name.clone()].eq_ignore_ascii_case("a") {
                 let target = attribute(&self.page[token.range.clone()], "href");
                 target.into_iter().for_each(|target| *hosts.entry(host(target)).or_default() += 1);
@@ -120,7 +120,7 @@ fn host(target: &str) -> Option<&str> {
 }
 
 struct Writer<'a> {
-    page: &'a Page<'a>,
+    page: &'a ReadablePage<'a>,
     furniture: Vec<usize>,
     host: Option<String>,
     out: Readable,
@@ -233,7 +233,7 @@ impl Writer<'_> {
     }
 
     /// A fence that no line of the code closes.
-    fn fence(&self, runs: &[Run]) -> String {
+    fn fence(&self, runs: &[TextRun]) -> String {
         let longest = runs.iter().map(|run| {
             let text = &self.page.page[run.range.clone()];
             text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
@@ -242,7 +242,7 @@ impl Writer<'_> {
     }
 
     /// Closes the link that was being written and opens the next, if its target means something to a reader.
-    fn follow(&mut self, link: Option<Range<usize>>, runs: &[Run]) {
+    fn follow(&mut self, link: Option<Range<usize>>, runs: &[TextRun]) {
         if self.link.as_ref().map(|(range, _)| range) == link.as_ref() {
             return;
         }
@@ -278,7 +278,7 @@ impl Writer<'_> {
         self.space = false;
     }
 
-    fn run(&mut self, run: &Run, code: bool) {
+    fn run(&mut self, run: &TextRun, code: bool) {
         let (page, start) = (self.page.page, run.range.start);
         let mut word: Option<(Range<usize>, usize)> = None;
         for_each_char(&page[run.range.clone()], |at, c| {
@@ -303,7 +303,7 @@ impl Writer<'_> {
         self.finish(word.take());
     }
 
-    /// Takes down the word that was written last, or takes it back if it overlaps what is written as it is.
+    /// Records the word that was written last, or takes it back if it overlaps what is written as it is.
     fn finish(&mut self, word: Option<(Range<usize>, usize)>) {
         let Some((source, begin)) = word else { return };
         let inside =
@@ -325,7 +325,7 @@ impl Writer<'_> {
         };
         self.source = source.end;
         let at = begin..self.out.text.len();
-        self.out.source_map.words.push(Word { at, source, mark_at: mark_at.min(begin), after_gap });
+        self.out.source_map.words.push(SourceWord { at, source, mark_at: mark_at.min(begin), after_gap });
     }
 
     /// Whether more than markup appears between the last word and `at`.

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr2, memmem};
 
 /// What a stretch of a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A start tag.
     Open,
     /// An end tag.
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 /// A stretch of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) range: Range<usize>,
     /// The element's name, for tags and for hidden text.
     pub(super) name: Range<usize>,
@@ -43,12 +43,12 @@ pub(super) fn tokens(page: &str) -> Vec<Token> {
     let mut scanner =
         Scanner { page, at: 0, tokens: Vec::new(), unquoted: [false; 2], unclosed: [false; 16] };
     while let Some(start) = scanner.next_markup() {
-        scanner.push(Kind::Text, scanner.at..start, start..start);
+        scanner.push(TokenKind::Text, scanner.at..start, start..start);
         if !scanner.markup(start) {
             break;
         }
     }
-    scanner.push(Kind::Text, scanner.at..page.len(), page.len()..page.len());
+    scanner.push(TokenKind::Text, scanner.at..page.len(), page.len()..page.len());
     scanner.tokens
 }
 
@@ -63,7 +63,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn push(&mut self, kind: Kind, range: Range<usize>, name: Range<usize>) {
+    fn push(&mut self, kind: TokenKind, range: Range<usize>, name: Range<usize>) {
         self.at = range.end;
         if !range.is_empty() {
             self.tokens.push(Token { kind, range, name });
@@ -96,13 +96,13 @@ impl Scanner<'_> {
         let named = bytes.get(name_start).is_some_and(u8::is_ascii_alphabetic);
         if !named {
             let Some(end) = self.declaration_end(start) else { return false };
-            self.push(Kind::Comment, start..end, start..start);
+            self.push(TokenKind::Comment, start..end, start..start);
             return true;
         }
         let Some(end) = self.tag_end(name_start) else { return false };
         let in_name = |b: &&u8| !b.is_ascii_whitespace() && !matches!(b, b'/' | b'>');
         let name = name_start..name_start + bytes[name_start..end].iter().take_while(in_name).count();
-        self.push(if close { Kind::Close } else { Kind::Open }, start..end, name.clone());
+        self.push(if close { TokenKind::Close } else { TokenKind::Open }, start..end, name.clone());
         if !close && !bytes[..end].ends_with(b"/>") {
             self.hidden(name);
         }
@@ -124,7 +124,7 @@ impl Scanner<'_> {
                 self.page.len()
             }
         };
-        self.push(Kind::Hidden, self.at..end, name);
+        self.push(TokenKind::Hidden, self.at..end, name);
     }
 
     /// Where the next end tag of `name` begins.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn check(page: &str) -> Vec<(Kind, &str)> {
+fn check(page: &str) -> Vec<(TokenKind, &str)> {
     let tokens = tokens(page);
     let mut at = 0;
     for token in &tokens {
@@ -15,7 +15,7 @@ fn check(page: &str) -> Vec<(Kind, &str)> {
 
 #[test]
 fn tags_text_and_what_is_hidden_are_told_apart() {
-    use Kind::*;
+    use TokenKind::*;
     assert_eq!(
         check("<p class='a>b'>x < y</P ><!-- <b> --><script>if (a</b>) </script>z<br/><!doctype x>"),
         [
@@ -35,7 +35,7 @@ fn tags_text_and_what_is_hidden_are_told_apart() {
 
 #[test]
 fn what_is_never_closed_hides_as_little_as_can_be() {
-    use Kind::*;
+    use TokenKind::*;
     assert_eq!(check("<a href=\"x>y</a>"), [(Open, "<a href=\"x>"), (Text, "y"), (Close, "</a>")]);
     assert_eq!(check("a <b"), [(Text, "a "), (Text, "<b")]);
     assert_eq!(check("<svg>x"), [(Open, "<svg>"), (Text, "x")]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::entities::plain;
-use super::scan::{Kind, Token};
+use super::scan::{Token, TokenKind};
 
 /// Bounds of what is kept.
 const MAX_TABLES: usize = 20;
@@ -15,16 +15,16 @@ const FEWEST: usize = 2;
 
 /// `{"headers": [...], "rows": [[...]]}` of every table with two rows and two columns or more.
 pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
-    let mut reader = Reader::default();
+    let mut reader = TableReader::default();
     for token in tokens {
         let name = page[token.name.clone()].to_ascii_lowercase();
         match (token.kind, name.as_str()) {
-            (Kind::Open, "table") => reader.open(),
-            (Kind::Close, "table") => reader.close(),
-            (Kind::Open, "tr") if reader.depth == 1 => reader.row(),
-            (Kind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
-            (Kind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
-            (Kind::Text, _) if reader.in_cell => reader.text(&page[token.range.clone()]),
+            (TokenKind::Open, "table") => reader.open(),
+            (TokenKind::Close, "table") => reader.close(),
+            (TokenKind::Open, "tr") if reader.depth == 1 => reader.row(),
+            (TokenKind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
+            (TokenKind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
+            (TokenKind::Text, _) if reader.in_cell => reader.text(&page[token.range.clone()]),
             _ => {}
         }
     }
@@ -34,22 +34,22 @@ pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct TableReader {
     tables: Vec<Value>,
     /// Tables that are open.
     depth: usize,
     in_cell: bool,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
 #[derive(Default)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
     /// Cells that are headers.
     heads: usize,
 }
 
-impl Reader {
+impl TableReader {
     fn open(&mut self) {
         self.depth += 1;
         if self.depth == 1 {
@@ -60,7 +60,7 @@ impl Reader {
 
     fn row(&mut self) {
         self.in_cell = false;
-        self.rows.push(Row::default());
+        self.rows.push(TableRow::default());
     }
 
     fn cell(&mut self, head: bool) {

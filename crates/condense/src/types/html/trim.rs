@@ -2,9 +2,9 @@
 //!
 //! Knows blocks and which of them were judged main content; takes away only at the two ends, where such things appear.
 
-use super::outline::{Block, Form, Outline};
+use super::outline::{Block, Form, PageOutline};
 
-/// A block of so many bytes that is no link is a part of the article.
+/// A block of so many bytes outside of links is a part of the article.
 const SUBSTANTIAL: usize = 120;
 /// The share of a block's bytes that makes it a link, as a fraction.
 const LINKED: (usize, usize) = (4, 5);
@@ -12,7 +12,7 @@ const LINKED: (usize, usize) = (4, 5);
 const CREDITS: usize = 8;
 
 /// Clears `kept` for what appears around the article.
-pub(super) fn trim(page: &str, outline: &Outline, kept: &mut [bool]) {
+pub(super) fn trim(page: &str, outline: &PageOutline, kept: &mut [bool]) {
     let lines: Vec<Line> =
         outline.blocks.iter().filter_map(|block| Line::of(page, outline, block, kept)).collect();
     let Some(first) = lines.iter().position(Line::is_substantial) else { return };
@@ -25,7 +25,7 @@ pub(super) fn trim(page: &str, outline: &Outline, kept: &mut [bool]) {
         let leaves = |line: &&Line| line.linked || few && line.is_credit();
         end.iter().filter(leaves).for_each(|line| kept[line.runs.clone()].fill(false));
     }
-    // The page's own heading stays, whatever comes below it.
+    // The page's own heading stays even if nothing below it does.
     take_lone_headings(head, true, 2, kept);
     take_lone_headings(tail, false, 1, kept);
 }
@@ -57,7 +57,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(page: &str, outline: &Outline, block: &Block, kept: &[bool]) -> Option<Self> {
+    fn of(page: &str, outline: &PageOutline, block: &Block, kept: &[bool]) -> Option<Self> {
         let (mut bytes, mut linked, mut end, mut end_is_url) = (0, 0, None, false);
         for (run, _) in
             outline.runs[block.runs.clone()].iter().zip(&kept[block.runs.clone()]).filter(|(_, kept)| **kept)

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 
-use super::facts::{FEW, Facts, Sort, rare};
+use super::facts::{ColumnFacts, FEW, Sort, rare};
 use larder_text::json::{Document, Kind, unquoted};
 use larder_text::parallel::Workers;
 
-/// Fewer values are no table.
+/// Fewer values do not make a table.
 const MIN_ROWS: usize = 3;
 /// From so many objects on their members are found by two threads.
 const MANY: usize = 2_048;
@@ -21,7 +21,7 @@ const DEEPEST: usize = 4;
 const ALIKE: usize = 60;
 /// Values of a longer column, in bytes on average, identify no row.
 const LONGEST_ID: usize = 80;
-/// Strings longer than this on average are no names unless the column says so, in bytes.
+/// Strings longer than this on average, in bytes, are names only if the name of their column says so.
 const LONGEST_NAME: usize = 28;
 /// From how many columns others may be derived.
 const MAX_SOURCES: usize = 12;
@@ -30,9 +30,9 @@ const SHORTEST_SOURCE: usize = 2;
 
 /// Rows under common names.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct JsonTable {
     pub(super) rows: Vec<usize>,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<TableColumn>,
     /// The column that identifies the rows; without one they are identified by position.
     pub(super) id: Option<usize>,
     /// All columns together say all there is.
@@ -40,7 +40,7 @@ pub(super) struct Table {
 }
 
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) name: String,
     /// Row and value, by row; several values of one row in columns of lists.
     pub(super) cells: Cells,
@@ -110,8 +110,8 @@ pub(super) struct Derived {
     pub(super) after: String,
 }
 
-impl Column {
-    /// The value of a cell unchanged, without quotes.
+impl TableColumn {
+    /// The value of a cell as written, without quotes.
     pub(super) fn text<'t>(&self, tree: &Document<'t>, node: usize) -> &'t str {
         if self.is_key { tree.name(node) } else { unquoted(tree.raw(node)) }
     }
@@ -135,7 +135,7 @@ impl Column {
     }
 }
 
-impl Table {
+impl JsonTable {
     /// The values in `node` as rows, if they are alike.
     pub(super) fn of(tree: &Document<'_>, node: usize, workers: &Workers) -> Option<Self> {
         tree.children(node).nth(MIN_ROWS - 1)?;
@@ -151,10 +151,10 @@ impl Table {
         let mut building = Building { tree, workers, columns: Vec::new(), exact, rare };
         let in_object = tree.kind(node) == Kind::Object;
         if in_object {
-            let mut facts = Facts::new(rare);
+            let mut facts = ColumnFacts::new(rare);
             cells.iter().for_each(|(at, row)| facts.add_name(at, tree.name(row)));
             facts.settle();
-            building.push(String::from("(name)"), cells, facts, Place { is_key: true, is_list: false });
+            building.push(String::from("(name)"), cells, facts, ColumnPlace { is_key: true, is_list: false });
         }
         building.expand("", members, false, 0);
         let mut table = Self { rows, columns: building.columns, id: None, exact: building.exact };
@@ -226,14 +226,14 @@ impl Table {
 struct Building<'a, 't> {
     tree: &'a Document<'t>,
     workers: &'a Workers,
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     exact: bool,
     rare: usize,
 }
 
 /// Where the values of a column appear.
 #[derive(Clone, Copy)]
-struct Place {
+struct ColumnPlace {
     is_key: bool,
     is_list: bool,
 }
@@ -242,7 +242,7 @@ impl<'t> Building<'_, 't> {
     fn expand(&mut self, prefix: &str, members: Members<'t>, in_list: bool, depth: usize) {
         let tree = self.tree;
         self.exact &= members.exact;
-        for Member { name, cells, facts } in members.by_name {
+        for NamedCells { name, cells, facts } in members.by_name {
             let name = label(name);
             let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
             if in_list && cells.len() < members.objects {
@@ -259,7 +259,7 @@ impl<'t> Building<'_, 't> {
                 self.exact &= all(Kind::Array); // an empty list would look like none
                 self.expand(&format!("{path}[]"), items, true, depth + 1);
             } else {
-                self.push(path, cells, facts, Place { is_key: false, is_list: in_list });
+                self.push(path, cells, facts, ColumnPlace { is_key: false, is_list: in_list });
             }
         }
     }
@@ -283,12 +283,12 @@ impl<'t> Building<'_, 't> {
         if items.len() == 0 { None } else { Members::of(tree, &items, self.rare, self.workers).alike() }
     }
 
-    fn push(&mut self, name: String, cells: Cells, facts: Facts, place: Place) {
-        let Place { is_key, is_list } = place;
+    fn push(&mut self, name: String, cells: Cells, facts: ColumnFacts, place: ColumnPlace) {
+        let ColumnPlace { is_key, is_list } = place;
         let (sort, distinct, bytes) = (facts.sort.unwrap_or(Sort::Mixed), facts.distinct(), facts.bytes);
         let rare = facts.rare_rows();
         let extremes = facts.extremes();
-        self.columns.push(Column {
+        self.columns.push(TableColumn {
             name,
             cells,
             is_key,
@@ -304,7 +304,7 @@ impl<'t> Building<'_, 't> {
 }
 
 /// How much a column's name says that its values are names: whole numbers and strings only.
-fn naming(column: &Column) -> i32 {
+fn naming(column: &TableColumn) -> i32 {
     let last = column.name.rsplit('.').next().unwrap_or_default();
     let lower = last.to_ascii_lowercase();
     let ends_in_id = lower == "id" || lower.ends_with("_id") || last.ends_with("Id") || last.ends_with("ID");
@@ -335,18 +335,18 @@ fn is_filled(tree: &Document<'_>, node: usize, kind: Kind) -> bool {
 /// The members of many objects.
 struct Members<'t> {
     /// In the order in which the names first appear.
-    by_name: Vec<Member<'t>>,
+    by_name: Vec<NamedCells<'t>>,
     objects: usize,
     /// No object departs from the grammar, and no name appears in it twice.
     exact: bool,
 }
 
 /// The members of one name.
-struct Member<'t> {
+struct NamedCells<'t> {
     name: &'t str,
     /// The row and place of each.
     cells: Cells,
-    facts: Facts,
+    facts: ColumnFacts,
 }
 
 impl<'t> Members<'t> {
@@ -364,7 +364,7 @@ impl<'t> Members<'t> {
     fn part(tree: &Document<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
         let mut exact = true;
         let mut places: HashMap<&str, usize> = HashMap::new();
-        let mut by_name: Vec<Member<'t>> = Vec::new();
+        let mut by_name: Vec<NamedCells<'t>> = Vec::new();
         let mut last_holder: Vec<usize> = Vec::new();
         for (row, object) in wide(objects) {
             exact &= !tree.is_irregular(object);
@@ -377,7 +377,7 @@ impl<'t> Members<'t> {
                     _ => *places.entry(key).or_insert_with(|| {
                         let room = if by_name.len() < FEW { objects.len() } else { 0 };
                         let cells = Cells::with_capacity(room);
-                        by_name.push(Member { name: key, cells, facts: Facts::new(rare) });
+                        by_name.push(NamedCells { name: key, cells, facts: ColumnFacts::new(rare) });
                         last_holder.push(usize::MAX);
                         by_name.len() - 1
                     }),

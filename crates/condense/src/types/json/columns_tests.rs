@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn table(text: &str) -> Option<Table> {
+fn table(text: &str) -> Option<JsonTable> {
     let tree = Document::parse_lenient(text).unwrap();
-    Table::of(&tree, 1, &Workers::default())
+    JsonTable::of(&tree, 1, &Workers::default())
 }
 
-fn names(table: &Table) -> Vec<&str> {
+fn names(table: &JsonTable) -> Vec<&str> {
     table.columns.iter().map(|column| column.name.as_str()).collect()
 }
 
-fn column<'t>(table: &'t Table, name: &str) -> &'t Column {
+fn column<'t>(table: &'t JsonTable, name: &str) -> &'t TableColumn {
     table.columns.iter().find(|column| column.name == name).unwrap()
 }
 

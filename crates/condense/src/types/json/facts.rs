@@ -41,9 +41,9 @@ impl Sort {
 
 /// What is known of the values of a column, noted as they are met: to come back for it would be to read the text once
 /// for every column. [Settled](Facts::settle) when all are noted.
-pub(super) struct Facts {
+pub(super) struct ColumnFacts {
     /// The different values, as long as they are few.
-    few: Vec<Value>,
+    few: Vec<FewValue>,
     /// Hashes of all, where they are more, until one is found to appear twice.
     many: Vec<u64>,
     /// Some of them, each at its place.
@@ -57,13 +57,13 @@ pub(super) struct Facts {
 }
 
 /// A value among few.
-struct Value {
+struct FewValue {
     hash: u64,
     /// The first rows that have it, and as many of them as make it no longer rare.
     rows: Vec<usize>,
 }
 
-impl Facts {
+impl ColumnFacts {
     pub(super) fn new(rare: usize) -> Self {
         let (few, many, latest) = (Vec::new(), Vec::new(), Vec::new());
         Self { few, many, latest, again: false, sort: None, bytes: 0, extremes: None, rare }
@@ -160,7 +160,7 @@ impl Facts {
                     let room = (self.rare + 1).saturating_sub(value.rows.len());
                     value.rows.extend_from_slice(&rows[..room.min(rows.len())]);
                 }
-                None => self.few.push(Value { hash, rows: rows.to_vec() }),
+                None => self.few.push(FewValue { hash, rows: rows.to_vec() }),
             }
             return;
         }
@@ -247,7 +247,7 @@ fn is_whole(text: &str) -> bool {
 }
 
 /// Two numbers as they are written, compared exactly where they are whole: beyond 2^53 a float cannot distinguish
-/// neighbours apart.
+/// neighbours.
 pub(super) fn compared(a: &str, b: &str) -> Ordering {
     if !is_whole(a) || !is_whole(b) {
         let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
@@ -271,8 +271,8 @@ pub(super) fn compared(a: &str, b: &str) -> Ordering {
 mod tests {
     use super::*;
 
-    fn seen(rows: std::ops::Range<usize>) -> Facts {
-        let mut facts = Facts::new(1);
+    fn seen(rows: std::ops::Range<usize>) -> ColumnFacts {
+        let mut facts = ColumnFacts::new(1);
         rows.for_each(|row| facts.see(row, &row.to_string()));
         facts
     }

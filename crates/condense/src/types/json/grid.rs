@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use super::columns::{Column, Table};
+use super::columns::{JsonTable, TableColumn};
 use super::facts::{FEW, Sort, rare};
 use super::write;
 use larder_text::json::{Document, Kind, is_number};
@@ -20,7 +20,7 @@ const MIN_NUMBERS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Grid {
-    pub(super) table: Table,
+    pub(super) table: JsonTable,
     /// Row, column and weight of outlying cells, by row.
     pub(super) outliers: Vec<(usize, usize, f32)>,
     /// The values of the identifying column are whole numbers, each one more than the one before.
@@ -33,7 +33,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     pub(super) fn of(tree: &Document<'_>, node: usize, workers: &Workers) -> Option<Self> {
-        let table = Table::of(tree, node, workers)?;
+        let table = JsonTable::of(tree, node, workers)?;
         let counts_up = table.id.is_some_and(|id| counts_up(tree, &table.columns[id]));
         let mut outliers: Vec<_> = (0..table.columns.len())
             .flat_map(|place| standing_out(tree, &table, place).into_iter().map(move |(r, w)| (r, place, w)))
@@ -85,7 +85,7 @@ impl<'w> Grids<'w> {
     }
 }
 
-pub(super) fn write_value(tree: &Document<'_>, column: &Column, cell: usize, out: &mut String) {
+pub(super) fn write_value(tree: &Document<'_>, column: &TableColumn, cell: usize, out: &mut String) {
     if column.is_key {
         push_apart(tree.name(cell), out);
     } else if tree.is_container(cell) {
@@ -105,7 +105,7 @@ pub(super) fn push_apart(text: &str, out: &mut String) {
     }
 }
 
-fn counts_up(tree: &Document<'_>, column: &Column) -> bool {
+fn counts_up(tree: &Document<'_>, column: &TableColumn) -> bool {
     let number = |(_, cell): (usize, usize)| {
         let text = column.text(tree, cell);
         let whole = is_number(text.as_bytes()) && !text.contains(['.', 'e', 'E', '+']);
@@ -116,7 +116,7 @@ fn counts_up(tree: &Document<'_>, column: &Column) -> bool {
 }
 
 /// The rows whose value in a column is unlike most others, with how much that counts.
-fn standing_out(tree: &Document<'_>, table: &Table, place: usize) -> Vec<(usize, f32)> {
+fn standing_out(tree: &Document<'_>, table: &JsonTable, place: usize) -> Vec<(usize, f32)> {
     let (column, rows) = (&table.columns[place], table.rows.len());
     if column.is_key || column.is_list || rows < MIN_ROWS || Some(place) == table.id {
         return Vec::new();
@@ -126,7 +126,7 @@ fn standing_out(tree: &Document<'_>, table: &Table, place: usize) -> Vec<(usize,
         return column.cells.iter().map(|(row, _)| (row, 2.0)).collect();
     }
     if matches!(column.sort, Sort::Mixed | Sort::Nested) {
-        // Of one kind are all words: a column of `true`, `false` and `null` has nothing rare in it.
+        // All words count as one kind: a column of `true`, `false` and `null` has nothing rare in it.
         let kind = |cell: usize| match tree.kind(cell) {
             Kind::Bool | Kind::Null => Kind::Word,
             kind => kind,

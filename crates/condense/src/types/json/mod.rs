@@ -13,11 +13,11 @@ mod view;
 mod write;
 
 use self::grid::Grids;
-use self::out::Out;
-use self::view::{View, Words};
+use self::out::JsonDraft;
+use self::view::{JsonView, TextWords};
 use crate::condensed::CondenseError;
 use crate::engine::condenser::Condenser;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
 use crate::engine::render::{Header, Renderer};
@@ -41,26 +41,29 @@ pub(crate) const CONDENSER: &dyn Condenser = &Json;
 struct Json;
 
 impl Condenser for Json {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         let rewritten = rewrite(job, || Document::parse_lenient(job.request.text));
         rewritten.map_or_else(|| Extractive(plain::Plain).condense(job), Ok)
     }
 }
 
 /// The values that `read` finds, in the room there is; none if that is too little for their form.
-pub(crate) fn rewrite<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Document<'t>>) -> Option<Draft> {
+pub(crate) fn rewrite<'t>(
+    job: &Job<'t>,
+    read: impl FnOnce() -> Option<Document<'t>>,
+) -> Option<CondensedDraft> {
     let (text, target) = (job.request.text, job.request.target);
     let fits = |header: &Header| {
         let renderer = Renderer::new(job, *header);
         (job.request.counter.count(&renderer.header()) <= target / header.share()).then_some(renderer)
     };
     let renderer = Header::ladder(job).iter().filter(|&&header| header != Header::Bare).find_map(fits)?;
-    let words = || Words::of(text, job.request.query);
+    let words = || TextWords::of(text, job.request.query);
     let workers = job.request.counter.workers();
     let values = || read().map(|tree| (Grids::largest(&tree, workers), tree));
     let (words, values) = workers.join_if_worth(text.len() >= LARGE, words, values);
     let (grids, tree) = values?;
-    let view = View::new(job, &tree, grids, words, &renderer);
+    let view = JsonView::new(job, &tree, grids, words, &renderer);
     let head = view.count(&renderer.header());
     let (mut best, mut most) = (None, 0);
     let mut budget = target.checked_sub(head)?;
@@ -91,9 +94,9 @@ pub(crate) fn rewrite<'t>(job: &Job<'t>, read: impl FnOnce() -> Option<Document<
     best
 }
 
-/// The text for so much room, plus what must be shown and is not in it, unchanged.
-fn written(view: &View<'_>, renderer: &Renderer<'_>, budget: usize) -> Draft {
-    let mut out = Out::new(renderer, view.tree.text());
+/// The text for this budget, and after it verbatim what must be shown and is not in it.
+fn written(view: &JsonView<'_>, renderer: &Renderer<'_>, budget: usize) -> CondensedDraft {
+    let mut out = JsonDraft::new(renderer, view.tree.text());
     let mut root = 0;
     let mut values = view.tree.children(0);
     if values.next().is_some() && values.next().is_none() && !view.tree.is_irregular(0) {

@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use crate::condensed::Gap;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::render::Renderer;
 use larder_text::json::Document;
 
-pub(crate) struct Out<'a> {
+pub(crate) struct JsonDraft<'a> {
     pub(super) renderer: &'a Renderer<'a>,
     pub(super) text: String,
     source: &'a str,
@@ -21,27 +21,27 @@ pub(crate) struct Out<'a> {
     gaps: Vec<Gap>,
 }
 
-impl<'a> Out<'a> {
+impl<'a> JsonDraft<'a> {
     pub(super) fn new(renderer: &'a Renderer<'a>, source: &'a str) -> Self {
         let text = renderer.header();
         Self { renderer, text, source, at: 0, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() }
     }
 
-    pub(super) fn draft(self) -> Draft {
-        Draft { text: self.text, shown: self.shown, rewritten: self.rewritten, gaps: self.gaps }
+    pub(super) fn draft(self) -> CondensedDraft {
+        CondensedDraft { text: self.text, shown: self.shown, rewritten: self.rewritten, gaps: self.gaps }
     }
 
-    /// What is up to `end` is said by the text in other words, or is white space and punctuation.
+    /// Everything up to `end` is in the text in another form, or is white space and punctuation.
     pub(super) fn told_to(&mut self, end: usize) {
         self.at = reach(&mut self.rewritten, self.at, end);
     }
 
-    /// What is up to `end` has just been written unchanged.
+    /// Everything up to `end` has just been written verbatim.
     pub(super) fn shown_to(&mut self, end: usize) {
         self.at = reach(&mut self.shown, self.at, end);
     }
 
-    /// The values in `node` have been written, all of them; those in the sorted `in_words` not unchanged.
+    /// The values in `node` have been written, all of them; those in the sorted `in_words` in another form.
     pub(super) fn covered(&mut self, tree: &Document<'_>, node: usize, in_words: &[usize]) {
         for leaf in tree.leaves(node).filter(|leaf| in_words.binary_search(leaf).is_err()) {
             let inner = tree.inner(leaf);

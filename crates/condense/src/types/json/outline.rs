@@ -1,13 +1,13 @@
-//! Values in their order with what room there is: names and small values first, what is deeper as far as it fits.
+//! Values in their order within a budget: names and small values first, what is deeper as far as it fits.
 //!
 //! Knows how room is shared among neighbouring values; tables it leaves to `rows`. The depth of recursion is
-//! bounded, whatever the depth of the text.
+//! bounded at any depth of the text.
 
 use std::ops::Range;
 
 use super::facts::compared;
-use super::out::Out;
-use super::view::View;
+use super::out::JsonDraft;
+use super::view::JsonView;
 use super::{rows, write};
 use larder_text::json::{Document, Kind};
 
@@ -17,13 +17,13 @@ const DEEPEST: usize = 48;
 const SHORTEST_HEAD: usize = 6;
 /// An item that answers the query may take so many times the room of another.
 const ASKED: usize = 8;
-/// Punctuation between values longer than this is no punctuation.
+/// Longer text between values is not punctuation.
 const LONGEST_SIGN: usize = 256;
 
 /// Writes the value at `node` to `out` with about `budget` tokens; gives what is left of them.
-pub(super) fn value(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize, depth: usize) {
+pub(super) fn value(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize, depth: usize) {
     let (tree, span) = (view.tree, view.tree.span(node));
-    // What costs no more than the mark that would represent it is written whatever the room.
+    // What costs no more than the mark that would represent it is always written.
     if whole(view, out, node, budget.max(view.mark)) {
         return;
     }
@@ -42,7 +42,7 @@ pub(super) fn value(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usi
 }
 
 /// All of the value, if it fits.
-fn whole(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize) -> bool {
+fn whole(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize) -> bool {
     if view.tree.dense(node) > view.bytes_for(budget) {
         return false;
     }
@@ -60,7 +60,7 @@ fn whole(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize) -> bool
 }
 
 /// The beginning of a long string or word and the mark of its rest.
-fn head_of_string(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize) {
+fn head_of_string(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize) {
     let span = view.tree.span(node);
     let room = budget.saturating_sub(view.mark);
     if room >= SHORTEST_HEAD {
@@ -84,7 +84,7 @@ fn uncut(head: &str) -> &str {
 }
 
 /// The values in `node`, each with its share; those in the middle are left out where there are too many.
-fn members(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize, depth: usize) {
+fn members(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize, depth: usize) {
     let tree = view.tree;
     let children: Vec<usize> = tree.children(node).collect();
     let is_list = tree.kind(node) == Kind::Array;
@@ -128,20 +128,20 @@ fn members(view: &View<'_>, out: &mut Out<'_>, node: usize, budget: usize, depth
     }
 }
 
-fn new_line(out: &mut Out<'_>) {
+fn new_line(out: &mut JsonDraft<'_>) {
     if !out.text.ends_with('\n') {
         out.text.push('\n');
     }
 }
 
 /// The least a value costs: its name and what it is, or a mark.
-fn floor(view: &View<'_>, child: usize, scalars: bool) -> usize {
+fn floor(view: &JsonView<'_>, child: usize, scalars: bool) -> usize {
     let name = view.estimate(view.tree.name_span(child).len()) + 2;
     let all = view.estimate(view.tree.dense(child));
     if scalars { all + 1 } else { name + all.min(view.mark) }
 }
 
-fn weights(view: &View<'_>, children: &[usize]) -> Vec<bool> {
+fn weights(view: &JsonView<'_>, children: &[usize]) -> Vec<bool> {
     children.iter().map(|&child| view.hits.weight(&with_name(view.tree, child)) > 0.0).collect()
 }
 
@@ -171,7 +171,7 @@ fn ends(floors: &[usize], budget: usize, mark: usize) -> (usize, usize) {
 
 /// What each of the shown values may take: all it wants if that is little, else an equal share of the rest.
 fn shares(
-    view: &View<'_>,
+    view: &JsonView<'_>,
     children: &[usize],
     floors: &[usize],
     shown: &[usize],
@@ -200,7 +200,7 @@ fn shares(
 }
 
 /// Smallest and largest of many numbers.
-fn extremes(view: &View<'_>, out: &mut Out<'_>, children: &[usize]) -> usize {
+fn extremes(view: &JsonView<'_>, out: &mut JsonDraft<'_>, children: &[usize]) -> usize {
     let numbers = children.iter().filter(|&&child| view.tree.kind(child) == Kind::Number);
     let less = |a: usize, b: usize| compared(view.tree.raw(a), view.tree.raw(b)).is_lt();
     let found = numbers.fold(None, |found, &node| match found {
@@ -216,14 +216,14 @@ fn extremes(view: &View<'_>, out: &mut Out<'_>, children: &[usize]) -> usize {
 }
 
 /// Leaves out everything before `child`.
-fn skip(view: &View<'_>, out: &mut Out<'_>, child: usize, scalars: bool) {
+fn skip(view: &JsonView<'_>, out: &mut JsonDraft<'_>, child: usize, scalars: bool) {
     out.text.push_str(if scalars { ", " } else { "\n" });
     let start = with_name(view.tree, child).start;
     out.gap_to(out.boundary(start));
 }
 
 /// Writes what appears before a value: its name, or a dash.
-fn lead(view: &View<'_>, out: &mut Out<'_>, child: usize, is_item: bool) {
+fn lead(view: &JsonView<'_>, out: &mut JsonDraft<'_>, child: usize, is_item: bool) {
     let (tree, start) = (view.tree, view.tree.span(child).start);
     let key = tree.name_span(child);
     let before = if key.is_empty() { start } else { key.start };
@@ -238,7 +238,7 @@ fn lead(view: &View<'_>, out: &mut Out<'_>, child: usize, is_item: bool) {
 }
 
 /// Punctuation up to `end` is rewritten; anything else there is shown unchanged, or left out where it is long.
-fn trail(out: &mut Out<'_>, tree: &Document<'_>, end: usize) {
+fn trail(out: &mut JsonDraft<'_>, tree: &Document<'_>, end: usize) {
     let rest = &tree.text()[out.at.min(end)..end];
     let signs = rest.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
     if matches!(signs, "" | "," | "{" | "[" | "}" | "]") {

@@ -4,10 +4,10 @@
 
 use hashbrown::HashSet;
 
-use super::columns::Column;
+use super::columns::TableColumn;
 use super::facts::Sort;
 use super::grid::{Grid, push_apart, write_value};
-use super::view::View;
+use super::view::JsonView;
 use super::write;
 use larder_text::json::Kind;
 
@@ -19,7 +19,7 @@ const MARKS: usize = 6;
 const ANSWERS: usize = 3;
 /// The share that outlying cells may take.
 const OUTLIERS: usize = 4;
-/// Rows whose weight is below this part of the best answer are no answers.
+/// Rows weighing less than this share of the best answer do not count as answers.
 const CLOSE: f32 = 0.5;
 /// Of rows whose names do not all fit, this part is listed from the end.
 const TAIL: usize = 8;
@@ -30,7 +30,7 @@ const LONGEST_CONSTANT: usize = 200;
 const NOTE: usize = 4;
 
 /// What is written of a table.
-pub(super) struct Plan {
+pub(super) struct TablePlan {
     /// Columns that every listed row shows, in order.
     pub(super) columns: Vec<usize>,
     /// Whether a row has a line.
@@ -46,15 +46,15 @@ pub(super) struct Plan {
     pub(super) whole: bool,
 }
 
-pub(super) struct Planner<'a> {
-    pub(super) view: &'a View<'a>,
+pub(super) struct TablePlanner<'a> {
+    pub(super) view: &'a JsonView<'a>,
     pub(super) grid: &'a Grid,
     pub(super) budget: usize,
 }
 
-impl Planner<'_> {
+impl TablePlanner<'_> {
     /// What fits, if at least one name does.
-    pub(super) fn plan(&self) -> Option<Plan> {
+    pub(super) fn plan(&self) -> Option<TablePlan> {
         self.whole().or_else(|| self.part())
     }
 
@@ -62,18 +62,18 @@ impl Planner<'_> {
         self.grid.table.rows.len()
     }
 
-    fn columns(&self) -> &[Column] {
+    fn columns(&self) -> &[TableColumn] {
         &self.grid.table.columns
     }
 
-    /// Told once for all rows.
+    /// Stated once for all rows.
     fn is_common(&self, place: usize) -> bool {
         let column = &self.columns()[place];
         let is_constant = column.is_constant(self.rows()) && column.bytes <= self.rows() * LONGEST_CONSTANT;
         is_constant || column.derived.is_some()
     }
 
-    fn whole(&self) -> Option<Plan> {
+    fn whole(&self) -> Option<TablePlan> {
         if !self.grid.table.exact {
             return None;
         }
@@ -84,10 +84,18 @@ impl Planner<'_> {
             left = left.checked_sub(self.view.column_cost(self.grid, place, left)?)?;
         }
         let listed = vec![true; self.rows()];
-        Some(Plan { columns, listed, notes: Vec::new(), group: self.rows(), head, named: true, whole: true })
+        Some(TablePlan {
+            columns,
+            listed,
+            notes: Vec::new(),
+            group: self.rows(),
+            head,
+            named: true,
+            whole: true,
+        })
     }
 
-    fn part(&self) -> Option<Plan> {
+    fn part(&self) -> Option<TablePlan> {
         let id: Vec<usize> = self.grid.table.id.into_iter().collect();
         let mut hidden: Vec<usize> = (0..self.columns().len()).filter(|place| !id.contains(place)).collect();
         let mut head = self.head(&id, true, &hidden);
@@ -119,7 +127,7 @@ impl Planner<'_> {
     }
 
     /// Spends what the names leave: answers, columns, outlying cells, more rows in full.
-    fn fill(&self, id: Vec<usize>, common: bool, group: usize, mut left: usize) -> Plan {
+    fn fill(&self, id: Vec<usize>, common: bool, group: usize, mut left: usize) -> TablePlan {
         let mut notes: Vec<(usize, String)> = Vec::new();
         self.answers(&mut notes, &mut left, NOTE);
         let reserve = if self.grid.outliers.is_empty() { 0 } else { left / OUTLIERS };
@@ -156,11 +164,11 @@ impl Planner<'_> {
             listed = vec![false; self.rows()];
             notes.iter().for_each(|&(row, _)| listed[row] = true);
         }
-        Plan { columns, listed, notes, group, head, named: common, whole: false }
+        TablePlan { columns, listed, notes, group, head, named: common, whole: false }
     }
 
     /// Names of the first rows, the last ones and those that answer the query.
-    fn some_names(&self, id: &[usize], mut head: String, named: bool, left: usize) -> Option<Plan> {
+    fn some_names(&self, id: &[usize], mut head: String, named: bool, left: usize) -> Option<TablePlan> {
         let rows = self.rows();
         // A row amid others that are not listed needs two marks of its own.
         let alone = 2 * (self.view.mark + 8);
@@ -184,7 +192,7 @@ impl Planner<'_> {
         listed[..fit - tail].fill(true);
         listed[rows - tail..].fill(true);
         notes.iter().for_each(|&(row, _)| listed[row] = true);
-        Some(Plan { columns: id.to_vec(), listed, notes, group: rows, head, named, whole: false })
+        Some(TablePlan { columns: id.to_vec(), listed, notes, group: rows, head, named, whole: false })
     }
 
     /// Columns worth a place in every row, the one that says most for its price first.
@@ -216,7 +224,7 @@ impl Planner<'_> {
     }
 
     /// Whether the query names the column.
-    fn asked(&self, column: &Column) -> f32 {
+    fn asked(&self, column: &TableColumn) -> f32 {
         let query = self.view.job.request.query.unwrap_or_default().to_lowercase();
         let named = |part: &str| part.len() > 2 && query.contains(&part.to_lowercase());
         if column.name.split(['.', '_', '[', ']']).any(named) { 8.0 } else { 0.0 }

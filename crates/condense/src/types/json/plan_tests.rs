@@ -6,23 +6,28 @@ use crate::engine::job::Job;
 use crate::engine::render::{Header, Renderer};
 use crate::request::{CondenseRequest, KnownText};
 use crate::types::json::grid::Grids;
-use crate::types::json::view::Words;
+use crate::types::json::view::TextWords;
 use larder_text::json::Document;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
 /// Calls `check` with the plan for the first value of `text` in `budget` tokens.
-fn with_plan(text: &str, query: Option<&str>, budget: usize, check: impl FnOnce(Option<Plan>, &Grid)) {
+fn with_plan(text: &str, query: Option<&str>, budget: usize, check: impl FnOnce(Option<TablePlan>, &Grid)) {
     let (counter, key) = (Counter::o200k(), PointerKey::new([1; 32]));
     let (content_type, target, pins) = (ContentType::Json, budget, &[][..]);
     let request = CondenseRequest { text, content_type, target, query, pins, counter: &counter, key: &key };
     let job = Job::new(&request, KnownText::from_request(&request));
     let renderer = Renderer::new(&job, Header::Full);
     let tree = Document::parse_lenient(text).unwrap();
-    let view =
-        View::new(&job, &tree, Grids::largest(&tree, counter.workers()), Words::of(text, query), &renderer);
+    let view = JsonView::new(
+        &job,
+        &tree,
+        Grids::largest(&tree, counter.workers()),
+        TextWords::of(text, query),
+        &renderer,
+    );
     let grid = view.grid(1).unwrap();
-    check(Planner { view: &view, grid: &grid, budget }.plan(), &grid);
+    check(TablePlanner { view: &view, grid: &grid, budget }.plan(), &grid);
 }
 
 fn orders(rows: usize) -> String {

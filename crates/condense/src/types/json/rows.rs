@@ -1,4 +1,4 @@
-//! A table on paper: what holds for all rows, then the rows, the name of every one as far as they fit.
+//! How a table is written: what holds for all rows, then the rows, the name of every one as far as they fit.
 //!
 //! Knows tables and budgets; does not know the text around the table. The form:
 //!
@@ -13,13 +13,19 @@
 //! ```
 
 use super::grid::Grid;
-use super::out::Out;
-use super::plan::{Plan, Planner};
-use super::view::View;
+use super::out::JsonDraft;
+use super::plan::{TablePlan, TablePlanner};
+use super::view::JsonView;
 
 /// Writes the table in `node` with about `budget` tokens; false, with nothing written, if that is too little.
-pub(super) fn write(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid, budget: usize) -> bool {
-    let Some(plan) = (Planner { view, grid, budget }).plan() else { return false };
+pub(super) fn write(
+    view: &JsonView<'_>,
+    out: &mut JsonDraft<'_>,
+    node: usize,
+    grid: &Grid,
+    budget: usize,
+) -> bool {
+    let Some(plan) = (TablePlanner { view, grid, budget }).plan() else { return false };
     out.text.push_str(&plan.head);
     if plan.whole {
         for row in 0..plan.listed.len() {
@@ -39,12 +45,12 @@ pub(super) fn write(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid
 }
 
 /// Where a row begins, its name included.
-fn start(view: &View<'_>, row: usize) -> usize {
+fn start(view: &JsonView<'_>, row: usize) -> usize {
     let key = view.tree.name_span(row);
     if key.is_empty() { view.tree.span(row).start } else { key.start }
 }
 
-fn groups(view: &View<'_>, out: &mut Out<'_>, node: usize, grid: &Grid, plan: &Plan) {
+fn groups(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, grid: &Grid, plan: &TablePlan) {
     let (rows, end) = (&grid.table.rows, view.tree.span(node).end);
     let mut from = 0;
     while from < rows.len() {
@@ -76,7 +82,13 @@ fn last_line(text: &str, at: usize) -> usize {
     if text.as_bytes().get(at + blanks) == Some(&b'\n') { at + blanks + 1 } else { at }
 }
 
-fn write_group(view: &View<'_>, out: &mut Out<'_>, grid: &Grid, plan: &Plan, rows: std::ops::Range<usize>) {
+fn write_group(
+    view: &JsonView<'_>,
+    out: &mut JsonDraft<'_>,
+    grid: &Grid,
+    plan: &TablePlan,
+    rows: std::ops::Range<usize>,
+) {
     let noted = |row: usize| plan.notes.binary_search_by_key(&row, |(row, _)| *row).is_ok();
     if plan.columns.len() > 1 || plan.columns.is_empty() {
         for row in rows.clone() {
@@ -107,7 +119,7 @@ fn write_group(view: &View<'_>, out: &mut Out<'_>, grid: &Grid, plan: &Plan, row
 }
 
 /// One row; without columns, its place.
-fn line(view: &View<'_>, grid: &Grid, plan: &Plan, row: usize, out: &mut String) {
+fn line(view: &JsonView<'_>, grid: &Grid, plan: &TablePlan, row: usize, out: &mut String) {
     if plan.columns.is_empty() {
         out.push_str(&row.to_string());
     }

@@ -17,41 +17,42 @@ use larder_text::json::{Document, Kind};
 
 /// The weight of a word of failure in a value, compared with the words of a query.
 const FAILURE: f32 = 2.0;
-/// Words of failure, unchanged inside of others. Found together: a text may be read once, but not nine times.
+/// Words of failure, also as parts of other words. One pattern, so that a text is read once, not nine times.
 static FAILURES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("error|Error|ERROR|fail|Fail|FAIL|xception|fatal|FATAL").ok());
-/// A word that appears once in so many bytes of a large text asks for nothing, and is looked for no further.
+/// A query's word that occurs more often than once in so many bytes of a large text is too common to rank by, and
+/// the search for it ends.
 const EVERYWHERE: usize = 512;
-/// However small the text, so often does no word appear everywhere.
+/// Occurrences below which no word is too common, however small the text.
 const FEW: usize = 4_096;
-/// Words of failure in more than one of so many values mean nothing.
+/// If more than one value in so many has a word of failure, these words are ignored.
 const RARE: usize = 50;
-/// A vocabulary packs no more bytes into a token, on average over a column.
+/// The most bytes per token, on average over a column, that any vocabulary reaches.
 const MAX_BYTES_PER_TOKEN: usize = 16;
 
-pub(crate) struct View<'a> {
+pub(crate) struct JsonView<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) tree: &'a Document<'a>,
-    pub(super) hits: Hits,
+    pub(super) hits: WordHits,
     grids: Grids<'a>,
     /// Tokens of a typical mark with the line break after it.
     pub(super) mark: usize,
     per_byte: f32,
 }
 
-impl<'a> View<'a> {
+impl<'a> JsonView<'a> {
     pub(super) fn new(
         job: &'a Job<'a>,
         tree: &'a Document<'a>,
         grids: Grids<'a>,
-        words: Words,
+        words: TextWords,
         renderer: &Renderer<'_>,
     ) -> Self {
         let dense = tree.dense(0).max(1) as f32;
         Self {
             job,
             tree,
-            hits: Hits::of(tree, words),
+            hits: WordHits::of(tree, words),
             grids,
             mark: job.request.counter.count(&renderer.sample_mark()) + 1,
             per_byte: (job.original_tokens as f32 / dense).clamp(0.05, 1.0),
@@ -116,8 +117,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where words that matter appear in a text, whatever values it has.
-pub(super) struct Words {
+/// Where words that matter appear in a text; depends on no value.
+pub(super) struct TextWords {
     /// Where a word of the query appears, and which.
     asked: Vec<(usize, usize)>,
     /// How often each appears.
@@ -126,7 +127,7 @@ pub(super) struct Words {
     failures: Vec<usize>,
 }
 
-impl Words {
+impl TextWords {
     pub(super) fn of(text: &str, query: Option<&str>) -> Self {
         let words = QueryWords::of(query.unwrap_or_default());
         let mut asked: Vec<(usize, usize)> = Vec::new();
@@ -149,14 +150,14 @@ impl Words {
 
 /// Places that matter, with what they count.
 #[derive(Debug, Default)]
-pub(super) struct Hits {
+pub(super) struct WordHits {
     places: Vec<usize>,
     /// The sum of all up to and without this one; one more than places.
     sums: Vec<f32>,
 }
 
-impl Hits {
-    fn of(tree: &Document<'_>, words: Words) -> Self {
+impl WordHits {
+    fn of(tree: &Document<'_>, words: TextWords) -> Self {
         let mut hits = asked(tree, &words);
         let failures = failures(tree, words.failures);
         if failures.len() * RARE <= tree.len() {
@@ -180,7 +181,7 @@ impl Hits {
 }
 
 /// Where words of the query appear; rare ones count more.
-fn asked(tree: &Document<'_>, words: &Words) -> Vec<(usize, f32)> {
+fn asked(tree: &Document<'_>, words: &TextWords) -> Vec<(usize, f32)> {
     let weight = |count: &usize| {
         let rarity = (tree.len() / count.max(&1)).max(1).ilog2();
         // A word that appears everywhere asks for nothing.

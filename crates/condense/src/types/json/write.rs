@@ -1,4 +1,4 @@
-//! How values are written: unchanged, without white space between them, and without quotes where nothing is
+//! How values are written: as in the original, without white space between them, and without quotes where nothing is
 //! lost. Bytes inside of values are always copied.
 //!
 //! Knows values; does not know which of them are shown.

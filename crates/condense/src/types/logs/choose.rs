@@ -32,7 +32,7 @@ const EDGE: f32 = 3.0;
 
 /// The records of a log, with the order in which they are taken.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct LogOrder {
     pub(super) records: Vec<Range<usize>>,
     pub(super) templates: Templates,
     /// Records that must be shown.
@@ -43,7 +43,7 @@ pub(super) struct Plan {
     pub(super) essential: usize,
 }
 
-impl Plan {
+impl LogOrder {
     pub(super) fn new(job: &Job<'_>) -> Self {
         let text = job.request.text;
         let records = records(text);

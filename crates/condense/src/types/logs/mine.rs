@@ -182,7 +182,7 @@ fn push_word(line: &[u8], range: Range<usize>, shape: &mut Vec<Word>) {
             word[0].is_ascii_alphabetic() || !word[0].is_ascii() || matches!(word[0], b'_' | b'-' | b'*');
         return shape.push(Word { hash: xxh3_64(word), plain, short });
     }
-    // Values in a row are one, however many: `1 2 3`, `10:20:30`.
+    // Any number of values in a row is one: `1 2 3`, `10:20:30`.
     if let [.., before, between] = shape[..]
         && before.hash == VALUE
         && joins_values(between.hash)

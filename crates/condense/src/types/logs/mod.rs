@@ -8,12 +8,12 @@ mod mine;
 mod records;
 mod write;
 
-use self::choose::Plan;
+use self::choose::LogOrder;
 use self::records::{has_clock, has_level, is_continuation};
-use self::write::Page;
+use self::write::LogPage;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::{Condenser, Divide};
-use crate::engine::draft::{Draft, ExtractionOptions};
+use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::extractive::extract;
 use crate::engine::job::Job;
 use crate::engine::render::Header;
@@ -33,12 +33,13 @@ const SHARE_OF_STAMPED: usize = 80;
 struct Logs;
 
 impl Condenser for Logs {
-    fn condense(&self, job: &Job<'_>) -> Result<Draft, CondenseError> {
+    fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         if json::looks_like(job.request.text) {
             return json::CONDENSER.condense(job);
         }
-        let plan = Plan::new(job);
-        let fitting = headers(job, job.request.target).find_map(|header| Page::new(job, &plan, header).fit());
+        let plan = LogOrder::new(job);
+        let fitting =
+            headers(job, job.request.target).find_map(|header| LogPage::new(job, &plan, header).fit());
         // What must be shown, or even one line, is too large: only a division finer than lines can help.
         fitting.map_or_else(|| extract(job, &Plain.units(job), &ExtractionOptions::default(), None), Ok)
     }
@@ -47,8 +48,8 @@ impl Condenser for Logs {
         if json::looks_like(job.request.text) {
             return json::CONDENSER.essential(job);
         }
-        let plan = Plan::new(job);
-        let whole = |header| Page::new(job, &plan, header).essential();
+        let plan = LogOrder::new(job);
+        let whole = |header| LogPage::new(job, &plan, header).essential();
         // The header that a target of this size would be given, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, whole(header)).next() == Some(header);
         Header::ladder(job).iter().copied().find(stable).map(whole)
@@ -61,7 +62,7 @@ fn headers(job: &Job<'_>, target: usize) -> impl Iterator<Item = Header> {
     Header::ladder(job).iter().copied().filter(affordable)
 }
 
-/// Whether `text` reads like it, whatever its name: most records begin with a time of day or a level, and the lines
+/// Whether `text` looks like a log: most records begin with a time of day or a level, and the lines
 /// are not rows of equally many fields.
 pub(crate) fn looks_like(text: &str) -> bool {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];

@@ -52,7 +52,7 @@ pub(super) fn records(text: &str) -> Vec<Range<usize>> {
 
 /// What marks a continuation in this text.
 struct Rule {
-    /// Nearly all heads have a time, so a line without one is no head.
+    /// Nearly all heads have a time, so a line without one is not a head.
     stamped: bool,
     indented: bool,
 }

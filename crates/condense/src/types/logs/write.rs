@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use super::choose::Plan;
+use super::choose::LogOrder;
 use super::records::excerpt;
-use crate::engine::draft::Draft;
+use crate::engine::draft::CondensedDraft;
 use crate::engine::greedy::{attempts, max_fitting};
 use crate::engine::job::Job;
 use crate::engine::render::{Header, Renderer};
@@ -46,15 +46,15 @@ fn head(job: &Job<'_>, renderer: &Renderer<'_>, header: Header) -> String {
 }
 
 /// A log's condensed forms under one header.
-pub(super) struct Page<'a> {
+pub(super) struct LogPage<'a> {
     job: &'a Job<'a>,
-    plan: &'a Plan,
+    plan: &'a LogOrder,
     header: Header,
     renderer: Renderer<'a>,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn new(job: &'a Job<'a>, plan: &'a Plan, header: Header) -> Self {
+impl<'a> LogPage<'a> {
+    pub(super) fn new(job: &'a Job<'a>, plan: &'a LogOrder, header: Header) -> Self {
         Self { job, plan, header, renderer: renderer(job, header) }
     }
 
@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
     }
 
     /// As many records as the target holds, in their order; none if not even one fits, or not all that must be shown.
-    pub(super) fn fit(&self) -> Option<Draft> {
+    pub(super) fn fit(&self) -> Option<CondensedDraft> {
         let target = self.job.request.target;
         let (order, essential) = (&self.plan.order, self.plan.essential);
         let range = if self.fits(essential) { essential..=order.len() } else { 0..=essential };
@@ -79,7 +79,7 @@ impl<'a> Page<'a> {
         (self.tokens(&shown) <= target && self.job.required.iter().all(stands)).then_some(draft)
     }
 
-    fn holds(&self, draft: &Draft, range: &Range<usize>) -> bool {
+    fn holds(&self, draft: &CondensedDraft, range: &Range<usize>) -> bool {
         draft.text.contains(&self.job.request.text[range.clone()])
     }
 
@@ -122,13 +122,13 @@ impl<'a> Page<'a> {
         self.job.request.counter.count(&self.draft(shown).text)
     }
 
-    fn draft(&self, shown: &[bool]) -> Draft {
+    fn draft(&self, shown: &[bool]) -> CondensedDraft {
         let templates = &self.plan.templates;
         let mut has_example = vec![false; templates.counts.len()];
         for (record, &template) in templates.of.iter().enumerate() {
             has_example[template] |= shown[record];
         }
-        let mut sheet = Sheet::new(self.job, &self.renderer, head(self.job, &self.renderer, self.header));
+        let mut sheet = LogSheet::new(self.job, &self.renderer, head(self.job, &self.renderer, self.header));
         let mut counted = vec![false; templates.counts.len()];
         for (record, range) in self.plan.records.iter().enumerate() {
             let template = templates.of[record];
@@ -144,23 +144,23 @@ impl<'a> Page<'a> {
 }
 
 /// A page being written, from the first line to the last.
-struct Sheet<'a> {
+struct LogSheet<'a> {
     text: &'a str,
     renderer: &'a Renderer<'a>,
-    draft: Draft,
+    draft: CondensedDraft,
     /// Where the original has been accounted for.
     at: usize,
     /// A gap that may still grow.
     gap: Option<Range<usize>>,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> LogSheet<'a> {
     fn new(job: &Job<'a>, renderer: &'a Renderer<'a>, head: String) -> Self {
-        let draft = Draft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
+        let draft = CondensedDraft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
         Self { text: job.request.text, renderer, draft, at: 0, gap: None }
     }
 
-    /// Gaps with nothing shown between them are one, whatever is folded there.
+    /// Gaps with nothing shown between them are one, even if something is folded there.
     fn leave_out(&mut self, range: &Range<usize>) {
         self.gap = Some(self.gap.take().map_or(range.clone(), |gap| gap.start..range.end));
     }
@@ -213,7 +213,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    fn finish(mut self) -> Draft {
+    fn finish(mut self) -> CondensedDraft {
         self.close_gap();
         self.tell_until(self.text.len());
         if !self.text.ends_with('\n') {

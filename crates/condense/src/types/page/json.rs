@@ -1,11 +1,11 @@
-//! Page captures stored as JSON: an object with `zones`, and whatever else was extracted.
+//! Page captures stored as JSON: an object with `zones`, and anything else that was extracted.
 //!
 //! Knows where members of objects begin and end; reads no values but a zone's kind and confidence. Nothing is parsed
-//! into a tree, so nesting is harmless, and what does not parse to its end is no capture of this form.
+//! into a tree, so nesting is harmless, and a text that does not parse to its end is not such a capture.
 
 use std::ops::Range;
 
-use super::{FULL, KEY_FIELDS, Kind, Role, Stretch, is_key_field};
+use super::{FULL, KEY_FIELDS, Role, ZoneKind, ZoneStretch, is_key_field};
 
 const ZONES: [&str; 3] = ["zones", "content_zones", "ocr_items"];
 const KIND: [&str; 5] = ["kind", "zone_type", "type", "zone", "name"];
@@ -15,8 +15,8 @@ const FIELDS: [&str; 6] = ["fields", "extracted_fields", "extracted", "data", "i
 /// Members of the capture itself that say where and when it was made, if they are short.
 const LONGEST_METADATA: usize = 300;
 
-/// The stretches of `text`, or none if it is no JSON object.
-pub(super) fn stretches(text: &str) -> Option<Vec<Stretch>> {
+/// The stretches of `text`, or none if it is not a JSON object.
+pub(super) fn stretches(text: &str) -> Option<Vec<ZoneStretch>> {
     let start = text.len() - text.trim_start().len();
     let end = text.trim_end().len();
     if !text[start..].starts_with('{') || value_end(text, start) != Some(end) {
@@ -28,7 +28,7 @@ pub(super) fn stretches(text: &str) -> Option<Vec<Stretch>> {
 }
 
 /// A member of an object or an array.
-struct Member {
+struct CaptureMember {
     /// From the key (or value) to the next one, or to the end of what holds it.
     range: Range<usize>,
     key: Range<usize>,
@@ -37,24 +37,24 @@ struct Member {
 
 struct Out<'a> {
     text: &'a str,
-    stretches: Vec<Stretch>,
+    stretches: Vec<ZoneStretch>,
     zones: usize,
 }
 
 impl Out<'_> {
-    fn push(&mut self, range: Range<usize>, role: Role, zone: (usize, Kind, f64)) {
+    fn push(&mut self, range: Range<usize>, role: Role, zone: (usize, ZoneKind, f64)) {
         if range.is_empty() {
             return;
         }
         let (zone, kind, confidence) = zone;
-        self.stretches.push(Stretch { range, role, zone, kind, confidence });
+        self.stretches.push(ZoneStretch { range, role, zone, kind, confidence });
     }
 
     /// The capture itself, which takes `range`; its brace is at `at`.
     fn object(&mut self, range: Range<usize>, at: usize) -> Option<()> {
         let members = members(self.text, at)?;
         let first = members.first().map_or(range.end, |member| member.range.start);
-        self.push(range.start..first, Role::Metadata, (0, Kind::Other, 1.0));
+        self.push(range.start..first, Role::Metadata, (0, ZoneKind::Other, 1.0));
         for (index, member) in members.iter().enumerate() {
             let end = members.get(index + 1).map_or(range.end, |next| next.range.start);
             let member_range = member.range.start..end;
@@ -63,11 +63,11 @@ impl Out<'_> {
             if ZONES.contains(&key) && opens {
                 self.zone_list(member_range, member.value.start)?;
             } else if !opens && member.value.len() <= LONGEST_METADATA {
-                self.push(member_range, Role::Metadata, (0, Kind::Other, 1.0));
+                self.push(member_range, Role::Metadata, (0, ZoneKind::Other, 1.0));
             } else {
                 self.zones += 1;
                 let role = if opens { Role::Structured } else { Role::Text };
-                self.push(member_range, role, (self.zones, Kind::of(key), 1.0));
+                self.push(member_range, role, (self.zones, ZoneKind::of(key), 1.0));
             }
         }
         Some(())
@@ -77,7 +77,7 @@ impl Out<'_> {
     fn zone_list(&mut self, range: Range<usize>, at: usize) -> Option<()> {
         let zones = members(self.text, at)?;
         let first = zones.first().map_or(range.end, |zone| zone.range.start);
-        self.push(range.start..first, Role::Metadata, (0, Kind::Other, 1.0));
+        self.push(range.start..first, Role::Metadata, (0, ZoneKind::Other, 1.0));
         for (index, zone) in zones.iter().enumerate() {
             let end = zones.get(index + 1).map_or(range.end, |next| next.range.start);
             self.zone(zone.range.start..end, zone)?;
@@ -85,7 +85,7 @@ impl Out<'_> {
         Some(())
     }
 
-    fn zone(&mut self, range: Range<usize>, zone: &Member) -> Option<()> {
+    fn zone(&mut self, range: Range<usize>, zone: &CaptureMember) -> Option<()> {
         self.zones += 1;
         let text = self.text;
         let members = if text[zone.value.clone()].starts_with('{') {
@@ -98,7 +98,7 @@ impl Out<'_> {
                 |name: &&str| members.iter().find(|member| unquoted(&text[member.key.clone()]) == *name);
             names.iter().find_map(named).map(|member| unquoted(&text[member.value.clone()]))
         };
-        let kind = Kind::of(find(&KIND).unwrap_or_else(|| unquoted(&text[zone.key.clone()])));
+        let kind = ZoneKind::of(find(&KIND).unwrap_or_else(|| unquoted(&text[zone.key.clone()])));
         // What says nothing of its confidence was not doubted.
         let confidence = find(&CONFIDENCE).and_then(|value| value.parse().ok()).unwrap_or(1.0);
         let this = (self.zones, kind, confidence);
@@ -115,7 +115,12 @@ impl Out<'_> {
         Some(())
     }
 
-    fn member(&mut self, range: Range<usize>, member: &Member, zone: (usize, Kind, f64)) -> Option<()> {
+    fn member(
+        &mut self,
+        range: Range<usize>,
+        member: &CaptureMember,
+        zone: (usize, ZoneKind, f64),
+    ) -> Option<()> {
         let (text, confidence) = (self.text, zone.2);
         let key = unquoted(&text[member.key.clone()]);
         if TEXT.contains(&key) {
@@ -141,7 +146,7 @@ impl Out<'_> {
 }
 
 fn role(confidence: f64, role: Role) -> Role {
-    // Not `<`, so that what is no number is dropped too.
+    // Not `<`, so that NaN is dropped too.
     if confidence >= KEY_FIELDS { role } else { Role::Dropped }
 }
 
@@ -150,10 +155,10 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// The members of the object or array that begins at `at`.
-fn members(text: &str, at: usize) -> Option<Vec<Member>> {
+fn members(text: &str, at: usize) -> Option<Vec<CaptureMember>> {
     let bytes = text.as_bytes();
     let object = bytes.get(at) == Some(&b'{');
-    let mut members: Vec<Member> = Vec::new();
+    let mut members: Vec<CaptureMember> = Vec::new();
     let mut at = skip_white(bytes, at + 1);
     while !matches!(bytes.get(at)?, b'}' | b']') {
         let start = at;
@@ -174,7 +179,7 @@ fn members(text: &str, at: usize) -> Option<Vec<Member>> {
         if bytes.get(at) == Some(&b',') {
             at = skip_white(bytes, at + 1);
         }
-        members.push(Member { range: start..at, key, value });
+        members.push(CaptureMember { range: start..at, key, value });
     }
     Some(members)
 }

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use super::{FULL, KEY_FIELDS, Kind, Role, Stretch, is_key_field};
+use super::{FULL, KEY_FIELDS, Role, ZoneKind, ZoneStretch, is_key_field};
 
 /// How many lines of a zone are looked at for its confidence.
 const CONFIDENCE_LINES: usize = 6;
 
 /// The stretches of `text`.
-pub(super) fn stretches(text: &str) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+pub(super) fn stretches(text: &str) -> Vec<ZoneStretch> {
+    let mut stretches: Vec<ZoneStretch> = Vec::new();
     let lines = lines(text);
     let mut zone = Zone::preamble();
     for (index, line) in lines.iter().enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn stretches(text: &str) -> Vec<Stretch> {
         match stretches.last_mut().filter(|last| last.role == role && last.zone == zone.number) {
             // A line after another of the same zone and role belongs to the same stretch.
             Some(last) => last.range.end = line.end,
-            None => stretches.push(Stretch {
+            None => stretches.push(ZoneStretch {
                 range: line.clone(),
                 role,
                 zone: zone.number,
@@ -48,20 +48,20 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 
 struct Zone {
     number: usize,
-    kind: Kind,
+    kind: ZoneKind,
     confidence: f64,
 }
 
 impl Zone {
     /// What appears before the first zone: title, address, times.
     const fn preamble() -> Self {
-        Self { number: 0, kind: Kind::Other, confidence: 1.0 }
+        Self { number: 0, kind: ZoneKind::Other, confidence: 1.0 }
     }
 
     fn of<'t>(number: usize, heading: &str, mut body: impl Iterator<Item = &'t str>) -> Self {
         let own = body.next().and_then(confidence);
         let below = body.take_while(|line| !line.trim_start().starts_with('#')).find_map(confidence);
-        Self { number, kind: Kind::of(heading), confidence: own.or(below).unwrap_or(1.0) }
+        Self { number, kind: ZoneKind::of(heading), confidence: own.or(below).unwrap_or(1.0) }
     }
 
     fn role(&self, line: &str) -> Role {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
-use crate::engine::units::{Piece, Tier, split_long};
+use crate::engine::units::{TextPiece, Tier, split_long};
 use crate::types::prose::sentences;
 
 /// The condenser of captured web pages.
@@ -36,7 +36,7 @@ const PRIOR: [f32; 5] = [2.0, 1.7, 1.4, 0.7, 1.0];
 
 /// What a zone is about, the most important first (R0-22.15); kinds that are not known are `Other` (C44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum ZoneKind {
     Pricing,
     ProductInfo,
     Reviews,
@@ -44,7 +44,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl ZoneKind {
     fn of(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -77,12 +77,12 @@ enum Role {
 
 /// A stretch of a capture. Stretches tile it.
 #[derive(Debug, Clone)]
-struct Stretch {
+struct ZoneStretch {
     range: Range<usize>,
     role: Role,
     /// The zone that it belongs to, from 0.
     zone: usize,
-    kind: Kind,
+    kind: ZoneKind,
     confidence: f64,
 }
 
@@ -99,7 +99,7 @@ fn is_key_field(name: &str) -> bool {
 struct PageDoc;
 
 impl Divide for PageDoc {
-    fn units(&self, job: &Job<'_>) -> Vec<Piece> {
+    fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let stretches = json::stretches(text).unwrap_or_else(|| markdown::stretches(text));
         let taken = taken(job, &stretches);
@@ -112,23 +112,23 @@ impl Divide for PageDoc {
 }
 
 /// Zones whose structure is shown whole, and whether the metadata is.
-struct Taken {
+struct TakenShares {
     zones: Vec<usize>,
     metadata: usize,
 }
 
 /// Takes metadata and structured zones in the order of their importance while their shares last.
-fn taken(job: &Job<'_>, stretches: &[Stretch]) -> Taken {
+fn taken(job: &Job<'_>, stretches: &[ZoneStretch]) -> TakenShares {
     let (text, counter, target) = (job.request.text, job.request.counter, job.request.target);
     let room = target - ROOM_FOR_FRAME.min(target / FRAME_SHARE);
-    let count = |stretch: &Stretch| counter.count(&text[stretch.range.clone()]);
+    let count = |stretch: &ZoneStretch| counter.count(&text[stretch.range.clone()]);
     let mut free = room.saturating_mul(METADATA_SHARE) / 100;
     let mut metadata = 0;
     for stretch in stretches.iter().filter(|stretch| stretch.role == Role::Metadata) {
         let Some(left) = free.checked_sub(count(stretch)) else { break };
         (free, metadata) = (left, stretch.range.end);
     }
-    let mut zones: Vec<(Kind, f64, usize, usize)> = Vec::new();
+    let mut zones: Vec<(ZoneKind, f64, usize, usize)> = Vec::new();
     for stretch in stretches.iter().filter(|stretch| stretch.role == Role::Structured) {
         let tokens = count(stretch);
         match zones.last_mut().filter(|(.., zone, _)| *zone == stretch.zone) {
@@ -145,10 +145,10 @@ fn taken(job: &Job<'_>, stretches: &[Stretch]) -> Taken {
             taken.push(zone);
         }
     }
-    Taken { zones: taken, metadata }
+    TakenShares { zones: taken, metadata }
 }
 
-fn divide(job: &Job<'_>, stretch: &Stretch, taken: &Taken, pieces: &mut Vec<Piece>) {
+fn divide(job: &Job<'_>, stretch: &ZoneStretch, taken: &TakenShares, pieces: &mut Vec<TextPiece>) {
     let text = job.request.text;
     let range = stretch.range.clone();
     let prior = PRIOR[stretch.kind as usize];
@@ -162,11 +162,11 @@ fn divide(job: &Job<'_>, stretch: &Stretch, taken: &Taken, pieces: &mut Vec<Piec
     // Structure that holds a pin may have to be shown in part, if no more of it fits.
     let whole = stretch.role == Role::Structured && !pinned;
     if whole {
-        pieces.push(Piece { tier, divisible: false, ..Piece::plain(range, prior) });
+        pieces.push(TextPiece { tier, divisible: false, ..TextPiece::plain(range, prior) });
         return;
     }
     let parts = sentences(text, range).into_iter().flat_map(|range| split_long(text, range, LONGEST_TEXT));
-    pieces.extend(parts.map(|range| Piece { tier, ..Piece::plain(range, prior) }));
+    pieces.extend(parts.map(|range| TextPiece { tier, ..TextPiece::plain(range, prior) }));
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn roles(stretches: &[Stretch], text: &str, role: Role) -> String {
+fn roles(stretches: &[ZoneStretch], text: &str, role: Role) -> String {
     let mut at = 0;
     for stretch in stretches {
         assert_eq!(stretch.range.start, at);
