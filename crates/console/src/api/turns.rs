@@ -14,7 +14,7 @@ use futures::Stream;
 use larder_agent::turn::{TurnOutcome, TurnRequest};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_gateway::turns::{TurnJob, StartedTurn, start};
+use larder_gateway::turns::{StartedTurn, TurnJob, start};
 use larder_proxy::record::cut_name;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};

@@ -11,49 +11,50 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
 use larder_proxy::record::{Endpoint, RequestRecord};
+use larder_proxy::wire::ApiDialect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{name, number, share};
-use super::layout::{Failure, Place, page};
-use super::map::Behind;
+use super::layout::{NavItem, PageError, page};
+use super::map::PartLink;
 use super::requests;
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
 /// Formats that can be pasted, with their names.
 const PASTED: [(Endpoint, &str); 3] = [
-    (Endpoint::Chat, "OpenAI chat completions"),
-    (Endpoint::Responses, "OpenAI responses"),
-    (Endpoint::Messages, "Anthropic messages"),
+    (Endpoint::Generate(ApiDialect::Chat), "OpenAI chat completions"),
+    (Endpoint::Generate(ApiDialect::Responses), "OpenAI responses"),
+    (Endpoint::Generate(ApiDialect::Messages), "Anthropic messages"),
 ];
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
-pub struct Pasted {
+pub struct InspectForm {
     wire: Endpoint,
     body: String,
 }
 
 /// `/policy`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, Place::Policy, "Policy", &whole(&app, &caller, None, None))
+    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
 /// `POST /policy`: what the pasted request would become.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<Pasted>, axum::extract::rejection::FormRejection>,
-) -> Result<Html<String>, Failure> {
+    form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
+) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
-    Ok(page(&caller, Place::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&Pasted>,
+    pasted: Option<&InspectForm>,
     looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
@@ -79,8 +80,8 @@ fn whole(
     }
 }
 
-fn inspector(pasted: Option<&Pasted>) -> Markup {
-    let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
+fn inspector(pasted: Option<&InspectForm>) -> Markup {
+    let wire = pasted.map_or(Endpoint::Generate(ApiDialect::Chat), |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
             h2 #inspect { "What would become of a request?" }
@@ -110,7 +111,7 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
                 Err(problem) => p.notice role="alert" { (problem.detail) },
                 Ok(exchange) => {
                     (verdict(exchange))
-                    (requests::windows(exchange, Behind::Nothing))
+                    (requests::windows(exchange, PartLink::Nothing))
                 },
             }
         }

@@ -17,19 +17,19 @@ use serde::Deserialize;
 use super::figures::{
     chip, form, moment, money, money_saved, name, number, segment, share, short, short_id, span,
 };
-use super::layout::{Failure, Place, page};
-use super::map::{self, Behind, Window};
-use super::pointers::{self, Kept};
-use crate::api::{Exchanges, Path, Problem, Query, Which, blocking, unknown, when_recorded};
+use super::layout::{NavItem, PageError, page};
+use super::map::{self, PartLink, WindowMap};
+use super::pointers::{self, StoredText};
+use crate::api::{Path, Problem, Query, RequestListParams, RequestPage, blocking, unknown, when_recorded};
 
 /// `/requests`
 pub async fn list(
     Extension(caller): Extension<Caller>,
-    Query(which): Query<Which>,
-) -> Result<Html<String>, Failure> {
+    Query(which): Query<RequestListParams>,
+) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let session = which.session.clone();
-    let found = blocking(move || Exchanges::read(&store, &which)).await?;
+    let found = blocking(move || RequestPage::read(&store, &which)).await?;
     let rows: Vec<&RequestSummary> = found.exchanges.iter().collect();
     let of_session =
         session.as_ref().map(|session| format!("&session={}", segment(session))).unwrap_or_default();
@@ -49,7 +49,7 @@ pub async fn list(
             }
         }
     };
-    Ok(page(&caller, Place::Requests, "Requests", &content))
+    Ok(page(&caller, NavItem::Requests, "Requests", &content))
 }
 
 fn none() -> Markup {
@@ -144,10 +144,10 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-) -> Result<Html<String>, Failure> {
+) -> Result<Html<String>, PageError> {
     let exchange = when_recorded(&app, &caller, &id, read).await?.ok_or_else(unknown)?;
     let title = format!("Request {}", short_id(&exchange.summary.id));
-    Ok(page(&caller, Place::Requests, &title, &whole(&exchange)))
+    Ok(page(&caller, NavItem::Requests, &title, &whole(&exchange)))
 }
 
 fn whole(exchange: &RequestRecord) -> Markup {
@@ -161,13 +161,13 @@ fn whole(exchange: &RequestRecord) -> Markup {
             div.tools { (decision(head)) (outcome(head)) }
         }
         section.panel { (facts(head)) }
-        (windows(exchange, Behind::Request(&format!("/requests/{}", segment(&head.id)))))
+        (windows(exchange, PartLink::Request(&format!("/requests/{}", segment(&head.id)))))
     }
 }
 
 /// Window, parts, compactions and rehydrations.
-pub fn windows(exchange: &RequestRecord, behind: Behind<'_>) -> Markup {
-    let window = Window::from(exchange);
+pub fn windows(exchange: &RequestRecord, behind: PartLink<'_>) -> Markup {
+    let window = WindowMap::from(exchange);
     html! {
         section.panel aria-labelledby="window" {
             h2 #window { "The window" }
@@ -178,7 +178,7 @@ pub fn windows(exchange: &RequestRecord, behind: Behind<'_>) -> Markup {
         @if !window.parts.is_empty() {
             section.panel aria-labelledby="parts" {
                 h2 #parts { "Its parts" }
-                @if matches!(behind, Behind::Request(_)) {
+                @if matches!(behind, PartLink::Request(_)) {
                     p.muted { "A form opens to show what was sent beside the original." }
                 }
                 (map::table(&window, behind))
@@ -307,7 +307,7 @@ fn rehydrations(exchange: &RequestRecord) -> Markup {
 
 /// Whether only the piece is wanted, for a page that is there already.
 #[derive(Debug, Deserialize)]
-pub struct Piece {
+pub struct RangeParams {
     #[serde(default)]
     piece: bool,
 }
@@ -316,8 +316,8 @@ pub struct Piece {
 pub async fn part(
     Extension(caller): Extension<Caller>,
     Path((id, index)): Path<(String, usize)>,
-    Query(Piece { piece }): Query<Piece>,
-) -> Result<Html<String>, Failure> {
+    Query(RangeParams { piece }): Query<RangeParams>,
+) -> Result<Html<String>, PageError> {
     let (store, of) = (caller.store.clone(), id.clone());
     let found = blocking(move || {
         let Some(exchange) = read(&store, &of)? else { return Ok(None) };
@@ -346,12 +346,12 @@ pub async fn part(
             (pair)
         }
     };
-    Ok(page(&caller, Place::Requests, map::title(&part), &content))
+    Ok(page(&caller, NavItem::Requests, map::title(&part), &content))
 }
 
 /// What the transcript and the store keep of a part. Blocks.
-fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<Kept, StoreError> {
-    let mut kept = Kept { pointer: part.pointer.clone(), ..Kept::default() };
+fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<StoredText, StoreError> {
+    let mut kept = StoredText { pointer: part.pointer.clone(), ..StoredText::default() };
     if let Some(pointer) = &part.pointer {
         kept.original = Some(store.resolve(pointer)?);
     }

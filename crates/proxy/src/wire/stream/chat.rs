@@ -61,7 +61,7 @@ impl ChatState {
         self.calls.iter().any(|call| call.ours.is_none())
     }
 
-    /// Whatever is undecided is none of ours.
+    /// Undecided events are not ours.
     pub fn decide(&mut self, round: &mut ReplyRound) {
         for call in self.calls.iter_mut().filter(|call| call.ours.is_none()) {
             call.ours = Some(false);
@@ -292,7 +292,7 @@ impl ChatState {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
             if let Ok(doc) = Document::parse(&raw) {
-                round.units.push(ReplyUnit::of(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
+                round.units.push(ReplyUnit::read(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
             }
         }
         for (name, value) in std::mem::take(&mut self.thoughts) {
