@@ -268,7 +268,7 @@ fn a_model_that_plans_searches_again_with_what_it_has_learnt() {
     let shop = planning([
         step("search", "Bartholomew lives", "", (0, 0)),
         step("answer", "", "", (0, 0)),
-        reply(&json!({"answer": "Bartholomew lives in Plum Street.", "citations": ["p1"]})),
+        reply(&json!({"answer": "Bartholomew lives in Plum Street.", "citations": ["p2"]})),
     ]);
     let answered = shop.json(&["ask", "data", "Where does the owner of the mill live?"]);
     assert_eq!(answered["search"]["calls"], 3);

@@ -70,12 +70,12 @@ impl Snapshot {
         self.engine.for_user(store.clone())
     }
 
-    /// The same, with every run told to what counts.
+    /// The same, with every run reported to the metrics.
     fn with_metrics(self, telemetry: &Telemetry) -> Self {
         Self { engine: self.engine.with_metrics(telemetry.metrics.clone()), ..self }
     }
 
-    /// Recipes and models, whoever asks.
+    /// Recipes and models for any caller.
     pub const fn shared(&self) -> &Engine {
         &self.engine
     }
@@ -87,15 +87,15 @@ pub struct App {
     pub store: Store,
     /// Documents, of all users; where they lie is settled when the gateway starts.
     pub documents: Documents,
-    /// Turns under way.
+    /// Running turns.
     pub running_turns: Arc<RunningTurns>,
-    /// Keys.
+    /// Checks keys and their budgets.
     pub auth: Auth,
     /// Totals, metrics, traces.
     pub telemetry: Telemetry,
     /// Cancelled when the gateway begins to stop.
     pub stop: CancellationToken,
-    /// Caches.
+    /// What is kept between requests.
     pub(crate) caches: RequestCaches,
     /// Writes what requests leave behind.
     pub(crate) recorder: Recorder,
@@ -159,7 +159,7 @@ impl App {
         }))
     }
 
-    /// What holds now.
+    /// The current settings, routes and engine.
     pub fn current(&self) -> Arc<Snapshot> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -198,7 +198,7 @@ impl App {
         if lost.is_empty() { Ok(snapshot) } else { Err(lost) }
     }
 
-    /// Takes down what key files are like now.
+    /// Records the state of the key files.
     fn looked(&self, at: impl FnOnce(&KeyFiles) -> KeyFiles) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         *keys = at(&keys);

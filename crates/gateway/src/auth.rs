@@ -32,7 +32,7 @@ pub const SIGN_IN_LIFETIME: Duration = Duration::from_hours(12);
 /// The cookie of a sign-in.
 const COOKIE_NAME: &str = "larder_session";
 
-/// Who calls.
+/// The user behind a request.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The store as this user sees it.
@@ -57,13 +57,13 @@ pub enum AuthError {
     Missing,
     /// The text is no key of this store.
     #[error(
-        "this is no key of this Larder; `larder keys` shows those there are, `larder keys create` makes one"
+        "this is not a key of this Larder; `larder keys` shows those there are, `larder keys create` makes one"
     )]
     Unknown,
     /// The key opens nothing any more.
     #[error("key {id} was revoked; `larder keys create` makes a new one")]
     Revoked {
-        /// Which.
+        /// Its id.
         id: KeyId,
     },
     /// There are no keys, so only this machine is let in.
@@ -81,7 +81,7 @@ pub enum AuthError {
          [models.NAME] of larder.toml, or use a key with a budget in tokens"
     )]
     Unpriced {
-        /// Which.
+        /// Its id.
         model: String,
     },
     /// The budget of the key does not cover the request.

@@ -21,13 +21,13 @@ pub enum BodyError {
         "the body has more than {limit} bytes; send less, or raise max_body_bytes under [gateway] in larder.toml"
     )]
     TooLarge {
-        /// The limit.
+        /// Bytes.
         limit: usize,
     },
     /// The client was too slow.
     #[error("the body did not arrive within {} s", .after.as_secs())]
     Slow {
-        /// The limit.
+        /// The time that a body may take.
         after: Duration,
     },
     /// The bodies of other requests take all the room there is.
@@ -113,7 +113,7 @@ pub async fn drain(mut body: Body, time: Duration) {
 #[derive(Debug, Clone)]
 pub struct Admission {
     requests: Arc<Semaphore>,
-    /// In KiB.
+    /// Memory for bodies, in KiB.
     memory: Arc<Semaphore>,
     max_kib: u32,
 }

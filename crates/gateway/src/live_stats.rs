@@ -19,7 +19,7 @@ use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, saved};
 pub const RECENT: usize = 100;
 /// Sessions remembered for each user; the one used longest ago is forgotten first.
 const SESSIONS: usize = 1_000;
-/// Watchers hear of news at most this often.
+/// Watchers are sent updates at most this often.
 const PACE: Duration = Duration::from_millis(250);
 
 /// Sums over the requests of one user since the gateway started.
@@ -52,7 +52,7 @@ pub struct Totals {
     pub output_tokens: u64,
     /// Parts whose form changed in a prompt that left.
     pub compactions: u64,
-    /// Of these, parts that came to stand condensed (R3-6.6).
+    /// Of these, parts that became condensed (R3-6.6).
     #[serde(default)]
     pub summaries: u64,
     /// Originals that models asked back.
@@ -85,7 +85,7 @@ pub struct Decisions {
     pub reject: u64,
 }
 
-/// What a watcher is told.
+/// What a watcher is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LiveUpdate)]
 pub struct LiveUpdate {
@@ -295,7 +295,7 @@ impl Totals {
     }
 }
 
-/// One who watches a user. LiveUpdate that comes faster than can be told is told together.
+/// Watches one user. Updates that come faster than the pace are sent together.
 #[derive(Debug)]
 pub struct Watcher {
     live: Arc<UserLive>,
@@ -307,7 +307,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// The next news: at once the first time, then when something happened. `None` when the gateway stops.
+    /// The next update: at once the first time, then when something happened. `None` when the gateway stops.
     pub async fn next(&mut self) -> Option<LiveUpdate> {
         let mut open = self.open.clone();
         let closed = async move { drop(open.wait_for(|open| !*open).await) };

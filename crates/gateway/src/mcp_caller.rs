@@ -1,4 +1,4 @@
-//! Callers of the MCP route: whose store they work on, and how what they ask of models is paid for.
+//! Callers of the MCP route: their store, and how their use of models is paid for.
 
 use std::sync::Arc;
 
@@ -55,14 +55,14 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let refused = |fault: RequestError| request::error(ApiDialect::Chat, &fault);
+    let refused = |error: RequestError| request::error(ApiDialect::Chat, &error);
     let Some(place) = app.admission.take() else { return refused(RequestError::busy()) };
     let (current, mut room) = (app.current(), app.admission.body_memory());
     let (parts, body) = request.into_parts();
     let gateway = &current.gateway;
     let body = match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
         Ok(body) => body,
-        Err(fault) => return refused(fault.into()),
+        Err(error) => return refused(error.into()),
     };
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
     // An answer may be a stream, which ends when the call does.

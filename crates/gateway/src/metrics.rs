@@ -312,16 +312,16 @@ impl Metrics {
 }
 
 /// Whether a name is among those that have a label, now that it may have been added.
-fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, most: usize) -> bool {
+fn has_room(names: &Mutex<BTreeSet<String>>, name: &str, max: usize) -> bool {
     let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
     let is_known = names.contains(name);
-    if !is_known && names.len() < most {
+    if !is_known && names.len() < max {
         return names.insert(name.to_owned());
     }
     is_known
 }
 
-/// What the engine does, whoever asked for it: recipes as models, turns, tools over MCP. Requests are not runs, so nothing
+/// What the engine does for any caller: recipes as models, turns, tools over MCP. Requests are not runs, so nothing
 /// is counted twice.
 impl RunMetricsSink for Metrics {
     fn run_ended(&self, report: &RunReport) {

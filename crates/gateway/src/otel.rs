@@ -141,7 +141,7 @@ fn parent(head: &RequestSummary) -> Context {
 
 const fn operation(wire: Endpoint) -> &'static str {
     match wire {
-        Endpoint::Chat | Endpoint::Responses | Endpoint::Messages => "chat",
+        Endpoint::Generate(_) => "chat",
         Endpoint::Embeddings => "embeddings",
         Endpoint::CountTokens => "count_tokens",
         Endpoint::Passed => "passed",

@@ -16,7 +16,7 @@ use crate::status;
 /// The content type of problems.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// Why a request of the API failed, and how to mend it.
+/// Why a request of the API failed, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Always `about:blank`: the status says what kind of problem it is.
@@ -26,7 +26,7 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong and how to mend it.
+    /// What is wrong and how to fix it.
     pub detail: String,
 }
 

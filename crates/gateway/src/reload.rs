@@ -17,7 +17,7 @@ const MAX_FILES: usize = 20_000;
 /// Folders within folders that are looked at.
 const MAX_DEPTH: usize = 8;
 
-/// What tells a changed file from an unchanged one.
+/// What distinguishes a changed file from an unchanged one.
 type FileState = (Option<SystemTime>, u64);
 type Marks = BTreeMap<PathBuf, FileState>;
 

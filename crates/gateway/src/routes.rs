@@ -31,7 +31,7 @@ pub const SIGN_IN: &str = "/sign-in";
 pub struct Extra {
     /// For callers that were let in: each request carries its [`Caller`], and its body is read before.
     pub private: Router,
-    /// For anyone.
+    /// For anyone, without a key.
     pub public: Router,
 }
 
@@ -128,9 +128,9 @@ async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let gateway = &current.gateway;
     match read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut room).await {
         Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
-        Err(fault) => {
-            let fault = RequestError::from(fault);
-            Problem::new(fault.status, fault.message).into_response()
+        Err(error) => {
+            let error = RequestError::from(error);
+            Problem::new(error.status, error.message).into_response()
         }
     }
 }
@@ -153,5 +153,5 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     let anthropic = request.headers().contains_key("anthropic-version")
         || request.uri().path().starts_with("/v1/messages");
     let dialect = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
-    request::error(dialect, &RequestError::of_auth(error, app.store.now()))
+    request::error(dialect, &RequestError::from_auth(error, app.store.now()))
 }

@@ -18,7 +18,7 @@ const DIGITS: usize = 20;
 ///
 /// # Errors
 /// When the header holds what no name may.
-pub fn of(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
+pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
     let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         // The store takes no such names, and would refuse it when the work is done.

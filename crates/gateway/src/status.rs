@@ -33,7 +33,7 @@ mod tests {
         ] {
             let kept = RequestError::not_kept(&error).status;
             let caller = AuthError::Store(error);
-            let charged = RequestError::of_auth(&caller, Timestamp::from_millis(0)).status;
+            let charged = RequestError::from_auth(&caller, Timestamp::from_millis(0)).status;
             assert_eq!([kept, charged, caller.status()].map(|found| found.as_u16()), [status; 3], "{caller}");
             let AuthError::Store(error) = caller else { continue };
             assert_eq!(Problem::from(error).status, status);

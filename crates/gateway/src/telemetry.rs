@@ -1,5 +1,5 @@
-//! What is told of each request that ended: live totals, metrics, traces and the log, fed by one call. Knows nothing of
-//! how requests are served; what it is told must hold no payload.
+//! What is reported of each request that ended: live totals, metrics, traces and the log, fed by one call. Knows nothing
+//! of how requests are served; records must hold no payload.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::otel::Otel;
 pub struct Telemetry {
     /// What is going on right now.
     pub live: LiveStats,
-    /// Counters and histograms; what runs come to is told to them directly.
+    /// Counters and histograms; runs are reported to them directly.
     pub metrics: Arc<Metrics>,
     otel: Option<Otel>,
 }
@@ -124,7 +124,7 @@ pub fn log_called(head: &RequestSummary) {
     );
 }
 
-/// What became of a request that failed, whoever failed it. Names that clients chose stay out.
+/// What became of a request that failed, on either side. Names that clients chose stay out.
 fn log_failure(head: &RequestSummary) {
     if head.outcome != Outcome::Ok {
         tracing::info!(

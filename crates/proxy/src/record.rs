@@ -3,6 +3,7 @@
 //! records are kept.
 
 mod answered;
+mod endpoint;
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{self, BudgetDecision, ContextBudgetPolicy};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::answered::AnsweredBy;
+pub use self::endpoint::Endpoint;
 
 /// Names that clients choose are kept to so many bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -25,9 +27,9 @@ pub struct RequestRecord {
     /// Everything but the lists. A record can be read as its head alone, which leaves the lists unread.
     #[serde(flatten)]
     pub summary: RequestSummary,
-    /// What stood in the window, in its order; empty when nothing was decided.
+    /// The parts of the window, in its order; empty when nothing was decided.
     pub window: Vec<WindowPart>,
-    /// What was condensed or pointed at in this request and had stood otherwise in the one before.
+    /// Parts whose rendition differs from the one in the request before.
     pub compactions: Vec<Compaction>,
     /// Originals that the model asked back while it answered.
     pub rehydrations: Vec<Rehydration>,
@@ -52,7 +54,7 @@ pub struct RequestSummary {
     pub branch: Option<u32>,
     /// The trace that the client wants it in: its `traceparent` header.
     pub traceparent: Option<String>,
-    /// What it spoke.
+    /// What it asks for.
     #[serde(rename = "wire")]
     pub endpoint: Endpoint,
     /// Method and path of a request that passed as it is, cut to 200 bytes.
@@ -97,43 +99,6 @@ pub struct RequestSummary {
     pub times: Times,
     /// What the lists of the record come to; filled in by [`RequestRecord::new`].
     pub shape: WindowTotals,
-}
-
-/// What a request speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = Endpoint)]
-pub enum Endpoint {
-    /// OpenAI's chat completions.
-    Chat,
-    /// OpenAI's responses.
-    Responses,
-    /// Anthropic's messages.
-    Messages,
-    /// OpenAI's embeddings.
-    Embeddings,
-    /// Anthropic's counting of tokens.
-    CountTokens,
-    /// Anything else, which passes as it is.
-    Passed,
-}
-
-impl Endpoint {
-    /// Every one, in the order in which they are listed.
-    pub const ALL: [Self; 6] =
-        [Self::Chat, Self::Responses, Self::Messages, Self::Embeddings, Self::CountTokens, Self::Passed];
-
-    /// The word in records, metrics and pages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Messages => "messages",
-            Self::Embeddings => "embeddings",
-            Self::CountTokens => "count_tokens",
-            Self::Passed => "passed",
-        }
-    }
 }
 
 /// What became of round trips in the history that the client does not know of.
@@ -212,7 +177,7 @@ pub struct Tokens {
     pub after: u64,
     /// That the prompt may have; 0 where nothing limits it.
     pub budget: u64,
-    /// Kept free beside the reply (R3-4.9).
+    /// Kept free in addition to the reply (R3-4.9).
     pub reserve: u64,
     /// That the reply may have.
     pub output: u64,
@@ -242,21 +207,21 @@ pub struct Bill {
 pub struct WindowPart {
     /// Its region: `system`, `tools`, `messages` … or a slot of a recipe.
     pub slot: String,
-    /// Who speaks: `system`, `user`, `assistant`, `tool`.
+    /// The author: `system`, `user`, `assistant`, `tool`.
     pub role: String,
     /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. Not there when empty.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub label: String,
-    /// The form in which it stands.
+    /// Its rendition.
     #[schema(value_type = String, example = "condensed")]
     pub rendition: Rendition,
-    /// Tokens it takes; of an absent one those of the line that stands in for it, if any.
+    /// Its tokens; of an absent part those of the marker in its place, if any.
     pub tokens: u64,
     /// Tokens it would take whole.
     pub original_tokens: u64,
-    /// Why it has this form, in words.
+    /// Why it has this rendition, in words.
     pub reason: String,
-    /// How to get the original back, unless it stands whole.
+    /// How to get the original back, unless it is whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>)]
     pub pointer: Option<Pointer>,
@@ -264,7 +229,7 @@ pub struct WindowPart {
     pub message: Option<u64>,
     /// The epoch in which its form was decided, from 0.
     pub epoch: u64,
-    /// How many neighbours that stand whole are told as this one part; not there when it is one.
+    /// How many whole neighbours are listed as this one part; left out when it is one.
     #[serde(skip_serializing_if = "is_one", default = "one")]
     pub items: u64,
 }
@@ -278,19 +243,19 @@ const fn is_one(items: &u64) -> bool {
     *items == 1
 }
 
-/// A part whose form changed: an entry of the compaction map (R3-4.33).
+/// A part whose rendition changed: an entry of the compaction map (R3-4.33).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Compaction {
-    /// The epoch that this change belongs to; 0 is the form a part got when it was first seen.
+    /// The epoch that this change belongs to; 0 is the rendition a part got when it was first seen.
     pub epoch: u64,
     /// The message, from 0.
     pub message: u64,
     /// What it is, as in [`WindowPart::label`].
     pub label: String,
-    /// The form it had.
+    /// The rendition it had.
     #[schema(value_type = String, example = "whole")]
     pub from: Rendition,
-    /// The form it has now.
+    /// The rendition it has now.
     #[schema(value_type = String, example = "pointer")]
     pub to: Rendition,
     /// Tokens it took.
@@ -337,17 +302,17 @@ impl Times {
     }
 }
 
-/// One number for each form in which a part can stand.
+/// One number for each rendition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ByForm)]
 pub struct ByRendition {
-    /// Of parts that stand whole.
+    /// Of whole parts.
     pub whole: u64,
-    /// Of parts that stand condensed.
+    /// Of condensed parts.
     pub condensed: u64,
-    /// Of parts of which only a pointer stands.
+    /// Of parts replaced by a pointer.
     pub pointer: u64,
-    /// Of parts that are not there.
+    /// Of absent parts.
     pub absent: u64,
 }
 
@@ -367,15 +332,15 @@ impl ByRendition {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Shape)]
 pub struct WindowTotals {
-    /// How many parts stand in which form.
+    /// Parts by rendition.
     pub parts: ByRendition,
-    /// Tokens that they take.
+    /// Their tokens by rendition.
     pub tokens: ByRendition,
     /// Pointers that the model sees.
     pub pointers: u64,
-    /// Parts whose form changed; none in a dry run, and none where nothing left.
+    /// Parts whose rendition changed; none in a dry run, and none where nothing was sent.
     pub compactions: u64,
-    /// Of these, parts that came to stand condensed.
+    /// Of these, parts that became condensed.
     #[serde(default)]
     pub summaries: u64,
     /// Originals that the model asked back.

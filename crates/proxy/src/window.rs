@@ -53,11 +53,11 @@ pub struct PreparedRequest {
     pub transcript: Option<Transcript>,
 }
 
-/// An original that must be stored before the request leaves.
+/// An original that must be stored before the request is sent.
 pub struct UnstoredOriginal {
-    /// Its hash.
+    /// The hash of its text.
     pub hash: ContentHash,
-    /// It.
+    /// The original.
     pub text: String,
     /// What it is, in a word.
     pub kind: &'static str,
@@ -79,15 +79,15 @@ pub struct WindowBuilder<'a> {
     pub memo: &'a Memo,
     /// Counts made before.
     pub counts: Counts<'a>,
-    /// What decides.
+    /// The policy that decides.
     pub policy: &'a ContextBudgetPolicy,
-    /// What counts.
+    /// Counts tokens as the model does.
     pub counter: &'a Counter,
-    /// Whose pointers.
+    /// Mints the pointers of the conversation's owner.
     pub key: &'a PointerKey,
     /// The renditions in the conversation's request before.
     pub last: &'a LastRenditions,
-    /// Whether the model can be answered when it asks originals back.
+    /// Whether the model is answered when it asks for originals.
     pub rehydrates: bool,
     /// The body as it came.
     pub body: &'a Bytes,
@@ -260,7 +260,7 @@ impl WindowBuilder<'_> {
 
     /// About as many tokens as the text has.
     fn sampled(&self, hash: ContentHash, text: &str) -> usize {
-        // Under a key of its own: where the text must stand, its count is exact.
+        // Under a key of its own: where the text must be sent, its count is exact.
         let key = ContentHash::new(&[b"sampled ", hash.as_bytes().as_slice()].concat());
         self.remembered(key, || self.counter.sampled(text))
     }

@@ -6,6 +6,7 @@ use larder_proxy::record::{
     AnsweredBy, Bill, Compaction, Endpoint, Outcome, Rehydration, RequestRecord, RequestSummary, Times,
     Tokens, WindowPart, WindowTotals,
 };
+use larder_proxy::wire::ApiDialect;
 use larder_text::price::Usd;
 use larder_text::provider::Provider;
 use larder_text::time::Timestamp;
@@ -41,7 +42,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         session: Some("session-1".to_owned()),
         branch: None,
         traceparent: None,
-        endpoint: Endpoint::Chat,
+        endpoint: Endpoint::Generate(ApiDialect::Chat),
         route: None,
         model: "model-1".to_owned(),
         answered_by: Some(AnsweredBy {

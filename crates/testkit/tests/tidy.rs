@@ -33,6 +33,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("pointer", &["hash"]),
             ("price", &["usage"]),
             ("provider", &[]),
+            ("sse", &[]),
             ("time", &[]),
             ("tokens", &["cache", "gguf", "hash", "message", "parallel", "pointer"]),
             ("usage", &[]),

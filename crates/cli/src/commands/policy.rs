@@ -7,6 +7,7 @@ use larder_core::policy::PolicySettings;
 use larder_gateway::model_budget::ModelBudget;
 use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
+use larder_proxy::wire::ApiDialect;
 use serde::Serialize;
 
 use crate::args::{Format, PolicyArgs, WireArg};
@@ -122,12 +123,12 @@ fn explained(context: &Context, model: &ModelBudget) -> Budget {
 fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
     let wire = match args.wire {
-        WireArg::OpenaiChat => Endpoint::Chat,
-        WireArg::OpenaiResponses => Endpoint::Responses,
-        WireArg::Anthropic => Endpoint::Messages,
+        WireArg::OpenaiChat => Endpoint::Generate(ApiDialect::Chat),
+        WireArg::OpenaiResponses => Endpoint::Generate(ApiDialect::Responses),
+        WireArg::Anthropic => Endpoint::Generate(ApiDialect::Messages),
     };
     let store = context.whole_store()?;
-    let asked = InspectRequest { wire, model: args.model.as_deref(), body: &body };
+    let asked = InspectRequest { endpoint: wire, model: args.model.as_deref(), body: &body };
     let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {

@@ -10,6 +10,7 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
 use larder_proxy::record::{Endpoint, RequestRecord};
+use larder_proxy::wire::ApiDialect;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -69,7 +70,7 @@ pub async fn inspect(
     Query(InspectParams { wire }): Query<InspectParams>,
     body: Result<String, axum::extract::rejection::StringRejection>,
 ) -> Result<Json<RequestRecord>, Problem> {
-    Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Chat), body?).await?))
+    Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Generate(ApiDialect::Chat)), body?).await?))
 }
 
 /// What a request would become.

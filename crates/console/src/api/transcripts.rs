@@ -9,9 +9,10 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::wire::{Called, MessageText};
+use larder_proxy::wire::MessageText;
 use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore, branch_of};
 use larder_text::hash::ContentHash;
+use larder_text::message::ToolCall;
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -301,14 +302,14 @@ type Names = BTreeMap<String, String>;
 fn names(store: &UserStore, lines: &[TranscriptLine]) -> Result<Names, StoreError> {
     let mut names = Names::new();
     for line in lines.iter().filter(|line| line.role == "assistant" && line.raw.bytes <= LOOK_BYTES) {
-        learn(&mut names, &MessageText::of(&store.blob(line.raw.hash)?));
+        learn(&mut names, &MessageText::read(&store.blob(line.raw.hash)?));
     }
     Ok(names)
 }
 
 fn learn(names: &mut Names, words: &MessageText) {
     let calls = words.calls.iter().filter(|call| !call.id.is_empty());
-    names.extend(calls.map(|Called { id, name, .. }| (id.clone(), name.clone())));
+    names.extend(calls.map(|ToolCall { id, name, .. }| (id.clone(), name.clone())));
 }
 
 fn message(
@@ -323,13 +324,17 @@ fn message(
     let mut words = if is_large {
         let whole = href(if line.sent.is_some() { "sent" } else { "raw" });
         let text = format!("[larder: too large to be shown: {} bytes, which are had at {whole}]", read.bytes);
-        MessageText { text, ..MessageText::default() }
+        {
+            let mut read = MessageText::default();
+            read.text = text;
+            read
+        }
     } else {
-        MessageText::of(&store.blob(read.hash)?)
+        MessageText::read(&store.blob(read.hash)?)
     };
     // What stands in the place of a message says no more whose result that was.
     if words.answers.is_empty() && line.sent.is_some() && line.raw.bytes <= LOOK_BYTES {
-        words.answers = MessageText::of(&store.blob(line.raw.hash)?).answers;
+        words.answers = MessageText::read(&store.blob(line.raw.hash)?).answers;
     }
     learn(names, &words);
     let cut = cut(&mut words.text) || is_large;
@@ -349,7 +354,7 @@ fn message(
         calls: words
             .calls
             .into_iter()
-            .map(|Called { name, mut arguments, .. }| {
+            .map(|ToolCall { name, mut arguments, .. }| {
                 let cut = self::cut(&mut arguments);
                 TranscriptCall { name, arguments, cut }
             })

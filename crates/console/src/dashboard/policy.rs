@@ -11,6 +11,7 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
 use larder_proxy::record::{Endpoint, RequestRecord};
+use larder_proxy::wire::ApiDialect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -22,9 +23,9 @@ use crate::api::{OPERATORS_ONLY, Problem, look};
 
 /// Formats that can be pasted, with their names.
 const PASTED: [(Endpoint, &str); 3] = [
-    (Endpoint::Chat, "OpenAI chat completions"),
-    (Endpoint::Responses, "OpenAI responses"),
-    (Endpoint::Messages, "Anthropic messages"),
+    (Endpoint::Generate(ApiDialect::Chat), "OpenAI chat completions"),
+    (Endpoint::Generate(ApiDialect::Responses), "OpenAI responses"),
+    (Endpoint::Generate(ApiDialect::Messages), "Anthropic messages"),
 ];
 
 /// What the form sends.
@@ -80,7 +81,7 @@ fn whole(
 }
 
 fn inspector(pasted: Option<&InspectForm>) -> Markup {
-    let wire = pasted.map_or(Endpoint::Chat, |pasted| pasted.wire);
+    let wire = pasted.map_or(Endpoint::Generate(ApiDialect::Chat), |pasted| pasted.wire);
     html! {
         section.panel aria-labelledby="inspect" {
             h2 #inspect { "What would become of a request?" }

@@ -1,4 +1,4 @@
-//! What a call takes from the budget of its caller's key: held before, settled after. Knows no wire format.
+//! What a call takes from the budget of its caller's key: reserved before, settled after. Knows no wire format.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store
 
 use super::{Auth, AuthError, Caller, lock};
 
-/// What is held for a call. Dropped, it counts as used whole, which is a write to the store: whoever drops it does not
-/// know what the upstream bills.
+/// What is reserved for a call. Dropped, all of it counts as used, which is a write to the store: the owner does not know
+/// what the upstream bills.
 #[derive(Debug)]
 #[must_use = "dropped at once, all of it counts as used"]
 pub struct BudgetReservation {
     store: Store,
     /// None for callers without limits.
     reservation: Option<Reservation>,
-    /// Where it stands as long as it is held.
+    /// The list that it is on until it is settled.
     open: Arc<OpenReservations>,
 }
 

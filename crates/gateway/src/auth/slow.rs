@@ -13,13 +13,13 @@ use larder_store::{KeyId, Timestamp};
 use super::{AuthError, lock};
 
 /// Requests that may wait while one is hashed. Each holds a thread.
-pub(super) const MOST_WAITING: usize = 8;
+pub(super) const MAX_WAITING: usize = 8;
 /// Wrong secrets for one key within [`MINUTE`] after which it is not hashed for until that is over.
-pub(super) const MOST_WRONG: u32 = 5;
+pub(super) const MAX_WRONG: u32 = 5;
 /// How long wrong secrets are counted together.
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
 /// Keys whose wrong secrets are counted. Where more are guessed at, the queue alone bounds the work.
-const MOST_KEYS: usize = 1024;
+const MAX_KEYS: usize = 1024;
 
 /// The slow way in: one per door.
 #[derive(Default)]
@@ -48,14 +48,14 @@ impl Slow {
         let before = self.inside.fetch_add(1, Ordering::Relaxed);
         let place = HashPermit(&self.inside);
         // One hashes, the others wait.
-        if before > MOST_WAITING { Err(AuthError::Busy) } else { Ok(place) }
+        if before > MAX_WAITING { Err(AuthError::Busy) } else { Ok(place) }
     }
 
     /// Refuses a key that was guessed at too often.
     pub(super) fn admits(&self, id: &KeyId, now: Timestamp) -> Result<(), AuthError> {
         let wrong = lock(&self.wrong);
         let barred =
-            wrong.get(id).is_some_and(|(since, count)| *count >= MOST_WRONG && is_recent(*since, now));
+            wrong.get(id).is_some_and(|(since, count)| *count >= MAX_WRONG && is_recent(*since, now));
         if barred { Err(AuthError::Busy) } else { Ok(()) }
     }
 
@@ -69,7 +69,7 @@ impl Slow {
             return;
         }
         wrong.retain(|_, (since, _)| is_recent(*since, now));
-        if wrong.len() < MOST_KEYS {
+        if wrong.len() < MAX_KEYS {
             wrong.insert(id.clone(), (now, 1));
         }
     }

@@ -1,6 +1,6 @@
-//! One request while it is under way: its record and what is known of its usage, budget, time and transcript. Whoever
-//! has the last word over a request calls [`ActiveRequest::finish`]; one that is dropped before counts as abandoned and
-//! is recorded all the same, so no request goes unrecorded. Knows no wire format.
+//! One request while it is under way: its record and what is known of its usage, budget, time and transcript. The end of
+//! a request is a call of [`ActiveRequest::finish`]; one that is dropped before counts as abandoned and is recorded all
+//! the same, so every request is recorded. Knows no wire format.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTrips, cut_name};
+use larder_proxy::wire::ApiDialect;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::limits::BodyMemory;
 use crate::request::bill;
-use crate::request::budget::{BudgetHold, total};
+use crate::request::budget::{RequestBudget, total};
 use crate::request::error::RequestError;
 use crate::request::recorder::{Observation, Pending, RecordJob};
 use crate::request::timing::RequestTiming;
@@ -31,10 +32,10 @@ pub struct ActiveRequest {
     /// Who sent it.
     pub caller: Caller,
     /// What is reserved for it.
-    pub budget: BudgetHold,
+    pub budget: RequestBudget,
     /// What its rounds use.
     pub usage: UsageAccounting,
-    /// Where its time goes.
+    /// Its clock.
     pub timing: RequestTiming,
     /// Its messages and its reply, where they are kept.
     pub transcript: Option<TranscriptCapture>,
@@ -85,7 +86,7 @@ impl ActiveRequest {
         let mut active = Self {
             record: Box::new(record),
             caller: caller.clone(),
-            budget: BudgetHold::default(),
+            budget: RequestBudget::default(),
             usage: UsageAccounting::default(),
             timing: RequestTiming::start(),
             transcript: None,
@@ -105,7 +106,7 @@ impl ActiveRequest {
         Err(error)
     }
 
-    /// The gateway.
+    /// The gateway that serves it.
     pub const fn app(&self) -> &Arc<App> {
         &self.app
     }
@@ -181,7 +182,7 @@ impl ActiveRequest {
         }
     }
 
-    /// The head of the reply is ready, and its status is what the client sees whatever follows.
+    /// The head of the reply is ready, and its status is final for the client.
     pub fn respond(&mut self, status: StatusCode) {
         self.record.summary.status = status.as_u16();
         self.timing.respond();
@@ -230,7 +231,12 @@ impl ActiveRequest {
         let settlement = self.budget.settlement(self.used());
         // What nobody was sent is no part of the conversation.
         let transcript = self.transcript.take().filter(|_| self.usage.has_sent());
-        let blank = Box::new(RequestRecord::blank("", self.record.summary.time, "", Endpoint::Chat));
+        let blank = Box::new(RequestRecord::blank(
+            "",
+            self.record.summary.time,
+            "",
+            Endpoint::Generate(ApiDialect::Chat),
+        ));
         let job = RecordJob {
             store: self.caller.store.clone(),
             settlement,
@@ -256,7 +262,7 @@ impl ActiveRequest {
             if let (Some(usage), Some(at_once), Some(pricing)) =
                 (summary.usage, at_once, &self.budget.pricing)
             {
-                summary.bill = Some(bill::of(&usage, &at_once, &summary.tokens, pricing));
+                summary.bill = Some(bill::calculate(&usage, &at_once, &summary.tokens, pricing));
             }
         }
         // What broke off before anything left has changed no rendition, whatever was decided.

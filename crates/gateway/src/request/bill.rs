@@ -18,9 +18,9 @@ pub struct Pricing {
 /// nothing back.
 ///
 /// Had it been sent as it came, the provider would have read from its cache what the request before held, as far as
-/// it reads from its cache at all, and its counts would stand to ours as they do now. A request that was sent as it
+/// it reads from its cache at all, and its counts would relate to ours as they do now. A request that was sent as it
 /// came saves nothing.
-pub fn of(usage: &Usage, at_once: &Usage, tokens: &Tokens, pricing: &Pricing) -> Bill {
+pub fn calculate(usage: &Usage, at_once: &Usage, tokens: &Tokens, pricing: &Pricing) -> Bill {
     let Pricing { prices, before } = pricing;
     let cost = prices.cost(usage).total;
     if tokens.before == tokens.after {
@@ -56,7 +56,7 @@ mod tests {
         let tokens = Tokens { before: 10_000, after: 2_000, ..Tokens::default() };
         let usage = |cached_input| Usage { input: 2_000, cached_input, ..Usage::default() };
         let bill = |usage: &Usage, before| {
-            of(usage, usage, &tokens, &Pricing { prices, before }).without.to_string()
+            calculate(usage, usage, &tokens, &Pricing { prices, before }).without.to_string()
         };
         assert_eq!(bill(&usage(0), 9_000), "0.01", "a provider that caches nothing");
         assert_eq!(bill(&usage(1_000), 9_000), "0.0019", "9,000 from the cache and 1,000 new");
@@ -66,13 +66,13 @@ mod tests {
         // Two rounds: what is saved by the first is lost again by the second, which would not have been.
         let both = Usage { input: 9_000, ..Usage::default() };
         let pricing = Pricing { prices, before: 0 };
-        let bill = of(&both, &usage(0), &tokens, &pricing);
+        let bill = calculate(&both, &usage(0), &tokens, &pricing);
         assert_eq!((bill.cost.to_string(), bill.without.to_string()), ("0.009".into(), "0.01".into()));
         let untouched = Tokens { after: 10_000, ..tokens };
-        let bill = of(&usage(1_000), &usage(1_000), &untouched, &Pricing { prices, before: 9_000 });
+        let bill = calculate(&usage(1_000), &usage(1_000), &untouched, &Pricing { prices, before: 9_000 });
         assert_eq!(
             bill.without, bill.cost,
-            "what was sent as it came saves nothing, whatever was in the cache"
+            "what was sent as it came saves nothing, regardless of the cache"
         );
     }
 }

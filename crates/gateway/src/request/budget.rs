@@ -14,13 +14,13 @@ use crate::request::recorder::Settlement;
 
 /// The reservations of one request: one for its first round, and one for each further round or call.
 #[derive(Default)]
-pub struct BudgetHold {
+pub struct RequestBudget {
     /// What the model's tokens cost, where that is known.
     pub pricing: Option<Pricing>,
     reservations: Vec<BudgetReservation>,
 }
 
-impl BudgetHold {
+impl RequestBudget {
     /// Reserves so many tokens and so much money. Blocks where the key has limits.
     ///
     /// # Errors
@@ -33,7 +33,8 @@ impl BudgetHold {
         cost: Usd,
     ) -> Result<(), RequestError> {
         let reservation = app.auth.reserve(caller, tokens, cost);
-        self.reservations.push(reservation.map_err(|error| RequestError::of_auth(&error, app.store.now()))?);
+        self.reservations
+            .push(reservation.map_err(|error| RequestError::from_auth(&error, app.store.now()))?);
         Ok(())
     }
 
@@ -50,7 +51,7 @@ impl BudgetHold {
     ) -> Result<(), RequestError> {
         if caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
             let error = AuthError::Unpriced { model: model.to_owned() };
-            return Err(RequestError::of_auth(&error, app.store.now()));
+            return Err(RequestError::from_auth(&error, app.store.now()));
         }
         self.reserve(app, caller, total(max), self.price(max))
     }

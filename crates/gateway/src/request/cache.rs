@@ -22,10 +22,10 @@ struct Generations<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Cache<K, V> {
-    /// A map of at most `most` entries.
-    pub fn new(most: usize) -> Self {
+    /// A map of at most `max` entries.
+    pub fn new(max: usize) -> Self {
         let entries = Mutex::new(Generations { young: HashMap::new(), old: HashMap::new() });
-        Self { generation: most.div_ceil(2), entries }
+        Self { generation: max.div_ceil(2), entries }
     }
 
     /// The value of a key.
@@ -39,13 +39,13 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
             return Some(value.clone());
         }
         let (key, value) = entries.old.remove_entry(key)?;
-        self.put(&mut entries, key, value.clone());
+        self.insert_into(&mut entries, key, value.clone());
         Some(value)
     }
 
     /// Sets the value of a key.
     pub fn insert(&self, key: K, value: V) {
-        self.put(&mut self.lock(), key, value);
+        self.insert_into(&mut self.lock(), key, value);
     }
 
     /// The value of a key, made where there is none.
@@ -57,7 +57,7 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         })
     }
 
-    fn put(&self, entries: &mut Generations<K, V>, key: K, value: V) {
+    fn insert_into(&self, entries: &mut Generations<K, V>, key: K, value: V) {
         if entries.young.len() >= self.generation {
             entries.old = std::mem::take(&mut entries.young);
         }

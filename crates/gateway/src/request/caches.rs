@@ -32,7 +32,7 @@ pub struct SessionMemory {
     pub before: u64,
 }
 
-/// All caches.
+/// The caches that requests share.
 pub struct RequestCaches {
     /// Renditions made before.
     pub memo: Memo,

@@ -28,7 +28,7 @@ pub struct RequestError {
     pub status: StatusCode,
     /// A stable word for it, for records and clients.
     pub class: &'static str,
-    /// What went wrong and how to mend it.
+    /// What went wrong and how to fix it.
     pub message: String,
     /// Seconds after which the client may come again.
     pub retry_after: Option<u64>,
@@ -110,7 +110,7 @@ impl RequestError {
         Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamError, message)
     }
 
-    /// The fault as the formats tell it.
+    /// The error as the dialects report it.
     pub fn problem(&self) -> ApiError {
         let kind = match self.class {
             "authentication_error" => ApiErrorKind::Unauthorized,
@@ -132,9 +132,12 @@ impl RequestError {
     }
 
     /// The caller is not let in, or may not spend.
-    pub fn of_auth(error: &AuthError, now: Timestamp) -> Self {
+    pub fn from_auth(error: &AuthError, now: Timestamp) -> Self {
         if let AuthError::Store(error) = error {
-            return Self::of_store(error, "nothing was sent, since the key could not be checked or charged");
+            return Self::from_store(
+                error,
+                "nothing was sent, since the key could not be checked or charged",
+            );
         }
         let status = error.status();
         let class = match status {
@@ -151,11 +154,11 @@ impl RequestError {
 
     /// What a prompt leaves out could not be stored.
     pub fn not_kept(error: &StoreError) -> Self {
-        Self::of_store(error, "nothing was sent, since what the prompt leaves out could not be stored")
+        Self::from_store(error, "nothing was sent, since what the prompt leaves out could not be stored")
     }
 
     /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
-    pub fn of_store(error: &StoreError, meaning: &str) -> Self {
+    pub fn from_store(error: &StoreError, meaning: &str) -> Self {
         let (class, retry_after) = match error {
             StoreError::DiskFull { .. } => ("storage_full", None),
             StoreError::Locked { .. } => ("storage_locked", Some(1)),
@@ -199,7 +202,7 @@ impl From<WindowError> for RequestError {
 
 impl From<StoreError> for RequestError {
     fn from(error: StoreError) -> Self {
-        Self::of_store(&error, "the store failed before the reply was whole")
+        Self::from_store(&error, "the store failed before the reply was whole")
     }
 }
 

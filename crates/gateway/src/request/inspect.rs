@@ -9,7 +9,7 @@ use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use larder_proxy::window::{LastRenditions, WindowBuilder};
-use larder_proxy::wire::{self, ApiDialect, Request};
+use larder_proxy::wire::{self, Request};
 use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
@@ -26,11 +26,16 @@ use crate::sessions;
 ///
 /// # Errors
 /// Why it cannot be understood, in words.
-pub fn inspect(app: &App, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
+pub fn inspect(
+    app: &App,
+    store: &UserStore,
+    endpoint: Endpoint,
+    body: &str,
+) -> Result<RequestRecord, String> {
     let current = app.current();
     let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
     let rules = Rules { routes, gateway, engine, caches: &app.caches };
-    rules.decide(&app.store, store, InspectRequest { wire, model: None, body })
+    rules.decide(&app.store, store, InspectRequest { endpoint, model: None, body })
 }
 
 /// The same without a gateway, by its settings, its limit of bodies among them. No key of a provider is needed, since
@@ -67,11 +72,11 @@ pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, Str
 /// The body of a request to look at.
 #[derive(Debug, Clone, Copy)]
 pub struct InspectRequest<'a> {
-    /// What it speaks.
-    pub wire: Endpoint,
+    /// What it asks for.
+    pub endpoint: Endpoint,
     /// The model, instead of the one that it names.
     pub model: Option<&'a str>,
-    /// It.
+    /// Its text.
     pub body: &'a str,
 }
 
@@ -90,25 +95,17 @@ impl Rules<'_> {
         store: &UserStore,
         asked: InspectRequest<'_>,
     ) -> Result<RequestRecord, String> {
-        let InspectRequest { wire, model, body } = asked;
-        let dialect = match wire {
-            Endpoint::Chat => ApiDialect::Chat,
-            Endpoint::Responses => ApiDialect::Responses,
-            Endpoint::Messages | Endpoint::CountTokens => ApiDialect::Messages,
-            Endpoint::Embeddings => {
-                return Err("a request for vectors has no window to decide over".to_owned());
-            }
-            Endpoint::Passed => {
-                return Err("a request that passes as it is has no window to decide over".to_owned());
-            }
+        let InspectRequest { endpoint, model, body } = asked;
+        let Some(dialect) = endpoint.dialect() else {
+            return Err(format!("a request of kind `{}` has no window to decide over", endpoint.as_str()));
         };
         let request =
             wire::read_up_to(dialect, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
         let named = || request.model.as_ref().map(wire::Text::text).unwrap_or_default().into_owned();
         let model = model.map_or_else(named, str::to_owned);
-        let route = self.routes.find(wire, &model, self.engine).map_err(|fault| fault.message)?;
+        let route = self.routes.find(endpoint, &model, self.engine).map_err(|error| error.message)?;
         let id = all.new_run_id().map_err(|error| error.to_string())?;
-        let mut record = RequestRecord::blank(id.as_str(), all.now(), store.user(), wire);
+        let mut record = RequestRecord::blank(id.as_str(), all.now(), store.user(), endpoint);
         record.summary.model = larder_proxy::record::cut_name(&model);
         record.summary.stream = request.stream;
         record.summary.answered_by = Some(route.model.clone());
@@ -133,10 +130,10 @@ impl Rules<'_> {
         decided.report.write_to(&mut record);
         match decided.outcome.map_err(RequestError::from) {
             Ok(_) => record.summary.outcome = Outcome::Ok,
-            Err(fault) => {
-                record.summary.outcome = fault.outcome;
-                record.summary.status = fault.status.as_u16();
-                record.summary.error = Some(fault.class.to_owned());
+            Err(error) => {
+                record.summary.outcome = error.outcome;
+                record.summary.status = error.status.as_u16();
+                record.summary.error = Some(error.class.to_owned());
             }
         }
         record.seal();
@@ -149,7 +146,7 @@ fn counter(store: &UserStore, route: &Route, request: &Request<'_>) -> Result<Co
     if route.counter.label() != Label::Estimated {
         return Ok(route.counter.clone());
     }
-    let session = sessions::of(request, &HeaderMap::new()).map_err(|fault| fault.message)?;
+    let session = sessions::identify(request, &HeaderMap::new()).map_err(|error| error.message)?;
     let known = store.calibration_of(&session, &route.model.id).map_err(|error| error.to_string())?;
     Ok(route.counter.corrected(known.factor_ppm))
 }

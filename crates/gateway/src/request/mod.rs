@@ -1,5 +1,5 @@
-//! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of things; what a format
-//! looks like is `wire`'s business, what stands in the window the policy's.
+//! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of steps; `wire` knows what
+//! a dialect looks like, and the policy decides what the window holds.
 
 mod active;
 mod bill;
@@ -10,7 +10,6 @@ mod error;
 pub mod inspect;
 mod passthrough;
 mod prepare;
-mod recipe_reply;
 mod recipes;
 pub mod recorder;
 mod rehydrate;
@@ -58,18 +57,18 @@ const SMALL: usize = 4 << 10;
 
 /// Everything below `/v1`.
 pub fn router() -> Router<Arc<App>> {
-    let completes = |wire, dialect| {
+    let generates = |endpoint, dialect| {
         post(
             move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
-                complete(app, caller, wire, dialect, request).await
+                generate(app, caller, endpoint, dialect, request).await
             },
         )
     };
-    Router::new()
-        .route("/v1/chat/completions", completes(Endpoint::Chat, ApiDialect::Chat))
-        .route("/v1/responses", completes(Endpoint::Responses, ApiDialect::Responses))
-        .route("/v1/messages", completes(Endpoint::Messages, ApiDialect::Messages))
-        .route("/v1/messages/count_tokens", completes(Endpoint::CountTokens, ApiDialect::Messages))
+    let router = ApiDialect::ALL.into_iter().fold(Router::new(), |router, dialect| {
+        router.route(dialect.path(), generates(Endpoint::Generate(dialect), dialect))
+    });
+    router
+        .route("/v1/messages/count_tokens", generates(Endpoint::CountTokens, ApiDialect::Messages))
         .route("/v1/embeddings", post(passthrough::embeddings))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))
@@ -78,56 +77,60 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 /// One request to a model or a recipe.
-async fn complete(
+async fn generate(
     app: Arc<App>,
     caller: Caller,
-    wire: Endpoint,
+    endpoint: Endpoint,
     dialect: ApiDialect,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
     app.recorder.has_room().await;
     let current = app.current();
-    let mut active = match ActiveRequest::open(&app, &caller, wire, &parts.headers) {
+    let mut active = match ActiveRequest::open(&app, &caller, endpoint, &parts.headers) {
         Ok(active) => active,
-        Err(fault) => {
+        Err(error) => {
             drain(body, current.gateway.body_timeout).await;
-            return reply::error(dialect, &fault);
+            return reply::error(dialect, &error);
         }
     };
     let body = match read(&mut active, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
-        Err(fault) => return reply::refuse(active, dialect, fault),
+        Err(error) => return reply::refuse(active, dialect, error),
     };
-    let is_quick = body.len() <= SMALL && !prepare::may_go_on(dialect, &body);
+    let has_history =
+        |body: &[u8]| std::str::from_utf8(body).is_ok_and(|text| dialect.may_have_history(text));
+    let is_quick = body.len() <= SMALL && !has_history(&body);
     if is_quick && active.caller.limits.is_unlimited() {
-        let way = prepare::prepare(&mut active, &current, dialect, &parts.headers, body);
-        return answer(active, way, dialect, &parts, &current).await;
+        let destination = prepare::prepare(&mut active, &current, dialect, &parts.headers, body);
+        return answer(active, destination, dialect, &parts, &current).await;
     }
     // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
     let (headers, snapshot) = (parts.headers.clone(), Arc::clone(&current));
     let prepared = tokio::task::spawn_blocking(move || {
-        let way = prepare::prepare(&mut active, &snapshot, dialect, &headers, body);
-        (active, way)
+        let destination = prepare::prepare(&mut active, &snapshot, dialect, &headers, body);
+        (active, destination)
     });
     match prepared.await {
-        Ok((active, way)) => answer(active, way, dialect, &parts, &current).await,
+        Ok((active, destination)) => answer(active, destination, dialect, &parts, &current).await,
         Err(error) => reply::error(dialect, &RequestError::bug(&error.to_string())),
     }
 }
 
-/// Goes the way that was found for a request.
+/// Sends a request to its destination.
 async fn answer(
     active: ActiveRequest,
-    way: Result<Destination, RequestError>,
+    destination: Result<Destination, RequestError>,
     dialect: ApiDialect,
     parts: &Parts,
     current: &Snapshot,
 ) -> Response {
-    match way {
-        Ok(Destination::Upstream(ready)) => upstream(active, dialect, *ready, parts, &current.gateway).await,
-        Ok(Destination::Recipe(job)) => recipes::run(active, dialect, *job, current).await,
-        Err(fault) => reply::refuse(active, dialect, fault),
+    match destination {
+        Ok(Destination::Upstream(request)) => {
+            upstream(active, dialect, *request, parts, &current.gateway).await
+        }
+        Ok(Destination::Recipe(run)) => recipes::run(active, dialect, *run, current).await,
+        Err(error) => reply::refuse(active, dialect, error),
     }
 }
 
@@ -154,11 +157,11 @@ async fn read(
 async fn upstream(
     mut active: ActiveRequest,
     dialect: ApiDialect,
-    ready: UpstreamRequest,
+    request: UpstreamRequest,
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let UpstreamRequest { target, body, rehydrator, estimate_factor } = ready;
+    let UpstreamRequest { target, body, rehydrator, estimate_factor } = request;
     let ours = reply::ours(&active.record);
     let choices = active.usage.choices;
     let mut sending =

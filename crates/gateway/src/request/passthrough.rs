@@ -47,12 +47,12 @@ pub async fn embeddings(
     let (parts, body) = request.into_parts();
     let mut active = match ActiveRequest::open(&app, &caller, Endpoint::Embeddings, &parts.headers) {
         Ok(active) => active,
-        Err(fault) => return reply::error(ApiDialect::Chat, &fault),
+        Err(error) => return reply::error(ApiDialect::Chat, &error),
     };
     let current = app.current();
     let body = match read(&mut active, &parts.headers, body, &current.gateway).await {
         Ok(body) => body,
-        Err(fault) => return reply::refuse(active, ApiDialect::Chat, fault),
+        Err(error) => return reply::refuse(active, ApiDialect::Chat, error),
     };
     let snapshot = Arc::clone(&current);
     let ready = tokio::task::spawn_blocking(move || {
@@ -61,7 +61,7 @@ pub async fn embeddings(
     });
     let (mut active, ready) = match ready.await {
         Ok((active, Ok(ready))) => (active, ready),
-        Ok((active, Err(fault))) => return reply::refuse(active, ApiDialect::Chat, fault),
+        Ok((active, Err(error))) => return reply::refuse(active, ApiDialect::Chat, error),
         Err(error) => return reply::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
     };
     let sending = InFlightRequest {
@@ -138,7 +138,7 @@ async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response 
         document.root().given("usage")?.given("prompt_tokens")?.as_u64()
     });
     if let Some(input) = used {
-        active.usage.update(PartialUsage::of(Usage { input, ..Usage::default() }));
+        active.usage.update(PartialUsage::complete(Usage { input, ..Usage::default() }));
     }
     active.complete(incoming.status);
     let ours = reply::ours(&active.record);
@@ -164,7 +164,7 @@ pub async fn models(State(app): AppState, request: Request) -> Response {
     axum::Json(body).into_response()
 }
 
-/// `GET /v1/models/{id}`: one of ours, or whatever the server for all others says.
+/// `GET /v1/models/{id}`: one of ours, or the answer of the server for all others.
 pub async fn model(
     State(app): AppState,
     Extension(caller): Extension<Caller>,
@@ -219,16 +219,16 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     let dialect = dialect(provider);
     let target = match target(&caller, &current, provider, &parts) {
         Ok(target) => target,
-        Err(fault) => return reply::error(dialect, &fault),
+        Err(error) => return reply::error(dialect, &error),
     };
     if reads(&parts.method) {
         let response = read_through(&app, &current, &target, &parts, body).await;
-        return response.unwrap_or_else(|fault| reply::error(dialect, &fault));
+        return response.unwrap_or_else(|error| reply::error(dialect, &error));
     }
     app.recorder.has_room().await;
     let mut active = match ActiveRequest::open(&app, &caller, Endpoint::Passed, &parts.headers) {
         Ok(active) => active,
-        Err(fault) => return reply::error(dialect, &fault),
+        Err(error) => return reply::error(dialect, &error),
     };
     let route = format!("{} {}", parts.method, parts.uri.path());
     active.record.summary.route = Some(cut_name(&route));
@@ -274,10 +274,10 @@ fn model_of(body: &[u8]) -> Option<String> {
     Some(model).filter(|model| !model.is_empty())
 }
 
-/// Where a request goes that is not known here.
+/// The server for a request whose route is not known here.
 ///
 /// # Errors
-/// Why it goes nowhere.
+/// Why there is none.
 fn target(
     caller: &Caller,
     current: &Snapshot,

@@ -1,5 +1,5 @@
-//! From a body to the request that may leave: read, find its server, decide, set aside, store. Blocks; knows no client
-//! and no connection.
+//! From a body to the request that may be sent: read it, find its server, decide, reserve, store. Blocks; knows no
+//! client and no connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::sessions;
 /// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
 const LOOKED_BACK: usize = 8;
 
-/// Where a request goes.
+/// Where a request is sent.
 pub enum Destination {
     /// To a server.
     Upstream(Box<UpstreamRequest>),
@@ -41,7 +41,7 @@ pub enum Destination {
     Recipe(Box<recipes::RecipeRun>),
 }
 
-/// A request that may leave.
+/// A request that may be sent.
 pub struct UpstreamRequest {
     /// Its server.
     pub target: Arc<UpstreamTarget>,
@@ -76,17 +76,17 @@ pub fn prepare(
     active.set_model(&model);
     active.record.summary.stream = request.stream;
     active.usage.choices = request.choices;
-    let session = sessions::of(&request, headers)?;
+    let session = sessions::identify(&request, headers)?;
     active.record.summary.session = Some(session.clone());
     if let Some(recipe) = model.strip_prefix(RECIPE) {
         let id = &active.record.summary.id;
-        return recipes::job(recipe, &request, session, id).map(|job| Destination::Recipe(Box::new(job)));
+        return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
     }
-    let wire = active.record.summary.endpoint;
-    let route = current.routes.find(wire, &model, current.shared())?;
+    let endpoint = active.record.summary.endpoint;
+    let route = current.routes.find(endpoint, &model, current.shared())?;
     active.record.summary.answered_by = Some(route.model.clone());
-    let desk = RequestDecider { active, current, route: &route, session: &session, body: &body };
-    desk.decide(&request).map(|ready| Destination::Upstream(Box::new(ready)))
+    let decider = RequestDecider { active, current, route: &route, session: &session, body: &body };
+    decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
 
 /// What a decision over one request needs.
@@ -112,7 +112,7 @@ impl RequestDecider<'_> {
                 let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
                 let whole = wire::read(request.dialect, text).map_err(|error| bug(&error))?;
                 let restored = self.window(&whole, body, &counter, &known);
-                self.tell_round_trips(restored.as_ref().err());
+                self.record_round_trips(restored.as_ref().err());
                 // What the client knows anyway fits where the restored form does not.
                 restored.or_else(|_| self.window(request, self.body, &counter, &known))
             }
@@ -123,7 +123,7 @@ impl RequestDecider<'_> {
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.active.budget.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
         if head.endpoint == Endpoint::CountTokens {
-            // Nothing is generated, so this is no prompt: nothing of it is told, saved or remembered.
+            // Nothing is generated, so this is not a prompt: nothing of it is reported, saved or remembered.
             let exchange = &mut self.active.record;
             (exchange.summary.decision, exchange.summary.tokens) = (None, Tokens::default());
             exchange.window.clear();
@@ -149,7 +149,7 @@ impl RequestDecider<'_> {
             session: self.session.to_owned(),
             place: request.place(),
             rounds: gateway.rehydrate_rounds,
-            most: counter.charge_of(gateway.rehydrate_tokens),
+            max_tokens: counter.charge_of(gateway.rehydrate_tokens),
             counter,
             room,
         });
@@ -172,7 +172,7 @@ impl RequestDecider<'_> {
             return SessionMemory::default();
         }
         recorded(&self.active.caller.store, self.session).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what is known of a conversation cannot be read; its changes may be told anew");
+            tracing::warn!(%error, "what is known of a conversation cannot be read; its changes may be reported again");
             SessionMemory::default()
         })
     }
@@ -224,8 +224,8 @@ impl RequestDecider<'_> {
         Ok((counter.corrected(factor), estimate_factor))
     }
 
-    /// The request with the round trips that its client does not know of, where there were any. They are read anew each
-    /// time, and never from memory: other agents and other processes may serve the same conversation.
+    /// The request with the round trips that its client does not know, where there were any. They are read from the store
+    /// each time: other agents and other processes may serve the same conversation.
     fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, RequestError> {
         if !self.offers(request) || !goes_on(request) {
             return Ok(None);
@@ -248,17 +248,17 @@ impl RequestDecider<'_> {
         Ok(Some(restored.into()))
     }
 
-    /// Takes down what becomes of round trips that the client does not know of: a model that does not see them may ask the
-    /// same again, and its prompt is not the one that the provider has in its cache.
-    fn tell_round_trips(&mut self, fault: Option<&RequestError>) {
+    /// Records what becomes of round trips that the client does not know: a model that does not see them may ask the same
+    /// again, and its prompt is not the one that the provider has in its cache.
+    fn record_round_trips(&mut self, error: Option<&RequestError>) {
         let head = &mut self.active.record.summary;
-        head.round_trips = Some(if fault.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
-        if let Some(fault) = fault {
-            tracing::warn!(request = head.id, error = fault.class, "round_trips_left_out");
+        head.round_trips = Some(if error.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
+        if let Some(error) = error {
+            tracing::warn!(request = head.id, error = error.class, "round_trips_left_out");
         }
     }
 
-    /// Whether our tool can be offered: a provider that is not told of it refuses its calls.
+    /// Whether our tool can be offered: a provider that does not know it refuses its calls.
     fn offers(&self, request: &Request<'_>) -> bool {
         let policy = self.route.policy.settings();
         let rehydrates = self.current.gateway.rehydrate_rounds > 0;
@@ -285,22 +285,13 @@ impl RequestDecider<'_> {
     }
 }
 
-/// Whether the request may ask for more of the store than what every request does: one goes on with a conversation, in
-/// whose history somebody has answered. Guessed by its bytes, before it is read; on the safe side but for odd escapes.
-pub fn may_go_on(dialect: ApiDialect, body: &[u8]) -> bool {
-    // Calls and thoughts are elements of their own in OpenAI's responses, and name no role.
-    let marks: &[&str] =
-        if dialect == ApiDialect::Responses { &["assistant", "\"type\""] } else { &["assistant"] };
-    std::str::from_utf8(body).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
-}
-
 /// Whether the request brings a history in which somebody has answered.
 fn goes_on(request: &Request<'_>) -> bool {
     request.items.iter().any(|item| item.role() == Role::Assistant)
 }
 
-/// What the records of a conversation say of its last request that left: in which forms its parts stood. They are read
-/// one by one, since each may be long and mostly the newest is the one.
+/// What the records of a conversation say about its last request that was sent: the renditions of its parts. They are
+/// read one by one, since each may be long and mostly the newest is the one.
 fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreError> {
     let mut newest =
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
@@ -319,9 +310,12 @@ fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreErro
     Ok(SessionMemory::default())
 }
 
-/// What is known of the conversation cannot be had.
+/// The state of the conversation cannot be read.
 fn unknown(error: StoreError) -> RequestError {
-    RequestError::of_store(&error, "nothing was sent, since what is known of the conversation cannot be had")
+    RequestError::from_store(
+        &error,
+        "nothing was sent, since what is known of the conversation cannot be had",
+    )
 }
 
 #[cfg(test)]
@@ -347,7 +341,7 @@ mod tests {
         ];
         for (dialect, body, expected) in bodies {
             assert_eq!(goes_on(&wire::read(dialect, &body).unwrap()), expected, "{body}");
-            assert_eq!(may_go_on(dialect, body.as_bytes()), expected, "{body}");
+            assert_eq!(dialect.may_have_history(&body), expected, "{body}");
         }
     }
 }

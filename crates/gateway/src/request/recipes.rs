@@ -15,14 +15,13 @@ use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
 use larder_proxy::record::{AnsweredBy, Tokens};
-use larder_proxy::wire::{ApiDialect, Item, Request};
+use larder_proxy::wire::{ApiDialect, Item, RecipeReply, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
 use crate::request::active::ActiveRequest;
 use crate::request::error::RequestError;
-use crate::request::recipe_reply::RecipeReply;
 use crate::request::reply;
 
 /// A recipe to be run for a request.
@@ -101,12 +100,12 @@ pub async fn run(
     drop(leaves);
     match ran {
         Ok((active, job, Ok(outcome))) => answer(active, dialect, &job, &outcome),
-        Ok((active, _, Err(fault))) => reply::refuse(active, dialect, fault),
+        Ok((active, _, Err(error))) => reply::refuse(active, dialect, error),
         Err(error) => reply::error(dialect, &RequestError::bug(&error.to_string())),
     }
 }
 
-/// The end of a run, with what it took in the account. Blocks between its waits.
+/// Runs a recipe, and records what it used. Blocks between its waits.
 async fn ended(
     active: &mut ActiveRequest,
     engine: &Engine,
@@ -114,8 +113,8 @@ async fn ended(
     gone: &CancellationToken,
 ) -> Result<RunOutcome, RequestError> {
     active.record.summary.recipe = Some(job.recipe.clone());
-    let call = set_aside(active, engine, job)?;
-    // Should this thread break off, as much counts as was set aside.
+    let call = reserve_call(active, engine, job)?;
+    // Should this thread panic, as much counts as was reserved.
     active.record_run(Spending::default(), call);
     let (ended, taken, open) = {
         let account = RunBudget::new(active, call);
@@ -130,8 +129,8 @@ async fn ended(
         .map_err(RequestError::from)
 }
 
-/// Sets aside what one call of the recipe may take, and gives it: tokens and their price.
-fn set_aside(
+/// Reserves what one call of the recipe may use, and returns it: tokens and their price.
+fn reserve_call(
     active: &mut ActiveRequest,
     engine: &Engine,
     job: &RecipeRun,
@@ -152,20 +151,20 @@ fn set_aside(
     }
     let reach = engine.reachable_models(recipe, None);
     let now = active.app().store.now();
-    active.caller.may_ask(&reach).map_err(|error| RequestError::of_auth(&error, now))?;
+    active.caller.may_ask(&reach).map_err(|error| RequestError::from_auth(&error, now))?;
     let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
     let call = (after.saturating_add(output), cost);
     active.reserve_amount(call.0, call.1)?;
     Ok(call)
 }
 
-/// What a run takes, and what is set aside for it.
+/// What a run uses, and what is reserved for it.
 struct RunBudget<'a> {
-    /// What calls took that were answered.
+    /// What answered calls used.
     meter: Meter<'static>,
     /// Calls whose end is not known.
     unanswered: AtomicU64,
-    /// What one call may take.
+    /// What one call may use.
     call: (u64, Usd),
     /// The active, and what it holds.
     held: Mutex<(&'a mut ActiveRequest, u64, Usd)>,
@@ -178,7 +177,7 @@ impl<'a> RunBudget<'a> {
         Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((active, call.0, call.1)) }
     }
 
-    /// What calls whose end is not known may have taken, and so many more: as much for each as is set aside for one.
+    /// What calls whose outcome is unknown may have used, and so many more: as much for each as is reserved for one.
     fn open(&self, more: u64) -> (u64, Usd) {
         let calls = self.unanswered.load(Ordering::Relaxed).saturating_add(more);
         let cost = Usd::from_picos(self.call.1.picos().saturating_mul(calls));
@@ -199,10 +198,10 @@ impl ProgressObserver for RunBudget<'_> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sets more aside where what is held does not cover a further call.
+    /// Reserves more where the reservation does not cover a further call.
     fn may_spend(&self) -> bool {
         let taken = self.meter.total();
-        // Beside what was taken: what may have been, and the further call.
+        // In addition to what was used: what may have been, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (active, tokens, cost) = &mut *held;

@@ -17,7 +17,7 @@ use crate::request::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
 const MAX_KIB: u32 = 4 << 10;
-/// What a record weighs beside its texts, in KiB.
+/// What a record weighs in addition to its texts, in KiB.
 const RECORD_KIB: u32 = 2;
 /// What one entry in the lists of a record weighs, in bytes: its words, once in memory and once as JSON.
 const ENTRY_BYTES: usize = 256;
@@ -83,7 +83,7 @@ pub struct Settlement {
     pub used: Option<(u64, Usd)>,
 }
 
-/// A job in the queue, with the room that it takes there. Where there is no room it takes none, and keeps the place of its
+/// A job in the queue, with its share of the queue's room. Where there is no room it has none, and keeps the place of its
 /// request until it is written, so that no more such jobs can wait than there are places.
 struct Queued {
     job: RecordJob,
@@ -135,7 +135,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until there is room for a record, so that requests come in no faster than they are written down; not longer
+    /// Waits until there is room for a record, so that requests come in no faster than their records are written; not longer
     /// than ten seconds.
     pub async fn has_room(&self) {
         if self.room.available_permits() >= RECORD_KIB as usize {

@@ -12,23 +12,23 @@ use crate::request::error::RequestError;
 
 /// Tokens that the note of an answer that was cut may take.
 const NOTE_TOKENS: usize = 80;
-/// Tokens around a call and its answer, beside their texts.
+/// Tokens around a call and its answer, in addition to their texts.
 const FRAMING: usize = 64;
 
-/// Who answers the calls of one request.
+/// Answers the calls of our tool in the reply to one request.
 pub struct Rehydrator {
-    /// Whose originals.
+    /// The store of the originals' owner.
     pub store: UserStore,
     /// The conversation.
     pub session: String,
-    /// Where the reply stands in it, as the client knows it.
+    /// The place of the reply in it, as the client knows it.
     pub place: ReplyPlace,
-    /// Who counts.
+    /// Counts tokens as the model does.
     pub counter: Counter,
     /// ReplyRounds that are left.
     pub rounds: u32,
     /// Tokens of one answer.
-    pub most: usize,
+    pub max_tokens: usize,
     /// Tokens that the prompt may still grow by.
     pub room: usize,
 }
@@ -78,13 +78,13 @@ impl Rehydrator {
         self.rounds = self.rounds.saturating_sub(1);
         self.room = self.room.saturating_sub(said);
         let last = self.rounds == 0;
-        let (store, counter, mut room, most) =
-            (self.store.clone(), self.counter.clone(), self.room, self.most);
+        let (store, counter, mut room, max_tokens) =
+            (self.store.clone(), self.counter.clone(), self.room, self.max_tokens);
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
         let answering = tokio::task::spawn_blocking(move || {
             let mut answers = Vec::new();
             for arguments in &calls {
-                let share = most.min(room.saturating_sub(FRAMING));
+                let share = max_tokens.min(room.saturating_sub(FRAMING));
                 let answer = answer(&store, &counter, arguments, share, last)?;
                 let taken =
                     usize::try_from(answer.record.tokens).unwrap_or(usize::MAX).saturating_add(FRAMING);
@@ -128,12 +128,12 @@ impl Rehydrator {
     }
 }
 
-/// The answer to one call, of at most `most` tokens.
+/// The answer to one call, of at most `max_tokens` tokens.
 fn answer(
     store: &UserStore,
     counter: &Counter,
     arguments: &str,
-    most: usize,
+    max_tokens: usize,
     last: bool,
 ) -> Result<ToolAnswer, StoreError> {
     let (pointer, found) = match look_up(store, arguments) {
@@ -143,8 +143,8 @@ fn answer(
     };
     let is_found = found.is_ok();
     let (mut text, bytes) = match found {
-        Ok(selected) => (cut(counter, &selected, most), selected.content.len()),
-        Err(words) => (counter.prefix(&words, most).to_owned(), 0),
+        Ok(selected) => (cut(counter, &selected, max_tokens), selected.content.len()),
+        Err(words) => (counter.prefix(&words, max_tokens).to_owned(), 0),
     };
     if last {
         text.push_str("\n[larder: this was the last call in this reply; answer with what you have]");
@@ -157,7 +157,7 @@ fn answer(
 
 /// Why nothing was found.
 enum Miss {
-    /// The model is told, and may ask better.
+    /// The model gets an explanation, and may ask again.
     Explained { pointer: String, words: String },
     /// The store failed.
     Failed(StoreError),
@@ -166,7 +166,7 @@ enum Miss {
 /// A part of an original, as it was asked for.
 struct Selected {
     content: Vec<u8>,
-    /// Where it stands, if it is one stretch: in lines or bytes, from and to.
+    /// Its range, if it is one: in lines or bytes, from and to.
     range: Option<(&'static str, usize, usize)>,
 }
 
@@ -217,16 +217,16 @@ fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
     made.map(Some).map_err(|error| error.to_string())
 }
 
-/// The content as text, or as much of its beginning as `most` tokens hold, with how to read on.
-fn cut(counter: &Counter, selected: &Selected, most: usize) -> String {
+/// The content as text, or as much of its beginning as `max_tokens` tokens hold, with how to read on.
+fn cut(counter: &Counter, selected: &Selected, max_tokens: usize) -> String {
     let text = String::from_utf8_lossy(&selected.content);
     if text.is_empty() {
         return "[larder: nothing matches]".to_owned();
     }
-    if counter.count_up_to(&text, most).is_some() {
+    if counter.count_up_to(&text, max_tokens).is_some() {
         return text.into_owned();
     }
-    let head = counter.prefix(&text, most.saturating_sub(NOTE_TOKENS));
+    let head = counter.prefix(&text, max_tokens.saturating_sub(NOTE_TOKENS));
     // Whole lines, unless one line is most of it.
     let head = match head.rfind('\n') {
         Some(at) if at >= head.len() / 2 => &head[..=at],

@@ -104,7 +104,7 @@ impl InRounds for WholeReply {
 }
 
 impl ResponseRelay {
-    /// The client's reply to the upstream's. What is no reply of the format passes as it is.
+    /// The client's reply to the upstream's. What is not a reply of the dialect passes as it is.
     pub async fn respond(self, incoming: Incoming) -> Response<Body> {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
         let kind = incoming.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -134,7 +134,7 @@ impl ResponseRelay {
                 Ok(NextRound::Continue(next)) => incoming = next,
                 Ok(NextRound::Close) => break,
                 Ok(NextRound::Refused(refusal)) => return pass(self.active, refusal, &self.ours),
-                Err(fault) => return refuse(self.active, self.dialect, fault),
+                Err(error) => return refuse(self.active, self.dialect, error),
             }
         }
         self.close(reply.rounds(), &incoming).await;
@@ -151,7 +151,7 @@ impl ResponseRelay {
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
         self.active.respond(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = StreamedReply::new(self.dialect, self.rehydrator.is_some()).of_choices(self.choices);
+        let reply = StreamedReply::new(self.dialect, self.rehydrator.is_some()).with_choices(self.choices);
         let relay = StreamRelay { call: self, incoming, reply, ended: false };
         send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
     }
@@ -221,7 +221,7 @@ impl ResponseRelay {
 pub fn pass(mut active: ActiveRequest, incoming: Incoming, ours: &HeaderMap) -> Response<Body> {
     let head = copied(&incoming, ours, true);
     active.respond(incoming.status);
-    // A body whose length is known is never asked for its end: whoever writes it out stops at the last byte.
+    // A body whose length is known is never asked for its end: the server stops at the last byte.
     let length = incoming.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let left = length.and_then(|length| length.parse::<usize>().ok());
     if left == Some(0) {
@@ -283,9 +283,9 @@ impl StreamRelay {
     async fn step(mut self) -> Option<(Result<Bytes, RequestError>, Self)> {
         let (mut out, work) = (Vec::new(), self.call.active.timing.begin_work());
         while out.is_empty() && !self.ended {
-            if let Err(fault) = self.advance(&mut out).await {
-                let fault = self.call.active.fail(fault);
-                self.reply.fail(&fault.problem(), &mut out);
+            if let Err(error) = self.advance(&mut out).await {
+                let error = self.call.active.fail(error);
+                self.reply.fail(&error.problem(), &mut out);
                 self.ended = true;
             }
         }

@@ -21,7 +21,7 @@ pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
 /// Pointers in the prompt as it was sent.
 pub const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
 
-/// What the client is told of its request in headers.
+/// Our headers on the reply to a request.
 pub fn ours(exchange: &RequestRecord) -> HeaderMap {
     let head = &exchange.summary;
     let mut ours = HeaderMap::with_capacity(5);

@@ -13,6 +13,7 @@ use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
+use larder_proxy::wire::ApiDialect;
 use larder_text::tokens::Counter;
 
 use crate::request::error::RequestError;
@@ -20,14 +21,14 @@ use crate::request::error::RequestError;
 /// The address of a server that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
 
-/// Everything that is known of where a request goes.
+/// The model, server, policy and prices of a request.
 #[derive(Clone)]
 pub struct Route {
     /// The model, for records.
     pub model: AnsweredBy,
-    /// The server.
+    /// The server that it is sent to.
     pub target: Arc<UpstreamTarget>,
-    /// Who counts.
+    /// Counts tokens as the model does.
     pub counter: Counter,
     /// What may go there.
     pub policy: ContextBudgetPolicy,
@@ -66,7 +67,7 @@ impl Routes {
         Self::settled(config, gateway, engine, &|_, target| target)
     }
 
-    /// The same to decide by. Nothing is sent, so a server that could not be asked, for want of its key say, will do.
+    /// The routes for deciding only. Nothing is sent, so a server without a key will do.
     ///
     /// # Errors
     /// When the policy contradicts itself; in words.
@@ -105,12 +106,12 @@ impl Routes {
         Ok(Self { settings, models, ids, others, window, max_output })
     }
 
-    /// Where a request for `model` goes.
+    /// The route of a request for `model`.
     ///
     /// # Errors
     /// When no model of that name speaks what the request speaks.
-    pub fn find(&self, wire: Endpoint, model: &str, engine: &Engine) -> Result<Route, RequestError> {
-        let wanted = provider(wire);
+    pub fn find(&self, endpoint: Endpoint, model: &str, engine: &Engine) -> Result<Route, RequestError> {
+        let wanted = provider(endpoint);
         let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
         let by_name = Some(model).filter(|name| self.models.contains_key(*name));
         let by_id = self.ids.get(model).into_iter().flatten().map(String::as_str);
@@ -210,10 +211,7 @@ impl Routes {
     }
 }
 
-/// Who speaks a format.
-pub const fn provider(wire: Endpoint) -> Provider {
-    match wire {
-        Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings | Endpoint::Passed => Provider::OpenAi,
-        Endpoint::Messages | Endpoint::CountTokens => Provider::Anthropic,
-    }
+/// The provider whose servers understand a request.
+pub fn provider(endpoint: Endpoint) -> Provider {
+    endpoint.dialect().map_or(Provider::OpenAi, ApiDialect::provider)
 }

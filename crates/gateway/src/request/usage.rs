@@ -168,7 +168,7 @@ mod tests {
         let said = PartialUsage { usage: None, said: 30, ended: false };
         let all_said = PartialUsage { ended: true, ..said };
         let empty = PartialUsage { said: 0, ..all_said };
-        // Whoever leaves once all is said pays what is paid by who stays.
+        // A client that leaves once all is said pays the same as one that stays.
         for early in [true, false] {
             assert_eq!(rounds(&[said]).known(early), Some(usage(1_000, 10)));
             assert_eq!(rounds(&[all_said]).known(early), Some(usage(1_000, 10)));
@@ -178,7 +178,7 @@ mod tests {
             assert!(rounds(&[all_said]).is_estimated(early));
         }
         assert_eq!(rounds(&[empty]).known(false), Some(usage(1_000, 0)));
-        assert_eq!(rounds(&[empty]).known(true), None, "an error is no reply");
+        assert_eq!(rounds(&[empty]).known(true), None, "an error is not a reply");
         let (silent, ended) =
             (PartialUsage::default(), PartialUsage { usage: Some(usage(70, 9)), said: 0, ended: true });
         assert_eq!(rounds(&[ended, silent]).known(true), Some(usage(70, 9)));

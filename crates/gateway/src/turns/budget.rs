@@ -99,7 +99,7 @@ impl TurnBudget {
     }
 }
 
-/// What is reserved of a limit of `max`, of which `used` is gone, where `left` is left today: 1 at least, so that reserving
+/// What is reserved of a limit of `max`, of which `used` is spent, where `left` is left today: 1 at least, so that reserving
 /// is refused, in words, where nothing is left.
 const fn share(max: u64, used: u64, left: u64) -> u64 {
     let rest = max.saturating_sub(used);

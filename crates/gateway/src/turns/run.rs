@@ -127,7 +127,7 @@ impl TurnWorker {
             let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
             if draft.state.get("workspace").is_some_and(|folder| !folder.is_null()) {
                 let words = format!(
-                    "turn {number} works in a folder of its machine; `larder turn resume {number}` goes on with it there"
+                    "turn {number} works in a folder of its machine; resume it there with `larder turn resume {number}`"
                 );
                 return Err(Problem::new(StatusCode::CONFLICT, words));
             }
@@ -151,7 +151,7 @@ impl TurnWorker {
                 if !reporter.saving.load(Ordering::Relaxed) {
                     return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left"));
                 }
-                // A commit that is cut off would stand in the journal alone until the documents are opened anew.
+                // A commit that is cut off would be in the journal alone until the documents are opened again.
                 run.as_mut().await
             }
         };

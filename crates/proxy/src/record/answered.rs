@@ -1,4 +1,4 @@
-//! Which model answered a request, and where its name may be told. Knows nothing else of the request.
+//! Which model answered a request, and where its name may be shown. Knows nothing else of the request.
 
 use larder_text::provider::Provider;
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,8 @@ pub struct AnsweredBy {
 }
 
 impl RequestSummary {
-    /// The name of the model that answered, as far as logs and metrics may have it: one that the table does not have is told
-    /// by its server, until the provider answers to it.
+    /// The name of the model that answered, as far as logs and metrics may have it: a model that is not in the table is
+    /// reported by its server until the provider answers to its name.
     pub fn reported_model(&self) -> Option<&str> {
         let model = self.answered_by.as_ref()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);

@@ -1,4 +1,4 @@
-//! What is attached to a message beside its text: pictures, files, recordings. Only their provider knows what they cost;
+//! What is attached to a message besides its text: images, files, recordings. Only their provider knows what they cost;
 //! these are the figures that providers publish. Knows no wire format.
 
 use base64::Engine as _;

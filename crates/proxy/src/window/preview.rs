@@ -1,4 +1,5 @@
-//! A request as it would leave, with nothing known from before: for measurements and for callers without a server or a store.
+//! A request as it would be sent, with nothing known from before: for measurements and for callers without a server or a
+//! store.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use super::{LastRenditions, WindowBuilder, WindowError};
 use crate::record::{Endpoint, Outcome, RequestRecord};
 use crate::wire::{self, ApiDialect};
 
-/// A request as it would leave.
+/// A request as it would be sent.
 #[derive(Debug)]
 pub struct Preview {
     /// Its body.
@@ -38,12 +39,7 @@ pub fn preview(
     key: &PointerKey,
 ) -> Result<Preview, WindowError> {
     let request = wire::read(dialect, body)?;
-    let wire = match dialect {
-        ApiDialect::Chat => Endpoint::Chat,
-        ApiDialect::Responses => Endpoint::Responses,
-        ApiDialect::Messages => Endpoint::Messages,
-    };
-    let mut record = RequestRecord::blank("", Timestamp::from_millis(0), "", wire);
+    let mut record = RequestRecord::blank("", Timestamp::from_millis(0), "", Endpoint::Generate(dialect));
     let counted = RefCell::new(HashMap::new());
     let builder = WindowBuilder {
         memo: &Memo::default(),

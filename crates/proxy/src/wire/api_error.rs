@@ -1,14 +1,13 @@
 //! Errors in the shape that each format's clients expect. Knows what clients look for in them, not what went wrong.
 
 use larder_core::policy::BudgetDecision;
-use larder_text::json::encoded;
 
 use super::ApiDialect;
 
 /// What is wrong with a request, as far as its client is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApiErrorKind {
-    /// It is no request of its format.
+    /// It is not a request of its dialect.
     Invalid,
     /// No key, or one that is not known.
     Unauthorized,
@@ -24,7 +23,7 @@ pub enum ApiErrorKind {
     RateLimited,
     /// The key's budget is used up.
     OverBudget,
-    /// The provider failed or said something that is no reply.
+    /// The provider failed, or its answer is not a reply.
     Upstream,
     /// The provider did not answer in time.
     UpstreamTimeout,
@@ -52,7 +51,7 @@ impl ApiErrorKind {
     }
 
     /// OpenAI's type and code.
-    const fn openai(self) -> (&'static str, Option<&'static str>) {
+    pub(super) const fn openai(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Invalid => ("invalid_request_error", None),
             Self::Unauthorized => ("invalid_request_error", Some("invalid_api_key")),
@@ -70,7 +69,7 @@ impl ApiErrorKind {
     }
 
     /// Anthropic's type.
-    const fn anthropic(self) -> &'static str {
+    pub(super) const fn anthropic(self) -> &'static str {
         match self {
             Self::Invalid | Self::ContextTooLong => "invalid_request_error",
             Self::Unauthorized => "authentication_error",
@@ -89,9 +88,9 @@ impl ApiErrorKind {
 /// An error for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    /// What kind.
+    /// What is wrong, for status and type.
     pub kind: ApiErrorKind,
-    /// What is wrong and how to mend it.
+    /// What is wrong and how to fix it.
     pub message: String,
 }
 
@@ -106,13 +105,7 @@ impl ApiError {
     pub fn too_long(dialect: ApiDialect, decision: &BudgetDecision) -> Self {
         let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } =
             decision;
-        let opening = match dialect {
-            ApiDialect::Messages => format!("prompt is too long: {tokens} tokens > {budget} maximum."),
-            ApiDialect::Chat | ApiDialect::Responses => format!(
-                "This model's maximum context length is {budget} tokens for the prompt. However, your messages \
-                 resulted in {tokens} tokens."
-            ),
-        };
+        let opening = dialect.format().too_long(*tokens, *budget);
         let largest: Vec<_> =
             largest.iter().map(|large| format!("{} ({})", large.part, large.tokens)).collect();
         let largest = if largest.is_empty() {
@@ -129,41 +122,7 @@ impl ApiError {
 
     /// The body of a response with this error.
     pub fn body(&self, dialect: ApiDialect) -> String {
-        let message = encoded(&self.message);
-        match dialect {
-            ApiDialect::Messages => {
-                let kind = self.kind.anthropic();
-                format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
-            }
-            ApiDialect::Chat | ApiDialect::Responses => {
-                let (kind, code) = self.kind.openai();
-                let code = code.map_or_else(|| "null".to_owned(), encoded);
-                let param = match (self.kind, dialect) {
-                    (ApiErrorKind::ContextTooLong, ApiDialect::Responses) => r#""input""#,
-                    (ApiErrorKind::ContextTooLong, _) => r#""messages""#,
-                    _ => "null",
-                };
-                format!(
-                    r#"{{"error":{{"message":{message},"type":"{kind}","param":{param},"code":{code}}}}}"#
-                )
-            }
-        }
-    }
-
-    /// The error as an event that ends a stream. `sequence` numbers the event where the format does so.
-    pub(super) fn event(&self, dialect: ApiDialect, sequence: u64) -> String {
-        match dialect {
-            ApiDialect::Messages => format!("event: error\ndata: {}\n\n", self.body(dialect)),
-            ApiDialect::Chat => format!("data: {}\n\n", self.body(dialect)),
-            ApiDialect::Responses => {
-                let (message, code) = (encoded(&self.message), self.kind.openai().1);
-                let code = code.map_or_else(|| "null".to_owned(), encoded);
-                format!(
-                    "event: error\ndata: {{\"type\":\"error\",\"sequence_number\":{sequence},\"code\":{code},\
-                     \"message\":{message},\"param\":null}}\n\n"
-                )
-            }
-        }
+        dialect.format().error(self)
     }
 }
 
@@ -197,7 +156,7 @@ mod tests {
                 assert_eq!(body["error"]["message"], words);
                 assert!(body["error"]["type"].is_string());
                 assert_eq!(body.get("type").is_some(), dialect == ApiDialect::Messages);
-                let event = problem.event(dialect, 7);
+                let event = dialect.format().error_event(&problem, 7);
                 let data = event.split("data: ").nth(1).unwrap().strip_suffix("\n\n").unwrap();
                 assert!(!data.contains('\n'));
                 let data: serde_json::Value = serde_json::from_str(data).unwrap();

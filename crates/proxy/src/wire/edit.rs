@@ -7,15 +7,15 @@ use larder_core::policy::MessageForm;
 use larder_text::json::{self, Edit, Id, Kind, encoded};
 
 use super::request::{Item, OWN_FIELD, Request};
-use super::tool::{reference, rehydrate_tool_json};
+use super::tool::rehydrate_tool_json;
 
 /// What is to be taken out and what it is replaced by.
 #[derive(Default)]
 struct EditPlan {
     edits: Vec<Edit>,
-    /// Elements of arrays that go.
+    /// Elements of arrays that are removed.
     gone: BTreeSet<Id>,
-    /// The arrays they stand in.
+    /// Their arrays.
     arrays: BTreeSet<Id>,
     /// Bytes in which nothing else is to be edited.
     closed: Vec<Range<usize>>,
@@ -49,7 +49,8 @@ impl<'b> Request<'b> {
             None => json::add_members(root, &format!(r#""tools":[{tool}]"#)),
         };
         let allowed = self.allowed_at.map(|at| self.doc.value(at));
-        let allowed = allowed.map(|allowed| json::append_to(allowed, &reference(self.dialect)));
+        let allowed =
+            allowed.map(|allowed| json::append_to(allowed, &self.dialect.format().tool_reference()));
         std::iter::once(offer).chain(allowed).collect()
     }
 
@@ -154,7 +155,7 @@ impl EditPlan {
         self.closed.push(request.doc.value(element).span());
     }
 
-    /// Whether byte `at` lies in what goes; `closed` is in order.
+    /// Whether byte `at` is in what is removed; `closed` is in order.
     fn is_closed(&self, at: usize) -> bool {
         let before = self.closed.partition_point(|span| span.start <= at);
         self.closed[..before].last().is_some_and(|span| span.contains(&at))

@@ -1,8 +1,10 @@
 //! Tests of putting back what clients are not shown.
 
+use larder_text::json;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::super::ApiDialect;
 use super::super::reply::{WholeReply, tests::request};
 use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, whole};
 use super::super::{REHYDRATE, read};
@@ -167,14 +169,17 @@ fn a_call_of_another_conversation_with_the_same_id_is_another_call() {
     let call = |arguments: &str| {
         let text = json!({"id": "read:0", "function": {"name": "read", "arguments": arguments}}).to_string();
         let doc = larder_text::json::Document::parse(&text).unwrap();
-        keys(ApiDialect::Chat, doc.root(), false)
+        ApiDialect::Chat.format().keys(doc.root(), false)
     };
     assert_eq!(call(r#"{"b":[1.0,{"d":1,"c":2}],"a":2}"#), call(r#"{ "a": 2, "b": [1, {"c": 2, "d": 1}] }"#));
     assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
     assert_ne!(call("x"), call("y"));
     let no_id = json!({"id": "", "function": {"name": "f", "arguments": ""}}).to_string();
     assert!(
-        keys(ApiDialect::Chat, larder_text::json::Document::parse(&no_id).unwrap().root(), false).is_empty()
+        ApiDialect::Chat
+            .format()
+            .keys(larder_text::json::Document::parse(&no_id).unwrap().root(), false)
+            .is_empty()
     );
 }
 

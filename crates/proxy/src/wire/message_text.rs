@@ -1,30 +1,20 @@
 //! What a stored message or reply says, in any of the three formats, whole or streamed: for people who read it. Reads
-//! leniently; what it does not understand stands as it is.
+//! leniently; what it does not understand stays as it is.
 
+use larder_text::message::ToolCall;
 use serde_json::Value;
 
 /// What a message says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MessageText {
-    /// Its text. What is no text is named: `[image_url]`.
+    /// Its text. Anything else is named: `[image_url]`.
     pub text: String,
     /// The tools that it calls.
-    pub calls: Vec<Called>,
+    pub calls: Vec<ToolCall>,
     /// The ids of the calls whose results it holds.
     pub answers: Vec<String>,
-}
-
-/// A call of a tool.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Called {
-    /// The provider's id of it.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The arguments as the model wrote them.
-    pub arguments: String,
-    /// Its index in a stream of chat completions.
-    index: Option<u64>,
+    /// Of each call, its index in a stream of chat completions.
+    indexes: Vec<Option<u64>>,
 }
 
 /// Calls that are read of one streamed reply.
@@ -47,7 +37,7 @@ const PLACES: [&str; 11] = [
 
 impl MessageText {
     /// What stored bytes say.
-    pub fn of(payload: &[u8]) -> Self {
+    pub fn read(payload: &[u8]) -> Self {
         let text = String::from_utf8_lossy(payload);
         let mut words = Self::default();
         if let Ok(message @ Value::Object(_)) = serde_json::from_str(&text) {
@@ -116,10 +106,10 @@ impl MessageText {
         let arguments =
             arguments.map(|given| given.as_str().map_or_else(|| given.to_string(), str::to_owned));
         let (id, name) = (id.to_owned(), name.to_owned());
-        self.calls.push(Called { id, name, arguments: arguments.unwrap_or_default(), index: None });
+        self.push(ToolCall { id, name, arguments: arguments.unwrap_or_default() }, None);
     }
 
-    /// A line of a stream, or what stands behind one that was too long to be kept.
+    /// A line of a stream, or the note after one that was too long to be kept.
     fn line(&mut self, line: &str) {
         if line.starts_with("[larder: ") {
             return self.say(line);
@@ -169,24 +159,30 @@ impl MessageText {
         self.text += text(delta, "content");
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             let (id, inner) = (text(piece, "id"), &piece["function"]);
-            if let Some(call) = self.max_call_usage(id, piece["index"].as_u64()) {
+            if let Some(call) = self.call_of(id, piece["index"].as_u64()) {
                 call.name += text(inner, "name");
                 call.arguments += text(inner, "arguments");
             }
         }
     }
 
+    fn push(&mut self, call: ToolCall, index: Option<u64>) {
+        self.calls.push(call);
+        self.indexes.push(index);
+    }
+
     /// The call that a piece belongs to. Some servers give no index, or the same one to every call: then an id that
     /// differs begins a new call.
-    fn max_call_usage(&mut self, id: &str, index: Option<u64>) -> Option<&mut Called> {
+    fn call_of(&mut self, id: &str, index: Option<u64>) -> Option<&mut ToolCall> {
         let known = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            Some(_) => self.indexes.iter().rposition(|known| *known == index),
             None => self.calls.len().checked_sub(1),
         };
-        let same = |call: &Called| id.is_empty() || call.id.is_empty() || call.id == id;
+        let same = |call: &ToolCall| id.is_empty() || call.id.is_empty() || call.id == id;
         let at = known.filter(|at| self.calls.get(*at).is_some_and(same)).unwrap_or(self.calls.len());
         if at == self.calls.len() && at < MAX_CALLS {
-            self.calls.push(Called { index, ..Called::default() });
+            let (id, name, arguments) = Default::default();
+            self.push(ToolCall { id, name, arguments }, index);
         }
         let call = self.calls.get_mut(at)?;
         if call.id.is_empty() {
@@ -212,7 +208,7 @@ mod tests {
 
     /// The text, the calls as `name(arguments)`, and the answers.
     fn read(payload: &str) -> (String, Vec<String>, Vec<String>) {
-        let words = MessageText::of(payload.as_bytes());
+        let words = MessageText::read(payload.as_bytes());
         let calls = words.calls.iter().map(|call| format!("{} {}({})", call.id, call.name, call.arguments));
         (words.text, calls.collect(), words.answers)
     }

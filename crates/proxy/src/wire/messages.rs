@@ -1,16 +1,220 @@
-//! Requests of Anthropic's messages. Knows no replies.
+//! Anthropic's messages, but for their streams.
 
 use std::borrow::Cow;
 
-use larder_core::policy::ItemCall;
-use larder_text::json::{Kind, Value};
+use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_text::json::{self, Edit, Kind, Name, Value, encoded};
 use larder_text::message::Role;
+use larder_text::provider::Provider;
+use larder_text::usage::Usage;
+use serde_json::{Value as Json, json};
 
+use super::api_error::ApiError;
+use super::format::WireFormat;
+use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
+use super::place::{is_text, said_in_content};
 use super::read::{ReadError, fields};
+use super::recipe_reply::{RecipeReply, named};
+use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ToolResult, role};
 
-pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
-    let [model, messages, system, tools, stream, max, config, dialect] = fields(
+/// The dialect of `POST /v1/messages`.
+pub(super) struct Messages;
+
+impl WireFormat for Messages {
+    fn name(&self) -> &'static str {
+        "messages"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/messages"
+    }
+
+    fn provider(&self) -> Provider {
+        Provider::Anthropic
+    }
+
+    fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
+        read(root, request)
+    }
+
+    fn units_member(&self) -> Option<&'static str> {
+        Some("content")
+    }
+
+    fn said(&self, unit: Value<'_, '_>) -> Option<String> {
+        match is_text(unit) {
+            true => Some(unit.given("text")?.text()?.into_owned()),
+            false => said_in_content(unit),
+        }
+    }
+
+    fn keys(&self, unit: Value<'_, '_>, _: bool) -> Vec<String> {
+        let kind = text(unit, "type");
+        let (id, mut keys) = (text(unit, "id"), Vec::new());
+        if kind == "tool_use" && !id.is_empty() {
+            let input = unit.given("input").map_or("{}", Value::raw);
+            keys.push(call_key(&id, &text(unit, "name"), input));
+        }
+        let seal = if kind == "thinking" { text(unit, "signature") } else { text(unit, "data") };
+        if kind.ends_with("thinking") && !seal.is_empty() {
+            keys.push(thought_key(&seal));
+        }
+        keys
+    }
+
+    fn put_back(
+        &self,
+        request: &Request<'_>,
+        hidden: &HiddenSteps,
+        at: usize,
+        unit: Value<'_, '_>,
+    ) -> Vec<Edit> {
+        let (here, message) = (unit.span().start, request.element(at));
+        // A text alone, without blocks.
+        if unit.id() == message.id() {
+            let step = |step: &HiddenStep| {
+                format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.calls(), results(step))
+            };
+            return vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())];
+        }
+        let (end, begin) = halves(message);
+        let step = |step: &HiddenStep| format!("{}{end},{},{begin}", step.calls(), results(step));
+        let before: String = hidden.before.iter().map(step).collect();
+        let mut edits = vec![Edit::insert(here, before)];
+        // Results must be in the very next message, before all else.
+        let next = request.elements.get(at + 1).and_then(|&next| request.doc.value(next).get("content"));
+        let next = next.filter(|next| next.kind() == Kind::Array && !hidden.beside.is_empty());
+        if let Some(next) = next {
+            edits.push(Edit::insert(here, format!("{},", hidden.calls())));
+            edits.extend(json::splice(next, &hidden.results(), |_| false));
+        }
+        edits
+    }
+
+    fn tool(&self, name: &str, description: &str, parameters: &str) -> String {
+        format!(r#"{{"name":{name},"description":{description},"input_schema":{parameters}}}"#)
+    }
+
+    fn tool_reference(&self) -> String {
+        format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
+    }
+
+    fn tool_result(&self, id: &str, text: &str) -> String {
+        format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}}}"#)
+    }
+
+    fn call(&self, unit: Value<'_, '_>) -> (bool, &'static str, &'static str) {
+        (text(unit, "type") == "tool_use", "id", "input")
+    }
+
+    fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String) {
+        ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, results(step)))
+    }
+
+    fn may_be_said_again(&self, _: &ReplyRound, unit: Value<'_, '_>) -> bool {
+        !(text(unit, "type") == "text" && unit.given("text").is_some_and(|text| text.is("")))
+    }
+
+    fn usage(&self, tally: &Tally) -> Usage {
+        let cached_input = tally.first(&["cache_read_input_tokens"]);
+        let cache_write = tally.first(&["cache_creation_input_tokens"]);
+        let uncached = tally.first(&["input_tokens"]);
+        Usage {
+            input: uncached.saturating_add(cached_input).saturating_add(cache_write),
+            cached_input,
+            cache_write,
+            output: tally.first(&["output_tokens"]),
+            reasoning: tally.first(&["output_tokens_details.thinking_tokens"]),
+        }
+    }
+
+    fn read_reply<'d, 't>(&self, root: Value<'d, 't>, round: &mut ReplyRound) -> Option<Value<'d, 't>> {
+        round.read_stop(root, "stop_reason");
+        root.given("content")
+    }
+
+    fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit> {
+        let Some(list) = root.given("content") else { return Vec::new() };
+        let mut edits = close.rounds.list_edits(list, root.given("usage"));
+        edits.extend(close.note.as_ref().map(|note| note.behind(list, &note.block())));
+        edits.extend(stop_edit(root.get("stop_reason"), close.gave_up, "end_turn"));
+        edits
+    }
+
+    fn said_bytes(&self, root: Value<'_, '_>) -> usize {
+        let blocks = root.given("content").into_iter().flat_map(Value::items);
+        blocks.flat_map(Value::members).map(|(name, value)| said_in(name, value)).sum()
+    }
+
+    fn too_long(&self, tokens: usize, budget: usize) -> String {
+        format!("prompt is too long: {tokens} tokens > {budget} maximum.")
+    }
+
+    fn error(&self, error: &ApiError) -> String {
+        let (kind, message) = (error.kind.anthropic(), encoded(&error.message));
+        format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
+    }
+
+    fn error_event(&self, error: &ApiError, _: u64) -> String {
+        format!("event: error\ndata: {}\n\n", self.error(error))
+    }
+
+    fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
+        let block = json!({"type": "text", "text": reply.text, "citations": null});
+        message(reply, json!([block]), json!("end_turn"), reply.usage.output).to_string()
+    }
+
+    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
+        named(&[
+            json!({"type": "message_start", "message": message(reply, json!([]), Json::Null, 0)}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "text_delta", "text": reply.text}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+                "usage": {"output_tokens": reply.usage.output}}),
+            json!({"type": "message_stop"}),
+        ])
+    }
+}
+
+/// The message with the results of a step.
+fn results(step: &HiddenStep) -> String {
+    format!(r#"{{"role":"user","content":[{}]}}"#, step.results())
+}
+
+/// How a message of Anthropic's is ended and begun again in the middle of its content: with its role in both halves,
+/// wherever the client wrote it.
+fn halves(message: Value<'_, '_>) -> (&'static str, &'static str) {
+    let places = |name: &str| message.members().position(|(key, _)| key.is(name));
+    if places("role") < places("content") {
+        ("]}", r#"{"role":"assistant","content":["#)
+    } else {
+        (r#"],"role":"assistant"}"#, r#"{"content":["#)
+    }
+}
+
+/// Bytes of text in a member of a block.
+fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
+    match &*name.text() {
+        "text" | "thinking" => length(Some(value)),
+        "input" => value.raw().len(),
+        _ => 0,
+    }
+}
+
+fn message(reply: &RecipeReply<'_>, content: Json, stop: Json, output: u64) -> Json {
+    let Usage { input, cached_input, cache_write, .. } = reply.usage;
+    let uncached = input.saturating_sub(cached_input).saturating_sub(cache_write);
+    json!({"id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
+        "content": content, "stop_reason": stop, "stop_sequence": null,
+        "usage": {"input_tokens": uncached, "cache_creation_input_tokens": cache_write,
+            "cache_read_input_tokens": cached_input, "output_tokens": output}})
+}
+
+fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
+    let [model, messages, system, tools, stream, max, config, format] = fields(
         root,
         &String::new,
         ["model", "messages", "system", "tools", "stream", "max_tokens", "output_config", "output_format"],
@@ -19,7 +223,7 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
     request.stream = stream.is_some_and(Value::is_true);
     request.max_output = max.and_then(Value::as_u64);
     request.take_fixed("output_config", config);
-    request.take_fixed("output_format", dialect);
+    request.take_fixed("output_format", format);
     request.read_tools(tools)?;
     if system.is_some() {
         let mut item = Item::new(Role::System, None);

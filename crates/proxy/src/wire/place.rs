@@ -1,14 +1,13 @@
-//! Where the model's texts stand in a history. Providers give texts no ids, so a text is known by itself and by its
+//! Where the model's texts are in a history. Providers give texts no ids, so a text is known by itself and by its
 //! place: what others said before it, as the client has it. Knows nothing of what is hidden there.
 
 use larder_text::hash::ContentHash;
 use larder_text::json::{Id, Value};
 use larder_text::message::Role;
 
-use super::ApiDialect;
 use super::request::{Item, Request};
 
-/// A place at which the model speaks.
+/// A place in a history at which the model replies.
 ///
 /// Only others' words count for it: clients leave out thoughts of the model, and cut what it said into messages of their
 /// own. Their number tells equal texts of one conversation apart; the first and the last of them tell apart the
@@ -17,7 +16,7 @@ use super::request::{Item, Request};
 pub struct ReplyPlace {
     /// Elements of the history that are not the model's.
     others: usize,
-    /// What the first of them says that is no instruction.
+    /// What the first of them says that is not an instruction.
     first: String,
     /// What the last of them says.
     last: String,
@@ -59,13 +58,13 @@ impl ReplyPlace {
 }
 
 impl Request<'_> {
-    /// Where the reply to this request will stand. To be asked of the request as its client sent it.
+    /// The place of the reply to this request, which must be as its client sent it.
     pub fn place(&self) -> ReplyPlace {
         self.walk(|_, _, _, _| ())
     }
 
-    /// Walks through the history. `meets` is told of each thing that may bear a key: its element, it, how many elements
-    /// of others stand before, and the key of its text.
+    /// Walks through the history. `meets` is called with each thing that may have a key: its element, its id, how many
+    /// elements of others come before, and the key of its text.
     pub(super) fn walk(&self, mut meets: impl FnMut(usize, Id, usize, Option<String>)) -> ReplyPlace {
         let mut place = ReplyPlace { elsewhere: self.history_elsewhere, ..ReplyPlace::default() };
         let mut elements: Vec<Vec<&Item<'_>>> = vec![Vec::new(); self.elements.len()];
@@ -83,7 +82,7 @@ impl Request<'_> {
                 place.hear(items, elements.get(at + 1).is_none_or(is_models));
             }
             for unit in self.anchors(self.elements[at]) {
-                let text = said(self.dialect, self.doc.value(unit));
+                let text = self.dialect.format().said(self.doc.value(unit));
                 let key = text.and_then(|text| place.key(&text));
                 meets(at, unit, place.others, key);
             }
@@ -94,11 +93,7 @@ impl Request<'_> {
     /// The things in an element of the history that may bear an id or a text of the model's.
     fn anchors(&self, element: Id) -> Vec<Id> {
         let value = self.doc.value(element);
-        let list = match self.dialect {
-            ApiDialect::Responses => return vec![element],
-            ApiDialect::Chat => "tool_calls",
-            ApiDialect::Messages => "content",
-        };
+        let Some(list) = self.dialect.format().units_member() else { return vec![element] };
         if !value.get("role").is_some_and(|role| role.is("assistant")) {
             return Vec::new();
         }
@@ -108,11 +103,8 @@ impl Request<'_> {
     }
 }
 
-/// What the model says in a thing of a reply or of a history; none where that thing is no text, or bears a call.
-pub(super) fn said(dialect: ApiDialect, unit: Value<'_, '_>) -> Option<String> {
-    if dialect == ApiDialect::Messages && is_text(unit) {
-        return Some(unit.given("text")?.text()?.into_owned());
-    }
+/// What the model says in the `content` of a message or an item; `None` where that has none, or has a call.
+pub(super) fn said_in_content(unit: Value<'_, '_>) -> Option<String> {
     let speaks = unit.given("role").is_some_and(|role| role.is("assistant"));
     let calls = unit.given("tool_calls").is_some_and(|calls| calls.items().next().is_some());
     let content = unit.given("content").filter(|_| speaks && !calls)?;
@@ -124,7 +116,7 @@ pub(super) fn said(dialect: ApiDialect, unit: Value<'_, '_>) -> Option<String> {
 }
 
 /// Whether a block or a part is text.
-fn is_text(part: Value<'_, '_>) -> bool {
+pub(super) fn is_text(part: Value<'_, '_>) -> bool {
     let kinds = ["text", "output_text", "input_text"];
     part.given("type").is_some_and(|kind| kinds.iter().any(|name| kind.is(name)))
 }

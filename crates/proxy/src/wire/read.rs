@@ -2,10 +2,10 @@
 
 use larder_text::json::{JsonError, Kind, Value};
 
-/// A body that is no request or reply of its format.
+/// A body that is not a request or reply of its dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It is no JSON at all.
+    /// It is not JSON.
     #[error("the body is {0}")]
     Json(#[from] JsonError),
     /// A field has another type than its format gives it.
@@ -15,25 +15,25 @@ pub enum ReadError {
         path: String,
         /// What belongs there.
         expected: &'static str,
-        /// The byte at which the value stands, from 0.
+        /// The byte at which the value begins, from 0.
         at: usize,
     },
-    /// A field stands twice in one object. Readers differ in which one they take, so what was counted might not be what
+    /// A field appears twice in one object. Readers differ in which one they take, so what was counted might not be what
     /// is answered.
-    #[error("{path}: this field stands twice in one object; send it once (byte {at} of the body)")]
+    #[error("{path}: this field appears twice in one object; send it once (byte {at} of the body)")]
     Twice {
-        /// Where.
+        /// Where, as `messages[3].content`.
         path: String,
-        /// The byte at which the second value stands, from 0.
+        /// The byte at which the second value begins, from 0.
         at: usize,
     },
     /// More messages than are taken.
-    #[error("{count} messages; at most {most} are taken (max_messages under [gateway] in larder.toml)")]
+    #[error("{count} messages; at most {max} are taken (max_messages under [gateway] in larder.toml)")]
     Messages {
         /// How many there are.
         count: usize,
         /// How many are taken.
-        most: usize,
+        max: usize,
     },
     /// An edit of ours went wrong.
     #[error("the body could not be changed: {0}")]

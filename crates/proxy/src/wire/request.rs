@@ -1,4 +1,4 @@
-//! A request as a view: who says what, in order, with the bytes at which it stands. Knows what the formats have in
+//! A request as a view: who says what, in order, with its place in the bytes. Knows what the formats have in
 //! common; each format's own reader fills it in.
 //!
 //! Reading is lenient: what has an unknown shape is opaque, counted and left alone, and the provider judges it. Only what
@@ -14,10 +14,10 @@ use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
 
 use super::read::{ReadError, fields};
-use super::{ApiDialect, REHYDRATE, chat, messages, responses};
+use super::{ApiDialect, REHYDRATE};
 
-/// How the line begins in which Claude Code says who pays for a request. It stands in the instructions and is another one
-/// in every request.
+/// How the line begins in which Claude Code says who pays for a request. It is in the instructions and differs in
+/// every request.
 const BILLING: &str = "x-anthropic-billing-header:";
 /// Our extension to messages, results and definitions of tools: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
@@ -59,14 +59,14 @@ pub struct Request<'b> {
     /// Objects that have a field of ours.
     pub(super) own: Vec<Id>,
     pub(super) unofferable: Option<&'static str>,
-    most_messages: usize,
+    max_messages: usize,
 }
 
 /// One message, or one result out of a message of several things: what can be replaced or left out by itself.
 #[derive(Debug, Default)]
 pub struct Item<'b> {
     who: Option<Role>,
-    /// Which element of `messages` or `input` it stands in; none for instructions outside of it.
+    /// The index of its element in `messages` or `input`; `None` for instructions outside of it.
     pub message: Option<usize>,
     /// Its text, in order.
     pub texts: Vec<Text<'b>>,
@@ -76,7 +76,7 @@ pub struct Item<'b> {
     pub result: Option<ToolResult<'b>>,
     /// What is never touched but counts.
     pub opaque: Vec<Opaque<'b>>,
-    /// A breakpoint of the provider's cache stands on it.
+    /// It has a breakpoint of the provider's cache.
     pub cache_control: bool,
     /// The value that holds its texts.
     pub(super) content: Option<Id>,
@@ -89,10 +89,10 @@ pub struct Item<'b> {
 /// One string literal.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'b> {
-    /// As it stands, with its quotes: good as a key of counts, without decoding.
+    /// The literal, with its quotes: good as a key of counts, without decoding.
     pub raw: &'b str,
     pub(super) at: Id,
-    /// The part of an array of content that it is the text of, and whether a cache breakpoint stands on that.
+    /// The part of an array of content that it is the text of, and whether that has a cache breakpoint.
     pub(super) part: Option<(Id, bool)>,
 }
 
@@ -101,7 +101,7 @@ pub struct Text<'b> {
 pub struct ToolResult<'b> {
     /// The call's id.
     pub id: Cow<'b, str>,
-    /// The tool, if the call stands in the history or the result names it.
+    /// The tool, if the call is in the history or the result names it.
     pub name: Option<Cow<'b, str>>,
     /// The tool failed.
     pub error: bool,
@@ -112,9 +112,9 @@ pub struct ToolResult<'b> {
 /// Something that is not text.
 #[derive(Debug, Clone, Copy)]
 pub struct Opaque<'b> {
-    /// What.
+    /// What it is, as far as counting goes.
     pub kind: OpaqueKind,
-    /// As it stands.
+    /// Its JSON.
     pub raw: &'b str,
 }
 
@@ -156,7 +156,7 @@ pub struct Fixed<'b> {
 /// Reads a request body.
 ///
 /// # Errors
-/// When it is no JSON, has no messages, or names twice in one object what is counted.
+/// When it is not JSON, has no messages, or names twice in one object what is counted.
 pub fn read(dialect: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
     read_up_to(dialect, body, usize::MAX)
 }
@@ -165,7 +165,7 @@ pub fn read(dialect: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
 ///
 /// # Errors
 /// As [`read`], and when there are more.
-pub fn read_up_to(dialect: ApiDialect, body: &str, most_messages: usize) -> Result<Request<'_>, ReadError> {
+pub fn read_up_to(dialect: ApiDialect, body: &str, max_messages: usize) -> Result<Request<'_>, ReadError> {
     let doc = Document::parse_request(body)?;
     let mut request = Request {
         dialect,
@@ -186,13 +186,9 @@ pub fn read_up_to(dialect: ApiDialect, body: &str, most_messages: usize) -> Resu
         allowed_at: None,
         own: Vec::new(),
         unofferable: None,
-        most_messages,
+        max_messages,
     };
-    match dialect {
-        ApiDialect::Chat => chat::read(doc.root(), &mut request)?,
-        ApiDialect::Responses => responses::read(doc.root(), &mut request)?,
-        ApiDialect::Messages => messages::read(doc.root(), &mut request)?,
-    }
+    dialect.format().read(doc.root(), &mut request)?;
     request.doc = doc;
     request.match_results();
     Ok(request)
@@ -202,6 +198,11 @@ impl<'b> Request<'b> {
     /// Elements of `messages` or `input`.
     pub fn messages(&self) -> usize {
         self.elements.len()
+    }
+
+    /// One element of `messages` or `input`.
+    pub(super) fn element(&self, at: usize) -> Value<'_, 'b> {
+        self.doc.value(self.elements[at])
     }
 
     /// The bytes of one element of `messages` or `input`.
@@ -294,9 +295,9 @@ impl<'b> Request<'b> {
 
     /// Notes the elements of `messages` or `input`, each of which must be an object.
     pub(super) fn take_list(&mut self, name: &str, list: Value<'_, 'b>) -> Result<(), ReadError> {
-        let (count, most) = (list.items().count(), self.most_messages);
-        if count > most {
-            return Err(ReadError::Messages { count, most });
+        let (count, max) = (list.items().count(), self.max_messages);
+        if count > max {
+            return Err(ReadError::Messages { count, max });
         }
         self.list = Some(list.id());
         for (at, element) in list.items().enumerate() {
@@ -310,7 +311,7 @@ impl<'b> Request<'b> {
 
     pub(super) fn take_model(&mut self, model: Option<Value<'_, 'b>>) -> Result<(), ReadError> {
         let Some(model) = model else { return Ok(()) };
-        let text = Text::of(model).ok_or_else(|| ReadError::shape("model", model, "a string"))?;
+        let text = Text::new(model).ok_or_else(|| ReadError::shape("model", model, "a string"))?;
         self.model = Some(text);
         Ok(())
     }
@@ -325,7 +326,7 @@ impl<'b> Item<'b> {
         Self { who: Some(role), message, ..Self::default() }
     }
 
-    /// Who speaks; results of tools are [`Role::Tool`] in every format.
+    /// The author; results of tools are [`Role::Tool`] in every dialect.
     pub fn role(&self) -> Role {
         self.who.unwrap_or(Role::User)
     }
@@ -375,7 +376,7 @@ impl<'b> Item<'b> {
     ) -> Result<(), ReadError> {
         let Some(content) = content else { return Ok(()) };
         self.content = Some(content.id());
-        if let Some(text) = Text::of(content) {
+        if let Some(text) = Text::new(content) {
             self.texts.push(text);
         } else if content.kind() == json::Kind::Array {
             for (at, part) in content.items().enumerate() {
@@ -401,7 +402,7 @@ impl<'b> Item<'b> {
         self.cache_control |= cache.is_some();
         let is_text =
             kind.is_some_and(|kind| ["text", "input_text", "output_text"].iter().any(|k| kind.is(k)));
-        match text.and_then(Text::of).filter(|_| is_text) {
+        match text.and_then(Text::new).filter(|_| is_text) {
             Some(text) => self.texts.push(Text { part: Some((part.id(), cache.is_some())), ..text }),
             None => self.push_opaque(part),
         }
@@ -409,12 +410,12 @@ impl<'b> Item<'b> {
     }
 
     pub(super) fn push_opaque(&mut self, value: Value<'_, 'b>) {
-        self.opaque.push(Opaque { kind: OpaqueKind::of(value), raw: value.raw() });
+        self.opaque.push(Opaque { kind: OpaqueKind::read(value), raw: value.raw() });
     }
 }
 
 impl<'b> Text<'b> {
-    pub(super) fn of(value: Value<'_, 'b>) -> Option<Self> {
+    pub(super) fn new(value: Value<'_, 'b>) -> Option<Self> {
         let string = value.kind() == json::Kind::String;
         string.then(|| Self { raw: value.raw(), at: value.id(), part: None })
     }
@@ -426,7 +427,7 @@ impl<'b> Text<'b> {
 }
 
 impl OpaqueKind {
-    fn of(value: Value<'_, '_>) -> Self {
+    fn read(value: Value<'_, '_>) -> Self {
         let name = value.given("type").and_then(Value::text);
         match name.as_deref().unwrap_or_default() {
             "image" | "image_url" | "input_image" | "computer_screenshot" => Self::Image,

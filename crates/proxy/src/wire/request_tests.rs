@@ -125,10 +125,10 @@ fn responses_are_read_item_by_item() {
 fn what_would_make_the_count_wrong_is_refused_with_its_place() {
     let refused = |dialect, body: &str| read(dialect, body).unwrap_err().to_string();
     let twice = refused(ApiDialect::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
-    assert!(twice.starts_with("messages: this field stands twice") && twice.contains("byte 38"), "{twice}");
+    assert!(twice.starts_with("messages: this field appears twice") && twice.contains("byte 38"), "{twice}");
     let twice =
         refused(ApiDialect::Chat, r#"{"messages":[{"role":"user","content":"a","c\u006fntent":"b"}]}"#);
-    assert!(twice.starts_with("messages[0].content: this field stands twice"), "{twice}");
+    assert!(twice.starts_with("messages[0].content: this field appears twice"), "{twice}");
     let twice = refused(
         ApiDialect::Messages,
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}"#,
@@ -159,7 +159,7 @@ fn of_too_many_messages_none_is_read() {
         (ApiDialect::Responses, format!(r#"{{"input":{messages}}}"#)),
     ] {
         let error = read_up_to(dialect, &body, 1).unwrap_err();
-        assert_eq!(error, ReadError::Messages { count: 2, most: 1 });
+        assert_eq!(error, ReadError::Messages { count: 2, max: 1 });
         assert!(!matches!(read_up_to(dialect, &body, 2), Err(ReadError::Messages { .. })));
     }
 }

@@ -1,15 +1,235 @@
-//! Requests of OpenAI's responses. Knows no replies.
+//! OpenAI's responses, but for their streams.
 
 use std::borrow::Cow;
 
-use larder_core::policy::ItemCall;
-use larder_text::json::{Kind, Value};
+use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_text::json::{Edit, Kind, Name, Value, encoded};
 use larder_text::message::Role;
+use larder_text::provider::Provider;
+use larder_text::usage::Usage;
+use serde_json::{Value as Json, json};
 
+use super::api_error::ApiError;
+use super::chat::{openai_error, openai_too_long};
+use super::format::WireFormat;
+use super::hidden::{HiddenStep, HiddenSteps, answer_key, call_key, item_key, thought_key};
 use super::read::{ReadError, fields};
+use super::recipe_reply::{RecipeReply, named};
+use super::reply::{ReplyClose, ReplyRound, Tally, length, parts_length, text};
 use super::request::{Item, Request, Text, ToolResult, role};
 
-pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
+/// The dialect of `POST /v1/responses`.
+pub(super) struct Responses;
+
+impl WireFormat for Responses {
+    fn name(&self) -> &'static str {
+        "responses"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/responses"
+    }
+
+    fn provider(&self) -> Provider {
+        Provider::OpenAi
+    }
+
+    fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
+        read(root, request)
+    }
+
+    fn answer_marks(&self) -> &'static [&'static str] {
+        // Calls and thoughts are elements of their own here, and name no role.
+        &["assistant", "\"type\""]
+    }
+
+    fn units_member(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn keys(&self, unit: Value<'_, '_>, answers: bool) -> Vec<String> {
+        let member = |name: &str| Some(text(unit, name)).filter(|text| !text.is_empty());
+        let (kind, mut keys) = (text(unit, "type"), Vec::new());
+        if let Some(id) = member("call_id") {
+            let arguments = member("arguments").or_else(|| member("input")).unwrap_or_default();
+            if kind.ends_with("_call") {
+                keys.push(call_key(&id, &text(unit, "name"), &arguments));
+            }
+            if kind.ends_with("_call") || answers {
+                keys.push(answer_key(&id));
+            }
+        }
+        keys.extend(member("id").map(|id| item_key(&id)));
+        keys.extend(member("encrypted_content").map(|seal| thought_key(&seal)));
+        keys
+    }
+
+    fn put_back(&self, _: &Request<'_>, hidden: &HiddenSteps, _: usize, unit: Value<'_, '_>) -> Vec<Edit> {
+        let answers_only = unit.given("output").is_some();
+        let steps = hidden.before.iter().filter(|_| !answers_only).flat_map(|step| &step.calls);
+        let mut text = String::new();
+        for answered in steps.chain(&hidden.beside) {
+            if !answers_only {
+                text += &format!("{},", answered.call);
+            }
+            text += &format!("{},", answered.result);
+        }
+        vec![Edit::insert(unit.span().start, text)]
+    }
+
+    fn tool(&self, name: &str, description: &str, parameters: &str) -> String {
+        // Strict is the default here, and would make every argument required.
+        format!(
+            r#"{{"type":"function","name":{name},"description":{description},"parameters":{parameters},"strict":false}}"#
+        )
+    }
+
+    fn tool_reference(&self) -> String {
+        format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
+    }
+
+    fn tool_result(&self, id: &str, text: &str) -> String {
+        format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
+    }
+
+    fn call(&self, unit: Value<'_, '_>) -> (bool, &'static str, &'static str) {
+        let kind = text(unit, "type");
+        let is_call = kind.ends_with("_call") && unit.given("call_id").is_some();
+        (is_call || kind == "mcp_approval_request", "call_id", "arguments")
+    }
+
+    fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String) {
+        ("input", format!("{said},{}", step.results()))
+    }
+
+    fn may_lack_history(&self) -> bool {
+        true
+    }
+
+    fn may_be_said_again(&self, round: &ReplyRound, unit: Value<'_, '_>) -> bool {
+        let is_unsealed = unit.given("encrypted_content").is_none();
+        !(text(unit, "type") == "reasoning" && round.unstored && is_unsealed)
+    }
+
+    fn usage(&self, tally: &Tally) -> Usage {
+        Usage {
+            input: tally.first(&["input_tokens"]),
+            cached_input: tally.first(&["input_tokens_details.cached_tokens"]),
+            cache_write: tally.first(&["input_tokens_details.cache_write_tokens"]),
+            output: tally.first(&["output_tokens"]),
+            reasoning: tally.first(&["output_tokens_details.reasoning_tokens"]),
+        }
+    }
+
+    fn read_reply<'d, 't>(&self, root: Value<'d, 't>, round: &mut ReplyRound) -> Option<Value<'d, 't>> {
+        round.read_stop(root, "status");
+        round.complete &= round.stop.as_deref().is_none_or(|status| status == "completed");
+        round.unstored = root.given("store").is_some_and(|store| store.raw() == "false");
+        root.given("output")
+    }
+
+    fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit> {
+        let Some(list) = root.given("output") else { return Vec::new() };
+        let mut edits = close.rounds.list_edits(list, root.given("usage"));
+        edits.extend(close.note.as_ref().map(|note| note.behind(list, &note.item(&text(root, "id")))));
+        edits
+    }
+
+    fn said_bytes(&self, root: Value<'_, '_>) -> usize {
+        let items = root.given("output").into_iter().flat_map(Value::items);
+        items.flat_map(Value::members).map(|(name, value)| said_in(name, value)).sum()
+    }
+
+    fn too_long(&self, tokens: usize, budget: usize) -> String {
+        openai_too_long(tokens, budget)
+    }
+
+    fn error(&self, error: &ApiError) -> String {
+        openai_error(error, "input")
+    }
+
+    fn error_event(&self, error: &ApiError, sequence: u64) -> String {
+        let (message, code) = (encoded(&error.message), error.kind.openai().1);
+        let code = code.map_or_else(|| "null".to_owned(), encoded);
+        format!(
+            "event: error\ndata: {{\"type\":\"error\",\"sequence_number\":{sequence},\"code\":{code},\
+             \"message\":{message},\"param\":null}}\n\n"
+        )
+    }
+
+    fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
+        response(reply, "completed", json!([output(reply, "completed")])).to_string()
+    }
+
+    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
+        named(&response_events(reply))
+    }
+}
+
+/// Bytes of text in a member of an item.
+fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
+    match &*name.text() {
+        "content" | "summary" => parts_length(value, &["text", "refusal"]),
+        "arguments" | "input" | "code" => length(Some(value)),
+        _ => 0,
+    }
+}
+
+fn output(reply: &RecipeReply<'_>, status: &str) -> Json {
+    let content = match status {
+        "completed" => json!([part(reply.text)]),
+        _ => json!([]),
+    };
+    json!({"id": format!("msg_{}", reply.id), "type": "message", "status": status, "role": "assistant",
+        "content": content})
+}
+
+fn part(text: &str) -> Json {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+}
+
+fn response(reply: &RecipeReply<'_>, status: &str, output: Json) -> Json {
+    let Usage { input, cached_input, output: out, reasoning, .. } = reply.usage;
+    let usage = json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": cached_input},
+        "output_tokens": out, "output_tokens_details": {"reasoning_tokens": reasoning},
+        "total_tokens": input.saturating_add(out)});
+    let usage = if status == "completed" { usage } else { Json::Null };
+    json!({"id": format!("resp_{}", reply.id), "object": "response", "created_at": reply.created, "status": status,
+        "error": null, "incomplete_details": null, "instructions": null, "max_output_tokens": null,
+        "model": reply.model, "output": output, "parallel_tool_calls": true, "previous_response_id": null,
+        "reasoning": {"effort": null, "summary": null}, "store": false, "temperature": null,
+        "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": null,
+        "truncation": "disabled", "usage": usage, "user": null, "metadata": {}})
+}
+
+fn response_events(reply: &RecipeReply<'_>) -> Vec<Json> {
+    let item = format!("msg_{}", reply.id);
+    let at = |kind: &str, more: Json| {
+        let mut event = json!({"type": kind, "item_id": item, "output_index": 0, "content_index": 0});
+        if let (Some(event), Json::Object(more)) = (event.as_object_mut(), more) {
+            event.extend(more);
+        }
+        event
+    };
+    let mut events = vec![
+        json!({"type": "response.created", "response": response(reply, "in_progress", json!([]))}),
+        json!({"type": "response.in_progress", "response": response(reply, "in_progress", json!([]))}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": output(reply, "in_progress")}),
+        at("response.content_part.added", json!({"part": part("")})),
+        at("response.output_text.delta", json!({"delta": reply.text, "logprobs": []})),
+        at("response.output_text.done", json!({"text": reply.text, "logprobs": []})),
+        at("response.content_part.done", json!({"part": part(reply.text)})),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": output(reply, "completed")}),
+        json!({"type": "response.completed",
+            "response": response(reply, "completed", json!([output(reply, "completed")]))}),
+    ];
+    for (number, event) in events.iter_mut().enumerate() {
+        event["sequence_number"] = json!(number);
+    }
+    events
+}
+
+fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [model, input, instructions, tools, stream, max, choice, text, background] = fields(
         root,
         &String::new,
@@ -48,7 +268,7 @@ pub(super) fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result
         Some(text) if text.kind() == Kind::String => {
             request.list = Some(text.id());
             let mut item = Item::new(Role::User, None);
-            item.texts.extend(Text::of(text));
+            item.texts.extend(Text::new(text));
             request.items.push(item);
             Ok(())
         }

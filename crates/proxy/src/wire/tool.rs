@@ -1,61 +1,22 @@
-//! Our tool: its definition, and how each format writes it. Knows no request.
+//! Our tool as each dialect writes it. Knows no request.
 
 use std::sync::LazyLock;
 
-use larder_core::policy::{REHYDRATE, rehydrate_tool};
+use larder_core::policy::rehydrate_tool;
 use larder_text::json::encoded;
 
 use super::ApiDialect;
 
-/// The definition as a format has it in `tools`: always the same bytes.
+/// The definition as a dialect has it in `tools`: always the same bytes.
 pub fn rehydrate_tool_json(dialect: ApiDialect) -> &'static str {
     // Every request counts it.
-    static WRITTEN: LazyLock<[String; 3]> =
-        LazyLock::new(|| [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages].map(written));
-    let [chat, responses, messages] = &*WRITTEN;
-    match dialect {
-        ApiDialect::Chat => chat,
-        ApiDialect::Responses => responses,
-        ApiDialect::Messages => messages,
-    }
+    static WRITTEN: LazyLock<[(ApiDialect, String); ApiDialect::ALL.len()]> =
+        LazyLock::new(|| ApiDialect::ALL.map(|dialect| (dialect, written(dialect))));
+    WRITTEN.iter().find(|(written, _)| *written == dialect).map_or("", |(_, tool)| tool)
 }
 
 fn written(dialect: ApiDialect) -> String {
     let tool = rehydrate_tool();
-    let (name, description, parameters) =
-        (encoded(&tool.name), encoded(&tool.description), tool.parameters.to_string());
-    match dialect {
-        ApiDialect::Chat => format!(
-            r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
-        ),
-        // Strict is the default here, and would make every argument a must.
-        ApiDialect::Responses => format!(
-            r#"{{"type":"function","name":{name},"description":{description},"parameters":{parameters},"strict":false}}"#
-        ),
-        ApiDialect::Messages => {
-            format!(r#"{{"name":{name},"description":{description},"input_schema":{parameters}}}"#)
-        }
-    }
-}
-
-/// How a list of allowed tools names ours.
-pub(super) fn reference(dialect: ApiDialect) -> String {
-    match dialect {
-        ApiDialect::Chat => format!(r#"{{"type":"function","function":{{"name":"{REHYDRATE}"}}}}"#),
-        ApiDialect::Responses | ApiDialect::Messages => {
-            format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
-        }
-    }
-}
-
-/// A result of our tool as the format has it.
-pub(super) fn result(dialect: ApiDialect, id: &str, text: &str) -> String {
-    let (id, text) = (encoded(id), encoded(text));
-    match dialect {
-        ApiDialect::Chat => format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#),
-        ApiDialect::Responses => {
-            format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
-        }
-        ApiDialect::Messages => format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}}}"#),
-    }
+    let (name, description) = (encoded(&tool.name), encoded(&tool.description));
+    dialect.format().tool(&name, &description, &tool.parameters.to_string())
 }

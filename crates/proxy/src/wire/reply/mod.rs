@@ -15,11 +15,11 @@ pub(super) use self::note::LimitNote;
 pub use self::usage::PartialUsage;
 pub(super) use self::usage::Tally;
 pub use self::whole::WholeReply;
-pub(super) use self::whole::stop_edit;
-use super::hidden::{AnsweredCall, HiddenStep, HiddenSteps, keys};
-use super::place::{ReplyPlace, said};
+pub(super) use self::whole::{ReplyClose, stop_edit};
+use super::hidden::{AnsweredCall, HiddenStep, HiddenSteps};
+use super::place::ReplyPlace;
 use super::read::ReadError;
-use super::{ApiDialect, REHYDRATE, tool};
+use super::{ApiDialect, REHYDRATE};
 
 /// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
 /// where the model called our tool.
@@ -58,7 +58,7 @@ pub(super) struct ReplyRound {
     pub complete: bool,
     /// The provider said that it ended, however that was.
     pub ended: bool,
-    /// The provider told of an error in it.
+    /// The provider reported an error in it.
     pub failed: bool,
     /// Bytes of text that it said.
     pub said: usize,
@@ -84,17 +84,9 @@ pub(super) struct ReplyUnit {
 
 impl ReplyUnit {
     /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
-    pub(super) fn of(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
-        let kind = text(value, "type");
+    pub(super) fn read(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
         let inner = value.given("function").unwrap_or(value);
-        let (asks, id, arguments) = match dialect {
-            ApiDialect::Chat => (true, "id", "arguments"),
-            ApiDialect::Messages => (kind == "tool_use", "id", "input"),
-            ApiDialect::Responses => {
-                let call = kind.ends_with("_call") && value.given("call_id").is_some();
-                (call || kind == "mcp_approval_request", "call_id", "arguments")
-            }
-        };
+        let (asks, id, arguments) = dialect.format().call(value);
         let ours = (hide && asks && text(inner, "name") == REHYDRATE).then(|| {
             let arguments = inner.given(arguments);
             let arguments = arguments.map(|a| a.text().unwrap_or(a.raw().into()).into_owned());
@@ -107,6 +99,11 @@ impl ReplyUnit {
 impl ReplyRound {
     fn ours(&self) -> impl Iterator<Item = &RehydrateCall> {
         self.units.iter().filter_map(|unit| unit.ours.as_ref())
+    }
+
+    /// Reads why the reply ended.
+    pub(super) fn read_stop(&mut self, object: Value<'_, '_>, member: &str) {
+        self.stop = object.given(member).map(|stop| stop.text().unwrap_or_default().into_owned());
     }
 
     /// Takes note of whom a unit asks.
@@ -126,8 +123,8 @@ impl ReplyRound {
         self.complete && !self.lost && !self.stop.as_deref().is_some_and(|stop| cut.contains(&stop))
     }
 
-    /// Only we were asked.
-    const fn asks_us_alone(&self) -> bool {
+    /// Whether it asks for nothing but answers of our tool.
+    pub(super) const fn asks_us_alone(&self) -> bool {
         self.has_ours && !self.asks
     }
 
@@ -136,7 +133,7 @@ impl ReplyRound {
         let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
         let answered = units.zip(&self.answers).map(|((call, raw), answer)| AnsweredCall {
             call: raw.clone(),
-            result: tool::result(dialect, &call.id, answer),
+            result: dialect.format().tool_result(&encoded(&call.id), &encoded(answer)),
         });
         if self.answers.len() == self.ours().count() { answered.collect() } else { Vec::new() }
     }
@@ -165,8 +162,8 @@ impl ReplyRounds {
         self.limit = Some(limit);
     }
 
-    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is where
-    /// the reply stands. To be stored before the end of the reply reaches the client, which may come back at once.
+    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is that
+    /// of the reply. To be stored before the end of the reply reaches the client, which may come back at once.
     pub fn hidden(&self, place: &ReplyPlace) -> Vec<HiddenSteps> {
         let mut place = place.clone();
         let mut found: Vec<HiddenSteps> = Vec::new();
@@ -192,7 +189,7 @@ impl ReplyRounds {
             }
         }
         // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
-        if self.dialect == ApiDialect::Chat && !self.done.iter().any(|round| round.lost) {
+        if self.dialect.format().has_one_text() && !self.done.iter().any(|round| round.lost) {
             let keys = place.key(&self.text_before()).into_iter().collect();
             let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
             found.push(HiddenSteps { keys, before, beside: Vec::new(), round: self.done.len(), last });
@@ -203,14 +200,15 @@ impl ReplyRounds {
     }
 
     /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
-    /// whether it is that call. Thoughts and texts may be gone from what a client sends.
+    /// whether it is that call. Thoughts and texts may be missing from what a client sends.
     fn anchors(&self, round: &ReplyRound, place: &mut ReplyPlace) -> Vec<(bool, Vec<String>)> {
         let shown = round.units.iter().filter(|unit| unit.ours.is_none());
         let mut all: Vec<(bool, Vec<String>)> = shown
             .filter_map(|unit| {
                 let doc = Document::parse(&unit.raw).ok()?;
-                let mut own = keys(self.dialect, doc.root(), false);
-                own.extend(said(self.dialect, doc.root()).and_then(|text| place.key(&text)));
+                let format = self.dialect.format();
+                let mut own = format.keys(doc.root(), false);
+                own.extend(format.said(doc.root()).and_then(|text| place.key(&text)));
                 (!own.is_empty()).then_some((unit.asks, own))
             })
             .collect();
@@ -240,7 +238,7 @@ impl ReplyRounds {
         self.done.last()?.stop.as_deref()
     }
 
-    /// Whether the provider told of an error in the last reply.
+    /// Whether the provider reported an error in the last reply.
     pub fn failed(&self) -> bool {
         self.done.last().is_some_and(|round| round.failed)
     }
@@ -281,15 +279,13 @@ impl ReplyRounds {
             return Ok(None);
         }
         let step = HiddenStep { members: round.members.clone(), text: round.text.clone(), calls };
-        let said = round.units.iter().filter(|unit| self.may_be_said_again(round, unit));
-        let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
-        let (list, more) = match self.dialect {
-            ApiDialect::Chat => ("messages", step.chat(&step.text)),
-            ApiDialect::Messages => {
-                ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, step.user()))
-            }
-            ApiDialect::Responses => ("input", format!("{said},{}", step.outputs())),
+        let format = self.dialect.format();
+        let may_be_said_again = |unit: &&ReplyUnit| {
+            Document::parse(&unit.raw).is_ok_and(|doc| format.may_be_said_again(round, doc.root()))
         };
+        let said = round.units.iter().filter(may_be_said_again);
+        let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
+        let (list, more) = format.next_step(&step, &said);
         let doc = Document::parse(request)?;
         let root = doc.root();
         let edit = match root.given(list) {
@@ -297,38 +293,18 @@ impl ReplyRounds {
             Some(text) if text.kind() == Kind::String => {
                 Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))
             }
-            _ if self.dialect == ApiDialect::Responses => {
-                json::add_members(root, &format!(r#""input":[{more}]"#))
-            }
+            _ if format.may_lack_history() => json::add_members(root, &format!(r#""{list}":[{more}]"#)),
             other => return Err(ReadError::shape(list, other.unwrap_or(root), "an array")),
         };
         Ok(Some(json::apply(request, vec![edit])?))
     }
 
-    /// Providers refuse text without letters, and thoughts that they can neither look up nor unseal.
-    fn may_be_said_again(&self, round: &ReplyRound, unit: &ReplyUnit) -> bool {
-        let Ok(doc) = Document::parse(&unit.raw) else { return false };
-        let is = |kind: &str| doc.root().given("type").is_some_and(|value| value.is(kind));
-        match self.dialect {
-            ApiDialect::Chat => true,
-            ApiDialect::Messages => !(is("text") && doc.root().given("text").is_some_and(|text| text.is(""))),
-            ApiDialect::Responses => {
-                !(is("reasoning") && round.unstored && doc.root().given("encrypted_content").is_none())
-            }
-        }
-    }
-
     /// The edits by which the whole last reply becomes the client's: earlier rounds before it, our calls out of it, the
     /// sums of usage. `earlier` are the rounds before.
-    pub(super) fn list_edits(
-        &self,
-        list: Value<'_, '_>,
-        usage: Option<Value<'_, '_>>,
-        hide: bool,
-    ) -> Vec<Edit> {
+    pub(super) fn list_edits(&self, list: Value<'_, '_>, usage: Option<Value<'_, '_>>) -> Vec<Edit> {
         let items: Vec<_> = list.items().collect();
         let ours = |at: usize| {
-            items.get(at).is_some_and(|item| ReplyUnit::of(self.dialect, *item, hide).ours.is_some())
+            items.get(at).is_some_and(|item| ReplyUnit::read(self.dialect, *item, true).ours.is_some())
         };
         let mut edits = json::splice(list, &self.shown(), ours);
         edits.extend(usage.into_iter().flat_map(|usage| self.spent().edits(usage)));
@@ -336,7 +312,7 @@ impl ReplyRounds {
     }
 }
 
-/// The text of a member; none is empty.
+/// The text of a member; empty if there is none.
 pub(super) fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
     object.given(name).and_then(Value::text).unwrap_or_default()
 }
@@ -346,7 +322,12 @@ pub(super) fn length(text: Option<Value<'_, '_>>) -> usize {
     text.filter(|text| text.kind() == Kind::String).map_or(0, |text| text.raw().len() - 2)
 }
 
-/// Appends text of a later round, set apart from what stands before it.
+/// Bytes of text in members of the parts of a list.
+pub(super) fn parts_length(list: Value<'_, '_>, names: &[&str]) -> usize {
+    list.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
+}
+
+/// Appends text of a later round, separated from what comes before it.
 pub(super) fn push_text(all: &mut String, text: &str) {
     if !all.is_empty() && !text.is_empty() && !all.ends_with(char::is_whitespace) {
         all.push_str(GAP);

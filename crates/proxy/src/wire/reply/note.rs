@@ -1,11 +1,10 @@
-//! What stands in a reply that would otherwise be empty: the model asked nothing but originals, and was given no more.
+//! What a reply says that would otherwise be empty: the model asked only for originals, and got no more.
 //! Clients show nothing of such a reply, and providers refuse a history that holds one.
 
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Edit, Value, encoded};
 
 use super::super::ApiDialect;
-use super::super::place::said;
 use super::{ReplyRound, ReplyRounds, text};
 
 /// Hexadecimal digits of the id of an item.
@@ -15,7 +14,7 @@ const DIGITS: usize = 48;
 #[derive(Debug)]
 pub struct LimitNote {
     text: String,
-    /// Something else stands before it.
+    /// Something else comes before it.
     follows: bool,
 }
 
@@ -40,16 +39,16 @@ impl ReplyRound {
             let Ok(doc) = Document::parse(raw) else { return true };
             let kind = text(doc.root(), "type");
             let thinks = kind.ends_with("thinking") || kind == "reasoning";
-            !thinks && said(dialect, doc.root()).is_none_or(|text| !text.trim().is_empty())
+            !thinks && dialect.format().said(doc.root()).is_none_or(|text| !text.trim().is_empty())
         };
-        match dialect {
-            // What is too long to be kept says something.
-            _ if self.lost => true,
-            ApiDialect::Chat => !self.text.trim().is_empty(),
-            ApiDialect::Messages | ApiDialect::Responses => {
-                self.units.iter().any(|unit| unit.ours.is_none() && says(&unit.raw))
-            }
+        // What is too long to be kept says something.
+        if self.lost {
+            return true;
         }
+        if dialect.format().has_one_text() {
+            return !self.text.trim().is_empty();
+        }
+        self.units.iter().any(|unit| unit.ours.is_none() && says(&unit.raw))
     }
 }
 

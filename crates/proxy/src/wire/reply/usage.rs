@@ -30,7 +30,7 @@ pub struct PartialUsage {
 
 impl PartialUsage {
     /// All of a reply for which the provider reported `usage`.
-    pub const fn of(usage: Usage) -> Self {
+    pub const fn complete(usage: Usage) -> Self {
         Self { usage: Some(usage), said: 0, ended: true }
     }
 }
@@ -72,44 +72,14 @@ impl Tally {
         numbers(report).into_iter().filter_map(sum).collect()
     }
 
-    /// In our own terms; none if nothing was reported.
+    /// The first of these numbers that was reported; 0 if none was.
+    pub fn first(&self, paths: &[&str]) -> u64 {
+        paths.iter().find_map(|path| self.get(path)).unwrap_or_default()
+    }
+
+    /// In our own terms; `None` if nothing was reported.
     pub fn usage(&self, dialect: ApiDialect) -> Option<Usage> {
-        let first = |paths: &[&str]| paths.iter().find_map(|path| self.get(path)).unwrap_or_default();
-        if self.0.is_empty() {
-            return None;
-        }
-        Some(match dialect {
-            ApiDialect::Chat => Usage {
-                input: first(&["prompt_tokens"]),
-                // OpenAI and vLLM, then Kimi, then DeepSeek.
-                cached_input: first(&[
-                    "prompt_tokens_details.cached_tokens",
-                    "cached_tokens",
-                    "prompt_cache_hit_tokens",
-                ]),
-                cache_write: first(&["prompt_tokens_details.cache_write_tokens"]),
-                output: first(&["completion_tokens"]),
-                reasoning: first(&["completion_tokens_details.reasoning_tokens"]),
-            },
-            ApiDialect::Responses => Usage {
-                input: first(&["input_tokens"]),
-                cached_input: first(&["input_tokens_details.cached_tokens"]),
-                cache_write: first(&["input_tokens_details.cache_write_tokens"]),
-                output: first(&["output_tokens"]),
-                reasoning: first(&["output_tokens_details.reasoning_tokens"]),
-            },
-            ApiDialect::Messages => {
-                let (cached_input, cache_write) =
-                    (first(&["cache_read_input_tokens"]), first(&["cache_creation_input_tokens"]));
-                Usage {
-                    input: first(&["input_tokens"]).saturating_add(cached_input).saturating_add(cache_write),
-                    cached_input,
-                    cache_write,
-                    output: first(&["output_tokens"]),
-                    reasoning: first(&["output_tokens_details.thinking_tokens"]),
-                }
-            }
-        })
+        (!self.0.is_empty()).then(|| dialect.format().usage(self))
     }
 }
 

@@ -61,7 +61,7 @@ impl ChatState {
         self.calls.iter().any(|call| call.ours.is_none())
     }
 
-    /// Whatever is undecided is none of ours.
+    /// Undecided events are not ours.
     pub fn decide(&mut self, round: &mut ReplyRound) {
         for call in self.calls.iter_mut().filter(|call| call.ours.is_none()) {
             call.ours = Some(false);
@@ -76,7 +76,7 @@ impl ChatState {
             (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
         let mut touched = Vec::new();
         for entry in delta(chunk).into_iter().flat_map(entries) {
-            let at = self.max_call_usage(entry);
+            let at = self.call_of(entry);
             self.fragments.push_back(at);
             let Some(call) = at.and_then(|at| self.calls.get_mut(at)) else { continue };
             let function = entry.given("function");
@@ -105,7 +105,7 @@ impl ChatState {
 
     /// The call that a fragment belongs to. Some servers give no index, or the same one to every call: then an id that
     /// differs begins a new call.
-    fn max_call_usage(&mut self, entry: Value<'_, '_>) -> Option<usize> {
+    fn call_of(&mut self, entry: Value<'_, '_>) -> Option<usize> {
         let index = entry.given("index").and_then(Value::as_u64);
         let id = entry.given("id").and_then(Value::text).unwrap_or_default();
         let same = |call: &StreamedCall| id.is_empty() || call.id.is_empty() || call.id == id;
@@ -292,7 +292,7 @@ impl ChatState {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
             if let Ok(doc) = Document::parse(&raw) {
-                round.units.push(ReplyUnit::of(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
+                round.units.push(ReplyUnit::read(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
             }
         }
         for (name, value) in std::mem::take(&mut self.thoughts) {

@@ -87,10 +87,10 @@ impl MessagesState {
         let Some((index, block)) = index(event).zip(event.given("content_block")) else {
             return EventAction::Pass(Vec::new());
         };
-        let unit = ReplyUnit::of(ApiDialect::Messages, block, cx.hide);
+        let unit = ReplyUnit::read(ApiDialect::Messages, block, cx.hide);
         cx.round.see(&unit);
         let ours = unit.ours.is_some();
-        // As long as nothing is hidden, the provider's places stand, whatever they are.
+        // As long as nothing is hidden, the provider's own indexes are kept.
         let shown = if cx.is_spliced() { self.shown } else { index };
         self.places.insert(index, (!ours).then_some(shown));
         if !ours {
@@ -143,20 +143,20 @@ impl MessagesState {
             return;
         };
         if let Some(whole) = Some(&input).filter(|input| !input.is_empty()) {
-            // What is no object cannot be sent back; the call itself keeps the model's words.
+            // What is not an object cannot be sent back; the call itself keeps the model's words.
             let object = serde_json::from_str::<Json>(whole).ok().filter(Json::is_object);
             block.insert("input".to_owned(), object.unwrap_or_else(|| Json::Object(Map::new())));
         }
         let raw = Json::Object(block).to_string();
         let Ok(doc) = Document::parse(&raw) else { return };
-        let mut unit = ReplyUnit::of(ApiDialect::Messages, doc.root(), cx.hide);
+        let mut unit = ReplyUnit::read(ApiDialect::Messages, doc.root(), cx.hide);
         if let Some(ours) = unit.ours.as_mut().filter(|_| !input.is_empty()) {
             ours.arguments = input;
         }
         cx.round.units.push(unit);
     }
 
-    /// An event of a block goes where the block goes.
+    /// An event of a block is treated like its block.
     fn place(&self, event: Value<'_, '_>) -> EventAction {
         let place = index(event).and_then(|index| Some((index, *self.places.get(&index)?)));
         match place {

@@ -42,11 +42,11 @@ enum DialectState {
 
 /// What becomes of an event.
 enum EventAction {
-    /// It goes on, edited.
+    /// It is passed on, edited.
     Pass(Vec<Edit>),
     /// It belongs to what is hidden.
     Drop,
-    /// It belongs to the end of the round, and goes on, edited, if the reply ends with it.
+    /// It belongs to the end of the round, and is passed on, edited, if the reply ends with it.
     End(Vec<Edit>),
 }
 
@@ -95,7 +95,7 @@ impl StreamedReply {
     }
 
     /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
-    pub fn of_choices(mut self, choices: u64) -> Self {
+    pub fn with_choices(mut self, choices: u64) -> Self {
         if let DialectState::Chat(state) = &mut self.state {
             state.expect(choices);
         }
@@ -183,7 +183,7 @@ impl StreamedReply {
             DialectState::Responses(state) => state.next_sequence(),
             DialectState::Chat(_) | DialectState::Messages(_) => 0,
         };
-        out.extend(problem.event(self.rounds.dialect, sequence).into_bytes());
+        out.extend(self.rounds.dialect.format().error_event(problem, sequence).into_bytes());
     }
 
     fn forget_end(&mut self) {
@@ -228,7 +228,7 @@ impl StreamedReply {
         self.emit(event, out);
     }
 
-    /// Whatever is undecided is none of ours.
+    /// Undecided events are not ours.
     fn settle(&mut self, out: &mut Vec<u8>) {
         if let DialectState::Chat(state) = &mut self.state {
             state.decide(&mut self.round);
@@ -292,7 +292,7 @@ impl StreamedReply {
         self.held_bytes += bytes.len();
         self.held.push(bytes);
         if self.held_bytes > MAX_EVENT_BYTES {
-            // Whatever this is, it is no end. The round is over for us.
+            // So long an end is not an end. The round has ended for us.
             self.round.lost = true;
             for bytes in std::mem::take(&mut self.held) {
                 out.extend(bytes);
@@ -307,7 +307,7 @@ fn is_whole(event: &[u8]) -> bool {
     sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
 }
 
-/// The edits that make a held event the end of a reply although the model waits. `note`: it stands before the event.
+/// The edits that make a held event the end of a reply although the model waits. `note`: it comes before the event.
 fn end_edits(event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
     let Some((data, _)) = sse::data(event) else { return Vec::new() };
     let Ok(doc) = Document::parse(&data) else { return Vec::new() };

@@ -88,10 +88,10 @@ impl ResponsesState {
                 return self.end(event, &kind, cx);
             }
             ("response.output_item.added", Some(item), Some(index)) => {
-                let unit = ReplyUnit::of(ApiDialect::Responses, item, cx.hide);
+                let unit = ReplyUnit::read(ApiDialect::Responses, item, cx.hide);
                 cx.round.see(&unit);
                 let ours = unit.ours.is_some();
-                // As long as nothing is hidden, the provider's places stand, whatever they are.
+                // As long as nothing is hidden, the provider's own indexes are kept.
                 let shown = if cx.is_spliced() { self.shown } else { index };
                 self.places.insert(index, (!ours).then_some(shown));
                 if !ours {
@@ -99,7 +99,7 @@ impl ResponsesState {
                 }
             }
             ("response.output_item.done", Some(item), _) if cx.keep => {
-                cx.round.units.push(ReplyUnit::of(ApiDialect::Responses, item, true));
+                cx.round.units.push(ReplyUnit::read(ApiDialect::Responses, item, true));
             }
             _ => {}
         }
@@ -136,7 +136,7 @@ impl ResponsesState {
         // Some servers list no items at the end although there were some.
         let listed = |list: &Value<'_, '_>| list.items().next().is_some() || cx.round.units.is_empty();
         match part("output").filter(listed) {
-            Some(list) => edits.extend(cx.earlier.list_edits(list, part("usage"), true)),
+            Some(list) => edits.extend(cx.earlier.list_edits(list, part("usage"))),
             None => edits.extend(part("usage").into_iter().flat_map(|usage| cx.earlier.spent().edits(usage))),
         }
         EventAction::End(edits)
@@ -151,7 +151,7 @@ impl ResponsesState {
     }
 }
 
-/// The edits of an event that is held back, once the item of a note stands before it.
+/// The edits of an event that is held back, once the item of a note comes before it.
 pub(super) fn end_edits(event: Value<'_, '_>, note: &LimitNote) -> Vec<Edit> {
     let mut edits = Vec::new();
     if let Some((given, number)) =

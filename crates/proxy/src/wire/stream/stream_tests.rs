@@ -335,7 +335,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         format!("data: {}\n\n", json!({"choices": [choice]}))
     };
     let mut out = Vec::new();
-    let mut stream = StreamedReply::new(ApiDialect::Chat, false).of_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, false).with_choices(2);
     for (index, finish, told) in
         [(0, Json::Null, false), (0, json!("stop"), false), (1, Json::Null, false), (1, json!("stop"), true)]
     {
@@ -343,7 +343,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         assert_eq!(stream.is_told(), told, "{index}");
     }
     // A provider that sends fewer says at least that it is done.
-    let mut stream = StreamedReply::new(ApiDialect::Chat, false).of_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, false).with_choices(2);
     stream.push(event(0, json!("stop")).as_bytes(), &mut out);
     assert!(!stream.is_told());
     stream.push(b"data: [DONE]\n\n", &mut out);

@@ -1,0 +1,148 @@
+//! What each wire format has of its own. A format is added by implementing this trait and by a variant of
+//! [`ApiDialect`]; the compiler then names what is missing. Knows no HTTP and no policy.
+
+use larder_text::json::{Edit, Value};
+use larder_text::provider::Provider;
+use larder_text::usage::Usage;
+
+use super::api_error::ApiError;
+use super::hidden::{HiddenStep, HiddenSteps};
+use super::read::ReadError;
+use super::recipe_reply::RecipeReply;
+use super::reply::{ReplyClose, ReplyRound, Tally};
+use super::request::Request;
+use super::{ApiDialect, chat, messages, responses};
+
+/// A wire format. Units are what replies consist of and histories repeat: entries of `tool_calls`, blocks or items.
+pub(super) trait WireFormat: Sync {
+    /// Its name in records, metrics and pages.
+    fn name(&self) -> &'static str;
+
+    /// The path to which its requests are posted.
+    fn path(&self) -> &'static str;
+
+    /// The provider whose servers understand it.
+    fn provider(&self) -> Provider;
+
+    /// Reads a request body.
+    fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError>;
+
+    /// Strings one of which is in every request whose history has an answer of the model; further requests may have them.
+    fn answer_marks(&self) -> &'static [&'static str] {
+        &["assistant"]
+    }
+
+    /// The member of an assistant's message that lists its units; `None` where the elements of the history are units.
+    fn units_member(&self) -> Option<&'static str>;
+
+    /// What the model says in a unit of a reply or in a message of a history; `None` where that is not text, or has a call.
+    fn said(&self, unit: Value<'_, '_>) -> Option<String> {
+        super::place::said_in_content(unit)
+    }
+
+    /// The keys of a unit that a reply holds and a history repeats: ids of the provider's, none for plain text. Calls are
+    /// known by name and arguments as well, since some servers count their ids from 0 in each conversation. `answers`: the
+    /// calls may be elsewhere, so their results are known by the id alone.
+    fn keys(&self, unit: Value<'_, '_>, answers: bool) -> Vec<String>;
+
+    /// Puts hidden steps back before their anchor, a unit of element `at` of the history.
+    fn put_back(
+        &self,
+        request: &Request<'_>,
+        hidden: &HiddenSteps,
+        at: usize,
+        unit: Value<'_, '_>,
+    ) -> Vec<Edit>;
+
+    /// The definition of our tool; the arguments are JSON.
+    fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
+
+    /// How a list of allowed tools names our tool.
+    fn tool_reference(&self) -> String;
+
+    /// A result of our tool; the arguments are JSON.
+    fn tool_result(&self, id: &str, text: &str) -> String;
+
+    /// Whether a unit asks for something, and the members that hold the id and the arguments of a call.
+    fn call(&self, unit: Value<'_, '_>) -> (bool, &'static str, &'static str);
+
+    /// Whether the text of a reply is one string for all its rounds, outside of its units.
+    fn has_one_text(&self) -> bool {
+        false
+    }
+
+    /// The member of a request with its history, and what is appended there to go on: what the model `said`, its calls and
+    /// our results.
+    fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String);
+
+    /// Whether the history may be absent from a request.
+    fn may_lack_history(&self) -> bool {
+        false
+    }
+
+    /// Whether a unit may be sent back to the provider. Some refuse text without letters, and thoughts that they can
+    /// neither look up nor unseal.
+    fn may_be_said_again(&self, round: &ReplyRound, unit: Value<'_, '_>) -> bool;
+
+    /// A report of the provider's in our own terms.
+    fn usage(&self, tally: &Tally) -> Usage;
+
+    /// Reads how a whole reply ended and what else of it is not in its units; returns the list of units.
+    fn read_reply<'d, 't>(&self, root: Value<'d, 't>, round: &mut ReplyRound) -> Option<Value<'d, 't>>;
+
+    /// The edits that make the last whole reply the client's.
+    fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit>;
+
+    /// Bytes of text that a whole reply says, as its stream would be counted: no marks, no log probabilities, no images.
+    fn said_bytes(&self, root: Value<'_, '_>) -> usize;
+
+    /// The words by which clients recognise that a prompt is too long, and then shorten their own history.
+    fn too_long(&self, tokens: usize, budget: usize) -> String;
+
+    /// The body of an error.
+    fn error(&self, error: &ApiError) -> String;
+
+    /// An error as an event that ends a stream. `sequence` numbers the event where the format does so.
+    fn error_event(&self, error: &ApiError, sequence: u64) -> String;
+
+    /// A reply that no provider wrote, in one piece.
+    fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String;
+
+    /// A reply that no provider wrote, as a stream of events.
+    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String;
+}
+
+impl ApiDialect {
+    /// Every dialect, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
+
+    /// What the dialect has of its own.
+    pub(super) fn format(self) -> &'static dyn WireFormat {
+        match self {
+            Self::Chat => &chat::Chat,
+            Self::Responses => &responses::Responses,
+            Self::Messages => &messages::Messages,
+        }
+    }
+
+    /// The name in records, metrics and pages.
+    pub fn as_str(self) -> &'static str {
+        self.format().name()
+    }
+
+    /// The path to which requests are posted.
+    pub fn path(self) -> &'static str {
+        self.format().path()
+    }
+
+    /// The provider whose servers understand it.
+    pub fn provider(self) -> Provider {
+        self.format().provider()
+    }
+
+    /// Whether the request may have a history in which the model has answered. Guessed by its bytes, before it is read; no
+    /// such request is missed but for odd escapes.
+    pub fn may_have_history(self, body: &str) -> bool {
+        self.format().answer_marks().iter().any(|mark| body.contains(mark))
+    }
+}

@@ -1,0 +1,45 @@
+//! Replies that no provider wrote: the answer of a recipe, for a format to put into its own shape. Knows nothing of how
+//! answers come about.
+
+use larder_text::usage::Usage;
+use serde_json::Value;
+
+use super::ApiDialect;
+
+/// An answer to be sent in some dialect.
+#[derive(Debug)]
+pub struct RecipeReply<'a> {
+    /// The id of the request.
+    pub id: &'a str,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The model as it was asked for.
+    pub model: &'a str,
+    /// The text of the answer.
+    pub text: &'a str,
+    /// The tokens it used.
+    pub usage: Usage,
+    /// Whether a stream of chat completions ends in a chunk with the usage.
+    pub include_usage: bool,
+}
+
+impl RecipeReply<'_> {
+    /// The reply in one piece.
+    pub fn whole(&self, dialect: ApiDialect) -> String {
+        dialect.format().recipe_reply(self)
+    }
+
+    /// The reply as a stream of events.
+    pub fn events(&self, dialect: ApiDialect) -> String {
+        dialect.format().recipe_events(self)
+    }
+}
+
+/// Events whose name is their type.
+pub(super) fn named(events: &[Value]) -> String {
+    let event = |event: &Value| {
+        let name = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        format!("event: {name}\ndata: {event}\n\n")
+    };
+    events.iter().map(event).collect()
+}
