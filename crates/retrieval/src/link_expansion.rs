@@ -293,3 +293,28 @@ fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
     };
     all.into_iter().filter(is_shown).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_styles_of_one_link_lead_to_the_same_place() {
+        let scope = VaultScope::new("users/henry");
+        let from = VaultPath::new("users/henry/turns/turn_000815/context.md");
+        let target = |written| scope.places(written, from.as_ref()).ok();
+        let plain = target("../turn_000759/research.md");
+        assert!(same(plain.as_ref(), target("[[users/henry/turns/turn_000759/research]]").as_ref()));
+        assert!(!same(plain.as_ref(), target("../turn_000759/research.md#^claim-001").as_ref()));
+        assert!(!same(plain.as_ref(), target("../turn_000760/research.md").as_ref()));
+        assert!(!same(plain.as_ref(), target("https://example.com/").as_ref()));
+    }
+
+    #[test]
+    fn only_claims_that_are_shown_are_passed_on() {
+        let path = VaultPath::new("users/henry/turns/turn_000759/research.json").unwrap();
+        assert!(claims(&path, "{}", "").is_empty());
+        let other = VaultPath::new("users/henry/notes/tea.md").unwrap();
+        assert!(claims(&other, "A claim.", "A claim.").is_empty(), "a note has no claims of its own");
+    }
+}

@@ -202,3 +202,51 @@ fn joined(places: &[PlacedStretch<'_>], records: &[GatheredRecord]) -> Vec<Joine
     joined.sort_by_key(|passage| passage.rank);
     joined
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTE: &str = "---\na: b\n---\n# Tea\n\nGreen tea.\n\nBlack tea.\n\nCoffee.\n\nMore tea.\n";
+
+    fn documents() -> Vec<ReadDocument> {
+        let document = |name: &str, text: &str| ReadDocument {
+            path: larder_vault::VaultPath::new(&format!("users/u/{name}")).unwrap(),
+            text: text.into(),
+            at: None,
+        };
+        vec![document("a.md", NOTE), document("b.md", "Tea for two.\n")]
+    }
+
+    fn found(record: usize, worth: f64) -> GatheredRecord {
+        GatheredRecord { record, tokens: 5, worth, reached: Reached::Hit }
+    }
+
+    #[test]
+    fn stretches_that_follow_one_another_are_one_passage() {
+        let documents = documents();
+        let places = all_places(&documents);
+        let texts: Vec<&str> = places.iter().map(|place| place.text.trim_end()).collect();
+        assert_eq!(texts, ["# Tea\n\nGreen tea.", "Black tea.", "Coffee.", "More tea.", "Tea for two."]);
+        let records = [found(4, 1.0), found(1, 0.9), found(3, 0.5), found(0, 0.4)];
+        let joined = joined(&places, &records);
+        let shown: Vec<(&str, f64, usize)> = joined
+            .iter()
+            .map(|it| (&documents[it.document].text[it.bytes.clone()], it.worth, it.tokens))
+            .collect();
+        assert_eq!(
+            shown,
+            [("Tea for two.", 1.0, 5), ("# Tea\n\nGreen tea.\n\nBlack tea.", 0.9, 10), ("More tea.", 0.5, 5)]
+        );
+    }
+
+    #[test]
+    fn entries_and_documents_are_not_neighbours() {
+        let documents = documents();
+        let places = all_places(&documents);
+        let index = index(&places, &documents);
+        let hits = |query| index.search(&Query::new(query)).len();
+        assert_eq!(hits("coffee"), 4, "with its neighbours, but not those of the other document");
+        assert_eq!(hits("two"), 1);
+    }
+}

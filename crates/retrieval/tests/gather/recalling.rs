@@ -1,11 +1,12 @@
 //! Candidates: planted facts, research by its state, memory, and that nothing changes from run to run.
 
 use larder_agent::turn::gathered_documents::candidates;
+use larder_retrieval::index::Limits;
 use larder_retrieval::{Grant, MAX_SHOWN, RetrievalError, TURN_INDEX_LIMIT};
 use larder_vault::lifecycle::ResearchState;
 use larder_vault::{
     BlockId, DocumentValue, FactLine, FactRecord, FactRecords, Facts, PreferenceRecord, PreferenceRecords,
-    Scope, Score, Ttl, write_json,
+    Scope, Score, Ttl, VaultPath, write_json,
 };
 
 use super::vault::{moment, query, subject};
@@ -245,4 +246,30 @@ async fn what_people_took_out_is_not_remembered() {
     let found = vault.retrieval(Grant::Gatherer).find("what of Ann?", 4, None, None).await.unwrap();
     let said: Vec<&str> = found.facts.iter().map(|line| line.fact.as_str()).collect();
     assert_eq!(said, ["Ann keeps hamsters"]);
+}
+
+#[tokio::test]
+async fn passages_follow_ids_into_documents_without_words_of_the_query() {
+    let vault = Vault::of(0).await;
+    for (name, text) in [
+        ("pets", "### pet-1 (owner: pers-1)\nname: Rex\n\n### pet-2 (owner: pers-2)\nname: Tom\n"),
+        ("people", "### Ann Lee (ID: pers-1)\nborn: 1980\n\n### Bob Ray (ID: pers-2)\nborn: 1990\n"),
+    ] {
+        let path = VaultPath::new(&format!("users/henry/notes/{name}.md")).unwrap();
+        vault.documents.write(&path, text.as_bytes(), None).await.unwrap();
+    }
+    let retrieval = vault.retrieval(Grant::Gatherer);
+    let find = async |retrieval: larder_retrieval::Retrieval<'_>| {
+        retrieval.find("Who is the owner of Rex?", 1, None, None).await.unwrap()
+    };
+    let found = find(retrieval).await;
+    let passages: Vec<&str> = found.passages.iter().map(|passage| passage.text.as_str()).collect();
+    assert!(
+        passages[0].starts_with("### pet-1") && passages.contains(&"### Ann Lee (ID: pers-1)\nborn: 1980")
+    );
+    let owner = found.considered.iter().find(|entry| entry.document.ends_with("people.md")).unwrap();
+    assert_eq!(owner.why, "users/henry/notes/pets.md refers to it");
+    let unlinked = Limits { links: None, ..Limits::default() };
+    let found = find(retrieval.with_passage_limits(unlinked)).await;
+    assert!(found.passages.iter().all(|passage| !passage.text.contains("Ann Lee")));
 }
