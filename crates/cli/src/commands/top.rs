@@ -48,20 +48,18 @@ async fn ask(server: &Plain, gateway: &str) -> Result<LiveUpdate, CliError> {
     let (status, body) = server.get(PATH).await?;
     match status.as_u16() {
         200 => serde_json::from_slice(&body).map_err(|error| {
-            CliError::Fixable(format!(
-                "{gateway} answers, but not as a gateway of this version does: {error}"
-            ))
+            CliError::Fixable(format!("{gateway} answered, but not like a gateway of this version: {error}"))
         }),
         401 | 403 => Err(CliError::Fixable(format!(
-            "{gateway} wants a key; put one into $LARDER_KEY (`larder keys create` makes one)"
+            "{gateway} requires a key; set $LARDER_KEY (`larder keys create` creates one)"
         ))),
-        other => Err(CliError::Fixable(format!(
-            "{gateway} answers with status {other}; is it a gateway of Larder?"
-        ))),
+        other => {
+            Err(CliError::Fixable(format!("{gateway} answered with status {other}; is it a Larder gateway?")))
+        }
     }
 }
 
-/// Draws and asks in turn until somebody leaves. What cannot be had for a moment is said below, and tried again.
+/// Draws and polls until the user quits. A failed poll is shown below and repeated.
 async fn watch(
     mut terminal: DefaultTerminal,
     server: &Plain,
@@ -81,7 +79,7 @@ async fn watch(
     }
 }
 
-/// Whether somebody leaves before the gateway is asked again.
+/// Whether the user quits before the next poll.
 fn left() -> io::Result<bool> {
     if !event::poll(PACE)? {
         return Ok(false);
@@ -111,7 +109,7 @@ fn draw(frame: &mut Frame<'_>, gateway: &str, news: &LiveUpdate, trouble: Option
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title("Totals")), totals);
     draw_window(frame, window, news);
     draw_requests(frame, requests, news);
-    let hint = trouble.map_or_else(|| "q leaves".to_owned(), plain);
+    let hint = trouble.map_or_else(|| "q quits".to_owned(), plain);
     frame.render_widget(Paragraph::new(hint).dim(), foot);
 }
 
@@ -162,7 +160,7 @@ fn cells(head: &RequestSummary) -> [String; 6] {
     ]
 }
 
-/// Text of others, without anything that would steer the terminal.
+/// Text by others without control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -175,7 +173,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
             totals.requests, totals.in_flight, totals.refused, totals.failed, totals.sessions
         ),
         format!(
-            "tokens sent {} of {}   saved {}   compactions {}   asked back {}",
+            "tokens sent {} of {}   saved {}   compactions {}   read back {}",
             totals.prompt_tokens,
             totals.tokens_before,
             totals.tokens_saved,
@@ -189,7 +187,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
             plain(&totals.saved)
         ),
         format!(
-            "fitted {}   had to shrink {}   could not {}   violations {}",
+            "fit {}   condensed {}   rejected {}   violations {}",
             totals.decisions.ok, totals.decisions.needs_summary, totals.decisions.reject, totals.violations
         ),
     ]
