@@ -15,7 +15,7 @@ use super::machine::{Done, Machine};
 use super::recipes::Offer;
 use super::state::Step;
 use larder_engine::inputs::Document;
-use larder_retrieval::{LinkExpansion, Candidates, Grant, LinkToFollow, ResearchCandidate, Retrieval};
+use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";

@@ -19,7 +19,7 @@ pub struct ServeArgs {
 }
 
 /// How clients start the server.
-pub const MCP_EXAMPLES: &str = r#"The agent starts this command, often in a folder of its own, so use absolute paths.
+pub const MCP_EXAMPLES: &str = r#"Examples. The agent starts this command, often in a folder of its own, so use absolute paths.
 
 Claude Desktop (claude_desktop_config.json), Claude Code (.mcp.json), Cursor (.cursor/mcp.json) and most others:
   {
