@@ -114,11 +114,18 @@ let patch = null;
 let patched = 0;
 let browser;
 
+// The style sheet is one asset made of several files, in the order of dashboard/mod.rs.
+const STYLES = ["tokens", "layout", "components", "pictures", "documents", "media"];
+const asset = (name) => {
+  const files = name === "style.css" ? STYLES.map((each) => `style/${each}.css`) : [name];
+  return files.map((file) => readFileSync(join(ASSETS, file), "utf8")).join("");
+};
+
 async function change(route) {
   const path = new URL(route.request().url()).pathname;
   const own = ASSETS && /^\/assets\/(style\.css|script\.js)$/.exec(path);
   const response = await route.fetch({ maxRedirects: 0 });
-  let body = own ? readFileSync(join(ASSETS, own[1]), "utf8") : await response.text();
+  let body = own ? asset(own[1]) : await response.text();
   if (patch?.at.test(path)) {
     const changed = body.replace(patch.from, patch.to);
     if (changed !== body) patched += 1;
@@ -357,7 +364,7 @@ async function badgeShows(page, badge, original) {
 check("a badge opens to the raw payload", () =>
   withPage({}, async (page) => {
     await open(page, `/requests/${shown.cartons}`);
-    const badge = page.locator(`#part-${shown.part} details.badge`);
+    const badge = page.locator(`#part-${shown.part} details.disclosure`);
     is(await badge.locator("pre").count(), 0, "closed it has loaded nothing");
     const shut = await page.locator("#part-0").boundingBox();
     await badge.locator("summary").click();
@@ -376,7 +383,7 @@ check("a badge opens to the raw payload", () =>
     is(await page.evaluate(() => navigator.clipboard.readText()), shown.pointer, "the pointer can be copied");
 
     await open(page, `/requests/${shown.long.at(-1)}`);
-    const log = page.locator("tr", { hasText: "read_log" }).filter({ hasText: "tool" }).locator("details.badge").first();
+    const log = page.locator("tr", { hasText: "read_log" }).filter({ hasText: "tool" }).locator("details.disclosure").first();
     await log.locator("summary").click();
     await badgeShows(page, log, say.LOG);
   }));
@@ -384,7 +391,7 @@ check("a badge opens to the raw payload", () =>
 check("a badge leads there without scripts, too", () =>
   withPage({ script: false }, async (page) => {
     await open(page, `/requests/${shown.cartons}`);
-    const badge = page.locator(`#part-${shown.part} details.badge`);
+    const badge = page.locator(`#part-${shown.part} details.disclosure`);
     await badge.locator("summary").click();
     await badge.getByRole("link").click();
     await page.waitForURL(/\/parts\//);
@@ -423,8 +430,8 @@ check("the compaction map of a session", () =>
       ]),
       "what changed form, when and why",
     );
-    yes(entries.every((row, at) => row.Form.startsWith(`${map.compactions[at].compaction.from} → ${map.compactions[at].compaction.to}`)), "from which form to which");
-    const badge = page.locator('[aria-label="Compactions"] details.badge').first();
+    yes(entries.every((row, at) => row.Rendition.startsWith(`${map.compactions[at].compaction.from} → ${map.compactions[at].compaction.to}`)), "from which form to which");
+    const badge = page.locator('[aria-label="Compactions"] details.disclosure').first();
     await badge.locator("summary").click();
     await badgeShows(page, badge, say.LOG);
     const column = page.locator("svg.chart a.column").nth(4);
@@ -445,7 +452,7 @@ check("the transcript of a session", () =>
     is(found.map((row) => Number(row[1])), [...history.map((_, at) => at + 1), history.length], "every message in its order, and the reply");
     const said = history.findIndex((message) => message.role === "user");
     is(found[said][3], history[said].content, "what the user said");
-    const log = page.locator("tr", { hasText: /tool\s*read_log/ }).filter({ hasText: "shortened" }).locator("details.badge").first();
+    const log = page.locator("tr", { hasText: /tool\s*read_log/ }).filter({ hasText: "shortened" }).locator("details.disclosure").first();
     is(await log.locator("pre").count(), 0, "closed it has loaded nothing");
     await log.locator("summary").click();
     await badgeShows(page, log, say.LOG);
@@ -460,7 +467,7 @@ check("a book becomes a pointer, and its badge opens to it", () =>
     yes(before > 100_000 && after < 3_000, `of ${before} tokens ${after} were sent`);
     await eventually("the request is recorded", async () => (await fetch(`${GATEWAY}/api/v1/exchanges/${id}`)).ok);
     await open(page, `/requests/${id}`);
-    const badge = page.locator("tr", { hasText: /read_file\s*tool/ }).locator("details.badge").first();
+    const badge = page.locator("tr", { hasText: /read_file\s*tool/ }).locator("details.disclosure").first();
     yes(/condensed|pointer/.test(await badge.locator("summary").textContent()), "the badge says how it stands");
     await badge.locator("summary").click();
     const pre = badge.locator('pre[aria-label="The original"]');
@@ -485,11 +492,11 @@ check("runs", () =>
     is(parts.map((row) => row.Part), ["prompt:orders/incident", "notes.md", "import.log", "query"], "the parts of its window");
     const came = await texts(page.locator(".lane-figure strong"));
     yes(figure(came[0]) > 2 * figure(came[1]), `it came larger than it was sent: ${came.slice(0, 2)}`);
-    const badge = page.locator("tr", { hasText: "import.log" }).locator("details.badge");
+    const badge = page.locator("tr", { hasText: "import.log" }).locator("details.disclosure");
     await badge.locator("summary").click();
     await badgeShows(page, badge, say.LOG);
     await open(page, `/runs/${shown.failedRun}`);
-    is(await texts(page.locator(".head .chip")), ["intervention"], "one that a human has to look at says so");
+    is(await texts(page.locator(".heading .chip")), ["intervention"], "one that a human has to look at says so");
     await open(page, `/requests/${(await api("exchanges?limit=500")).exchanges.find((head) => head.run === shown.goodRun).id}`);
     await page.locator(".facts").getByRole("link", { name: shown.goodRun.slice(-8) }).click();
     await page.waitForURL(`**/runs/${shown.goodRun}`);
@@ -527,7 +534,7 @@ check("costs by model, by recipe and by day", () =>
     await page.getByLabel("Period").selectOption("7");
     await page.getByRole("button", { name: "Show" }).click();
     await page.waitForURL("**/costs?days=7");
-    yes((await page.locator(".head p").textContent()).startsWith("The last 7 days"), "the period can be chosen");
+    yes((await page.locator(".heading p").textContent()).startsWith("The last 7 days"), "the period can be chosen");
   }));
 
 check("the queue of interventions", () =>
@@ -554,7 +561,7 @@ check("what is behind a pointer", () =>
     const { window } = await api(`exchanges/${shown.long.at(-1)}`);
     const { pointer } = window.find((part) => part.label === "read_log" && part.pointer);
     await open(page, `/pointers/${pointer}`);
-    yes((await page.locator(".head p").textContent()).includes(`${number(Buffer.byteLength(say.LOG))} bytes`), "it says how large the original is");
+    yes((await page.locator(".heading p").textContent()).includes(`${number(Buffer.byteLength(say.LOG))} bytes`), "it says how large the original is");
     is(await page.locator("pre.payload").textContent(), say.LOG, "the original");
     await page.getByLabel("Lines that match").fill("ERROR");
     await page.getByLabel("Lines that match").press("Enter");
@@ -583,16 +590,16 @@ check("the policy: settings with help, budgets, and what would become of a reque
 
     const [sent, kept] = [upstreamGot().length, (await api("live")).totals.requests];
     const inspect = async (wire, body) => {
-      await page.getByLabel("It speaks").selectOption({ label: wire });
+      await page.getByLabel("Format").selectOption({ label: wire });
       await page.getByLabel("The request as JSON").fill(body);
       await page.getByRole("button", { name: "Inspect" }).click();
       await page.locator("#inspected").waitFor();
     };
     await inspect("OpenAI chat completions", JSON.stringify(say.nightlyImport[3].body));
-    is(await page.locator("#inspected h2").first().textContent(), "It would be sent, with parts condensed or pointed at.", "a request that would shrink");
+    is(await page.locator("#inspected h2").first().textContent(), "It would be sent, with parts condensed or replaced by pointers.", "a request that would shrink");
     yes((await page.locator("#inspected a.part").count()) > 8, "and its picture");
     await inspect("Anthropic messages", JSON.stringify(say.releaseNotes[0].body));
-    is(await page.locator("#inspected h2").first().textContent(), "It would be sent as it is.", "one that fits");
+    is(await page.locator("#inspected h2").first().textContent(), "It would be sent unchanged.", "one that fits");
     await inspect("OpenAI chat completions", JSON.stringify(say.tooLarge.body));
     is(await page.locator("#inspected h2").first().textContent(), "It would be refused.", "one that would be refused");
     yes(/[\d,]+ tokens too many/.test(await page.locator("#inspected section").first().textContent()), "and by how much");
@@ -644,7 +651,7 @@ check("by keyboard alone", () =>
     }
     yes(there, "the tab key leads to the badge");
     await page.keyboard.press("Enter");
-    await badgeShows(page, page.locator(`#part-${shown.part} details.badge`), say.AWKWARD);
+    await badgeShows(page, page.locator(`#part-${shown.part} details.disclosure`), say.AWKWARD);
     yes(await page.evaluate((selector) => document.activeElement.matches(selector), summary), "the focus stays on the badge");
     await page.keyboard.press("Tab");
     yes(await page.evaluate(() => document.activeElement.matches("pre.payload")), "the next stop is the payload, to scroll it");
@@ -691,7 +698,7 @@ check("a turn, from the list to the bytes of a claim", () =>
     is(await page.locator("h1").textContent(), say.turnQuestion, "the turn's page is headed by its question");
     const raw = await (await fetch(`${GATEWAY}/api/v1/documents/${shown.folder}/context.md`)).text();
     const written = [...new Set([...raw.matchAll(/^## (\d\. [^(\n]+?)(?: \(Attempt \d+\))?$/gm)].map((found) => found[1]))];
-    const heads = await texts(page.locator(".part-of-turn > h2"));
+    const heads = await texts(page.locator(".turn-section > h2"));
     is(heads.map((each) => each.replace(/ attempt \d+$/, "")), written, "every section of the document stands on the page");
     yes(heads.includes("5. Synthesis attempt 2") && heads.includes("6. Validation attempt 2"), "what was written again says so");
     const older = page.locator("section", { has: page.locator("h2", { hasText: "5. Synthesis" }) }).locator("details");
@@ -759,7 +766,7 @@ check("documents are searched", () =>
     await page.keyboard.press("Enter");
     await page.waitForURL(/\?q=cheapest/);
     const { hits } = await api("search?q=cheapest%20laptop");
-    is(await page.locator(".hits li").count(), hits.length, "the page and the API find alike");
+    is(await page.locator(".search-hits li").count(), hits.length, "the page and the API find alike");
     yes(hits.some((hit) => hit.document === `${shown.folder}/context.md`), "the turn is found");
     await page.getByLabel("Words").fill("zebra");
     await page.getByRole("button", { name: "Search" }).click();
@@ -839,7 +846,7 @@ check("accessible in light and dark, from 360 to 3840 pixels", async () => {
         for (const [path, name] of patch ? pages().slice(0, 4) : pages()) {
           await open(page, path);
           if (name === "request" || name === "session") {
-            const badge = page.locator("details.badge", { hasText: /pointer|condensed/ }).first();
+            const badge = page.locator("details.disclosure", { hasText: /pointer|condensed/ }).first();
             await badge.locator("summary").click();
             await badge.locator("pre").first().waitFor();
           }
@@ -902,7 +909,7 @@ const PROOFS = [
   ["a badge opens to the raw payload", /parts/, "role&quot;:&quot;tool", "role&quot;:&quot;user"],
   ["a badge opens to the raw payload", /parts/, /data-copy="lp1/, 'data-copy="lp2'],
   ["a badge opens to the raw payload", SCRIPT, "?piece=true", ""],
-  ["a badge opens to the raw payload", STYLE, /\.scroll \.raw \{\s*width: 0;/, ".scroll .raw { width: 200vw;"],
+  ["a badge opens to the raw payload", STYLE, /\.scroll \.loaded \{\s*width: 0;/, ".scroll .loaded { width: 200vw;"],
   ["a badge leads there without scripts, too", PAGE, /<a href="[^"]+">Open what is behind it<\/a>/g, ""],
   ["the compaction map of a session", PAGE, /<a class="column"/, "<a"],
   ["the compaction map of a session", PAGE, /<line class="epoch"/, "<line"],
@@ -922,8 +929,8 @@ const PROOFS = [
   ["a turn, from the list to the bytes of a claim", PAGE, "<h2 id=\"h-3-task-plan\">", "<h2>3"],
   ["links of documents lead where they say", PAGE, /href="\/vault\/([^"]+)%2Emd/, 'href="/vault/$1%2Emdx'],
   ["links of documents lead where they say", PAGE, "turn_number", "turn"],
-  ["documents are searched", PAGE, /<ol class="hits"><li>/, '<ol class="hits"><li></li><li>'],
-  ["costs by model, by recipe and by day", PAGE, /<td class="figure">\$0\.0[1-9]/, '<td class="figure">$0.9'],
+  ["documents are searched", PAGE, /<ol class="search-hits"><li>/, '<ol class="search-hits"><li></li><li>'],
+  ["costs by model, by recipe and by day", PAGE, /<td class="numeric">\$0\.0[1-9]/, '<td class="numeric">$0.9'],
   ["costs by model, by recipe and by day", PAGE, "orders/triage", "orders/other"],
   ["costs by model, by recipe and by day", PAGE, 'value="7"', 'value="8"'],
   ["the queue of interventions", PAGE, "is not one of", "is one of"],

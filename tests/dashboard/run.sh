@@ -11,7 +11,7 @@
 #     --only NAME     only checks whose name holds NAME
 #
 # CHROMIUM   the browser [default: chromium, as Debian calls it]
-# ASSETS     a folder whose style.css and script.js the browser gets instead of the program's, to try changes
+# ASSETS     a folder whose style/*.css and script.js the browser gets instead of the program's, to try changes
 # LARDER_CORPORA  where evals/README.md puts its texts: the book is War and Peace then, else a made one
 # NO_PROOFS  when set, nothing is broken; VERBOSE: says what noticed each breakage
 set -euo pipefail

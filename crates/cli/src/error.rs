@@ -28,7 +28,7 @@ pub enum CliError {
     Read { path: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("{} is not text in UTF-8: byte {offset} is wrong; convert it first, for example with iconv", path.display())]
+    #[error("{} is not UTF-8 text: byte {offset} is invalid; convert the file first, for example with iconv", path.display())]
     NotUtf8 { path: PathBuf, offset: usize },
     #[error("{0}")]
     Usage(String),
@@ -153,7 +153,7 @@ fn model_code(error: &ModelError) -> u8 {
     }
 }
 
-/// What was asked for is not there: the user's to mend. Everything else is storage.
+/// A missing entry is the user's to fix; everything else is a failure of storage.
 fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Index { .. }

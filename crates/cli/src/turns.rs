@@ -1,4 +1,4 @@
-//! What `larder turn` and `larder chat` share: opening, running until it ends or is stopped, asking, printing.
+//! What `larder turn` and `larder chat` share: opening, running until the end or Ctrl-C, confirming, printing.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -23,17 +23,17 @@ use crate::output;
 mod confirm;
 mod watch;
 
-/// What shells expect of a program that Ctrl-C stopped.
+/// The exit code of programs stopped by Ctrl-C.
 const STOPPED: u8 = 130;
 
-/// A turn's end, as far as it was waited for.
+/// How waiting for a turn ended.
 pub enum Ended {
     Outcome(Box<TurnOutcome>),
     /// Ctrl-C; the turn is a draft.
     Stopped,
 }
 
-/// Everything that turns need, with somebody to ask and to watch.
+/// The turns of a user, with the keyboard for confirmations and the display of their progress.
 pub struct TurnSession<'a> {
     context: &'a Context,
     pub turns: Turns,
@@ -70,7 +70,7 @@ impl<'a> TurnSession<'a> {
         self.until_stopped(self.turns.run(request, &self.watch)).await
     }
 
-    /// Goes on with a turn until it ends or is stopped.
+    /// Resumes a turn until it ends or is stopped.
     pub async fn resume(&self, number: u32) -> Result<Ended, CliError> {
         self.until_stopped(self.turns.resume(number, &self.watch)).await
     }
@@ -88,13 +88,13 @@ impl<'a> TurnSession<'a> {
             Some(outcome) => Ok(Ended::Outcome(Box::new(outcome?))),
             None => {
                 let number = self.watch.turn();
-                output::say(&format!("stopped; `larder turn resume {number}` goes on"));
+                output::say(&format!("stopped; `larder turn resume {number}` resumes it"));
                 Ok(Ended::Stopped)
             }
         }
     }
 
-    /// Prints how a turn ended: what the user gets on standard output, what it took on standard error.
+    /// Prints the answer on standard output, and time and cost on standard error.
     pub fn print(&self, outcome: &TurnOutcome) -> Result<(), CliError> {
         if self.context.global.format == Format::Json {
             return output::json(outcome);
@@ -109,45 +109,49 @@ impl<'a> TurnSession<'a> {
         Ok(())
     }
 
-    /// Has an answered turn summarized. What was answered stands whatever becomes of it.
+    /// Summarizes an answered turn. A failure is only logged: the answer is committed already.
     pub async fn conclude(&self, outcome: &TurnOutcome) {
         if let Err(error) = self.turns.conclude(outcome, &NoopObserver).await {
             tracing::warn!("{error}");
         }
     }
 
-    /// Prints an end and has the turn summarized; gives the exit code.
+    /// Prints the end of a turn, summarizes it, and returns the exit code.
     pub async fn finish(&self, ended: Ended) -> Result<ExitCode, CliError> {
         let Ended::Outcome(outcome) = ended else { return Ok(ExitCode::from(STOPPED)) };
         self.print(&outcome)?;
         tokio::select! {
             () = self.conclude(&outcome) => {}
-            // The turn is whole without its summary.
+            // The turn is complete without its summary.
             _ = tokio::signal::ctrl_c() => {}
         }
         Ok(code(outcome.status))
     }
 
-    /// Says which turns wait to be gone on with.
-    pub fn tell_interrupted(&self) -> Result<(), CliError> {
+    /// Notes the turns that can be resumed.
+    pub fn note_interrupted(&self) -> Result<(), CliError> {
         for draft in self.turns.documents.interrupted()? {
-            output::say(&format!("note: {}; `larder turn resume {}` goes on", told(&draft), draft.number));
+            output::say(&format!(
+                "note: {}; `larder turn resume {}` resumes it",
+                describe_interrupted(&draft),
+                draft.number
+            ));
         }
         Ok(())
     }
 }
 
-/// A turn that was interrupted, in words.
-pub fn told(draft: &DraftSummary) -> String {
+/// An interrupted turn in words.
+pub fn describe_interrupted(draft: &DraftSummary) -> String {
     let query: Vec<&str> = draft.query.split_whitespace().collect();
     let phase =
         draft.phase.map_or_else(|| "before phase 0".to_owned(), |phase| format!("after phase {phase}"));
     format!("turn {} was interrupted {phase}: {}", draft.number, shortened(&query.join(" ")))
 }
 
-/// The beginning of a text in a line.
+/// The beginning of a text.
 pub fn shortened(text: &str) -> String {
-    /// Characters of a line that a text may take.
+    /// Characters of the beginning.
     const SHOWN: usize = 80;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -155,7 +159,7 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// What is asked, as it was typed.
+/// The request for a turn.
 pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError> {
     let mode = match place.mode {
         ModeArg::Chat => Mode::Chat,
@@ -168,7 +172,7 @@ pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError
         (None, Mode::Chat) => None,
         (folder, Mode::Code) => Some(folder.clone().unwrap_or_else(|| PathBuf::from("."))),
     };
-    // A turn may go on from another folder.
+    // A turn may be resumed from another folder.
     let real = |path: PathBuf| path.canonicalize().map_err(|source| CliError::Read { path, source });
     Ok(TurnRequest {
         query,
@@ -185,8 +189,8 @@ fn code(status: TurnStatus) -> ExitCode {
 fn facts(outcome: &TurnOutcome) -> String {
     let calls = match outcome.tool_calls {
         0 => String::new(),
-        1 => " · 1 call of a tool".to_owned(),
-        many => format!(" · {many} calls of tools"),
+        1 => " · 1 tool call".to_owned(),
+        many => format!(" · {many} tool calls"),
     };
     let cost = outcome.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
     format!(

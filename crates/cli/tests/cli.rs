@@ -79,7 +79,7 @@ fn files_that_cannot_be_read_are_named() {
     let shop = Shop::new();
     shop.write("latin1.txt", [b'a', 0xE9, b'b']);
     let ran = shop.fails(1, &["count", "latin1.txt"]);
-    assert!(ran.err.contains("latin1.txt is not text in UTF-8: byte 1"), "{}", ran.err);
+    assert!(ran.err.contains("latin1.txt is not UTF-8 text: byte 1"), "{}", ran.err);
     let ran = shop.fails(1, &["count", "missing.txt"]);
     assert!(ran.err.contains("cannot read missing.txt"), "{}", ran.err);
 }

@@ -27,7 +27,7 @@ fn a_key_is_shown_once_listed_and_revoked() {
     ]);
     let key = made.out.trim();
     assert!(key.starts_with("lk-") && key.len() == 64, "standard output is the key alone: {made:?}");
-    assert!(made.err.contains("one time only") && !made.err.contains(key), "{made:?}");
+    assert!(made.err.contains("not be shown again") && !made.err.contains(key), "{made:?}");
     assert!(made.err.contains("gateway.openai_key_env") && made.err.contains("--user local"), "{made:?}");
     let id = &key[3..15];
     let secret = &key[16..];

@@ -65,6 +65,6 @@ fn what_cannot_be_opened_is_said_before_anything_is_served() {
     let ran = shop.fails(1, &["mcp", "--root", "missing"]);
     assert!(ran.err.contains("missing") && ran.out.is_empty(), "{ran:?}");
     let ran = shop.fails(2, &["mcp", "--project", "/"]);
-    assert!(ran.err.contains("name a folder with --root"), "{ran:?}");
+    assert!(ran.err.contains("choose a folder with --root"), "{ran:?}");
     assert_eq!(shop.run(&["mcp"]).code, 0, "a client that goes at once asked for nothing");
 }

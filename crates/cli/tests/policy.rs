@@ -24,8 +24,8 @@ fn budgets_say_what_they_come_from() {
     let shop = Shop::with_models([]);
     let (tokens, sources): (Vec<_>, Vec<_>) = figures(&shop).into_iter().unzip();
     assert_eq!(tokens, [8_000, 1_000, 400, 6_600, 5_280]);
-    assert_eq!(sources[1], "the longest reply of the model");
-    assert_eq!(sources[2], "a twentieth of the window");
+    assert_eq!(sources[1], "the maximum reply of the model");
+    assert_eq!(sources[2], "5% of the window");
 
     shop.configure("", "[policy]\nemergency_floor = 0\nprompt_budget_override = 5000\n");
     let (tokens, sources): (Vec<_>, Vec<_>) = figures(&shop).into_iter().unzip();
@@ -92,7 +92,7 @@ fn it_fails_where_the_gateway_would_and_not_in_a_dry_run() {
     shop.fails(1, &["policy", "flood.json"]);
     shop.configure("", "[policy]\ndry_run = true\n");
     let told = shop.ok(&["policy", "flood.json"]).out;
-    assert!(told.starts_with("reject: ") && told.contains("dry run: sent as it came"), "{told}");
+    assert!(told.starts_with("reject: ") && told.contains("dry run: sent unchanged"), "{told}");
 
     shop.configure("", "[gateway]\nmax_body_bytes = 2000\n");
     let ran = shop.fails(1, &["policy", "flood.json"]);

@@ -47,30 +47,61 @@ fn the_page_of_settings_has_every_setting() {
     assert_eq!(rows, expected, "docs/reference/settings.md; LARDER_BLESS=1 writes it anew");
 }
 
+/// The part of `cli.md` that is written by hand ends here.
+const COMMANDS: &str = "<!-- Below: `larder COMMAND --help`, written by the test `reference`. -->\n";
+
+/// What `larder … --help` prints, without the options that all commands share.
+fn help_of(shop: &Shop, command: &[&str]) -> String {
+    let mut run = shop.command(&[command, &["--help"]].concat());
+    let help: Ran = run.env_remove("LARDER_HOME").output().unwrap().into();
+    let sections = help.out.split("\n\n").fold(Vec::<String>::new(), |mut sections, section| {
+        // A section begins at the margin; an indented piece belongs to the one before.
+        match sections.last_mut() {
+            Some(last) if section.starts_with(' ') => *last = format!("{last}\n\n{section}"),
+            _ => sections.push(section.to_owned()),
+        }
+        sections
+    });
+    let own = sections.iter().filter(|section| command.is_empty() || !section.starts_with("Global options:"));
+    let own: Vec<&str> = own.map(|section| section.trim_end()).collect();
+    let lines: Vec<&str> =
+        own.iter().flat_map(|section| section.lines().chain([""])).map(str::trim_end).collect();
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// The commands that a help text lists.
+fn subcommands(help: &str) -> Vec<&str> {
+    let Some((_, list)) = help.split_once("Commands:\n") else { return Vec::new() };
+    let list = list.split("\n\n").next().unwrap().lines();
+    // A name is indented by two columns, a continued description by more.
+    let names =
+        list.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").collect()
+}
+
 #[test]
-fn the_page_of_commands_has_every_command_with_its_options() {
+fn the_page_of_commands_is_their_help() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
-    let page = std::fs::read_to_string(path).unwrap();
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (head, written) = page.split_once(COMMANDS).unwrap();
     let shop = Shop::new();
-    let help = shop.ok(&["--help"]).out;
-    let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let (commands, _) = commands.split_once("\n\n").unwrap();
-    // A name stands two columns in; what is further in goes on with the line before.
-    let names = commands.lines().filter(|line| !line.starts_with("   "));
-    let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.contains(&"serve") && names.contains(&"top"), "{names:?}");
-    let shared = ["--home", "--project", "--user", "--format", "--verbose...", "--help", "--version"];
-    for name in names.into_iter().filter(|name| *name != "help") {
-        let (_, section) = page.split_once(&format!("## `larder {name}`\n")).expect(name);
-        let section = section.split("\n## ").next().unwrap();
-        let help = shop.ok(&[name, "--help"]).out;
-        let (_, options) = help.split_once("Options:\n").unwrap();
-        let lines = options.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-        let flags = lines.flat_map(str::split_whitespace).filter(|word| word.starts_with("--"));
-        for flag in flags.filter(|flag| !shared.contains(flag)) {
-            assert!(section.contains(flag), "larder {name} {flag}");
+    let help = help_of(&shop, &[]);
+    let mut expected = format!("\n```text\n{help}\n```\n");
+    assert!(subcommands(&help).contains(&"serve"), "{help}");
+    for name in subcommands(&help) {
+        let help = help_of(&shop, &[name]);
+        assert!(help.contains("Example"), "larder {name} --help has no example");
+        writeln!(expected, "\n## `larder {name}`\n\n```text\n{help}\n```").unwrap();
+        for under in subcommands(&help) {
+            let help = help_of(&shop, &[name, under]);
+            writeln!(expected, "\n### `larder {name} {under}`\n\n```text\n{help}\n```").unwrap();
         }
     }
+    if std::env::var_os("LARDER_BLESS").is_some() {
+        std::fs::write(&path, format!("{head}{COMMANDS}{expected}")).unwrap();
+        return;
+    }
+    assert_eq!(written, expected, "docs/reference/cli.md; LARDER_BLESS=1 writes it anew");
 }
 
 #[test]

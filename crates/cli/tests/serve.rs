@@ -82,7 +82,7 @@ fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
         format!("http://{address}/mcp"),
         "models: stub; recipes: 3".to_owned(),
         "https://models.example/v1".to_owned(),
-        "no keys yet: any program that can reach this port from this machine is user local".to_owned(),
+        "no keys yet: any program on this machine that can reach this port is user local".to_owned(),
     ] {
         assert!(served.greeting.contains(&words), "{words}: {}", served.greeting);
     }
@@ -129,7 +129,11 @@ fn it_notes_prompts_that_are_bounded_by_bytes() {
 fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
     let shop = Shop::with_provider([reply_text("hello"), reply_text("hello")]);
     let served = Served::start(&shop, &[]);
-    assert!(served.greeting.contains("other models: refused, until --openai"), "{}", served.greeting);
+    assert!(
+        served.greeting.contains("other models: refused; to forward them, pass --openai URL"),
+        "{}",
+        served.greeting
+    );
     shop.configure("", "[policy]\nprompt_budget_overide = 5\n");
     served.signal("HUP");
     // The refusal is the first thing that the process says.
@@ -199,9 +203,9 @@ fn what_was_said_is_printed_and_exported_when_the_gateway_is_gone() {
     let all = shop.ok(&["transcript", session, "--all"]).out;
     assert!(all.contains("--- 1 user, branch 1, whole\n"), "{all}");
     let error = shop.fails(1, &["transcript", session, "--branch", "7"]).err;
-    assert!(error.contains("no branch 7") && error.contains("there: 1"), "{error}");
+    assert!(error.contains("no branch 7") && error.contains("its branches are 1"), "{error}");
     let error = shop.fails(1, &["transcript", session, "--user", "eve"]).err;
-    assert!(error.contains("no transcript is kept"), "{error}");
+    assert!(error.contains("there is no transcript of session"), "{error}");
 }
 
 #[test]

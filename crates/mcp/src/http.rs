@@ -1,4 +1,4 @@
-//! The protocol over HTTP: the route `/mcp`, for whoever the gateway says is calling. Knows no tool.
+//! The protocol over HTTP: the route `/mcp`, for callers that the gateway has authenticated. Knows no tool.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{McpCaller, Server};
 
-/// From a request's head to its caller: reads who calls from what the gateway put into the extensions. A refusal is sent
-/// as it is.
+/// Finds the caller of a request in the extensions that the gateway has set. A refusal is sent unchanged.
 pub type ResolveCaller = dyn Fn(&Parts) -> Result<McpCaller, Box<Response>> + Send + Sync;
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
@@ -24,10 +23,10 @@ type Service = StreamableHttpService<Server, LocalSessionManager>;
 /// How the route answers.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// `Host` headers that are answered, so that no web page reaches a server on the loopback address by a name of its
-    /// own. Empty: all, which is right where every request needs a key.
+    /// The allowed `Host` headers, so that no web page reaches a server on the loopback address through DNS rebinding.
+    /// Empty allows all, which is right if every request needs a key.
     pub hosts: Vec<String>,
-    /// Bytes of a request at most.
+    /// The most bytes of a request.
     pub max_body: usize,
     /// Ends sessions and their streams.
     pub stop: CancellationToken,
@@ -36,7 +35,7 @@ pub struct HttpOptions {
 struct Http {
     options: HttpOptions,
     caller: Arc<ResolveCaller>,
-    /// One for each user, so that nobody reaches a session of somebody else's, whatever id they send.
+    /// One for each user, so that no session id leads to a session of another user.
     services: Mutex<BTreeMap<String, Service>>,
 }
 
@@ -58,7 +57,7 @@ impl Http {
             Err(refusal) => return *refusal,
         };
         let service = self.service(caller.engine.store.user());
-        // The handler finds it with the head of the request; a session outlives neither reload nor revocation.
+        // Set for every request, so that a session survives neither a reload nor the revocation of its key.
         parts.extensions.insert(caller);
         service.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }

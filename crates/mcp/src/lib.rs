@@ -1,11 +1,11 @@
 //! Larder over the Model Context Protocol: tools, recipes as prompts, pointers as resources; on standard input and
-//! output, or at `/mcp` of the gateway. Knows the protocol and the engine; whose request it is, it is told.
+//! output, or at `/mcp` of the gateway. Knows the protocol and the engine, but not how callers are authenticated.
 //!
-//! What a caller can mend is the result of a call, marked as an error, so that a model reads it. Protocol errors are
-//! left for requests that name no tool, prompt or resource that there is.
+//! Errors that a caller can fix are results with `isError`, so that a model reads them. Protocol errors are for unknown
+//! tools, prompts and resources only.
 //!
 //! Tools read files only within [`Roots`], and pointers only of the caller's own store. What they show in part is
-//! stored first, so every pointer they give holds; beyond that store they change nothing.
+//! stored first, so every pointer they return resolves. They change nothing outside the store.
 
 mod http;
 mod progress;
@@ -37,54 +37,54 @@ pub use self::http::{HttpOptions, ResolveCaller, router};
 use self::progress::CallProgress;
 pub use self::roots::{RootError, Roots};
 
-/// What a client's model is told about the server as a whole.
+/// Instructions for the client's model.
 const INSTRUCTIONS: &str = "Larder keeps large texts out of the window without losing them. A pointer such \
-    as lp1-… stands for a text that is stored whole: `rehydrate` gives it back, or the lines, bytes, \
+    as lp1-… is a text that is stored whole: `rehydrate` returns it, or the lines, bytes, \
     matches or JSON value you need of it (where a text says larder_rehydrate, that is this tool). Do not \
-    read a large file or log into the window: `search` finds the passages or lines that matter, `ask` \
-    answers a question over files and folders with citations, `condense` makes a text as small as you say. \
+    read a large file or log into the window: `search` finds the relevant passages or lines, `ask` \
+    answers a question over files and folders with citations, `condense` condenses a text to a number of tokens. \
     A source is a pointer, or the path of a file or folder.";
 
-/// Characters of what a caller wrote that an error repeats.
+/// Characters of a caller's input that an error repeats.
 const BRIEF_CHARS: usize = 200;
 
-/// On whose behalf a request is answered, and with what. Cheap to clone.
+/// The caller of a request, and what they work on. Cheap to clone.
 #[derive(Clone)]
 pub struct McpCaller {
-    /// The project and its models over the caller's own store.
+    /// The project and its models, over the caller's own store.
     pub engine: Arc<Engine>,
-    /// How `ask` answers, and how far one question may go.
+    /// How `ask` answers, and its limits.
     pub asking: AskSettings,
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
-    /// Who pays for the calls of `ask`; without one nobody counts.
+    /// The budget that `ask` draws on; `None` if calls are not charged.
     pub budget: Option<Arc<dyn CallBudget>>,
 }
 
 /// A budget that `ask` draws on.
 pub trait CallBudget: Send + Sync {
-    /// Sets `tokens`, and what they may cost at one of the models of `reach`, aside before a model is asked. Dropped
-    /// without being settled, all of it counts as used: the outcome is unknown then. May block.
+    /// Reserves `tokens`, and their highest cost at a model of `reach`, before a model is called. If the hold is dropped
+    /// without being settled, all of it counts as used, because the outcome is unknown. May block.
     ///
     /// # Errors
-    /// When the budget does not hold so many, or is in money and a model has no price, in words that say how to go on.
+    /// If the budget is too small, or is in money and a model has no price. The message says what to do.
     fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String>;
 }
 
-/// Tokens and money set aside.
+/// Reserved tokens and money.
 pub trait BudgetHold: Send {
-    /// Counts what was used instead. May block.
+    /// Charges what was used instead. May block.
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>);
 }
 
 /// A connection that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The client did not begin as the protocol has it.
-    #[error("the client did not begin as the Model Context Protocol has it: {0}")]
+    /// The client did not start with the handshake of the protocol.
+    #[error("the client did not start with the handshake of the Model Context Protocol: {0}")]
     Begin(Box<ServerInitializeError>),
-    /// The task that served it broke off.
-    #[error("serving broke off: {0}")]
+    /// The task that served it was aborted.
+    #[error("serving was aborted: {0}")]
     Broken(#[from] tokio::task::JoinError),
 }
 
@@ -108,20 +108,20 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     match (Server { caller: Some(caller) }).serve((input, output)).await {
         Ok(running) => Ok(running.waiting().await.map(drop)?),
-        // Gone before it said anything: nothing was asked for.
+        // The client left before the handshake: it wanted nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(ServeError::Begin(Box::new(error))),
     }
 }
 
-/// Enough of what a caller wrote to recognise it by.
+/// The beginning of a caller's input, enough to recognise it by.
 fn brief(text: &str) -> String {
     text.chars().take(BRIEF_CHARS).collect()
 }
 
 /// Answers requests of one connection.
 struct Server {
-    /// Whose they all are; none where each request brings its own.
+    /// The caller of all requests; `None` if each request brings its own.
     caller: Option<McpCaller>,
 }
 
@@ -129,7 +129,9 @@ impl Server {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
         let brought = || context.extensions.get::<Parts>()?.extensions.get::<McpCaller>();
         let caller = self.caller.as_ref().or_else(brought);
-        caller.cloned().ok_or_else(|| ErrorData::internal_error("a bug in larder: a request of nobody", None))
+        caller
+            .cloned()
+            .ok_or_else(|| ErrorData::internal_error("a bug in larder: a request without a caller", None))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The progress of one call: it may block, tells the client how far it is, and ends soon after the client
-//! no longer wants it. Knows no tool.
+//! Runs one call that may block, reports its progress to the client, and ends it soon after the client cancels. Knows no
+//! tool.
 
 use std::future::Future;
 
@@ -10,14 +10,14 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// How one call is going.
+/// The progress of one call.
 pub(super) struct CallProgress {
     cancelled: CancellationToken,
     stages: UnboundedSender<String>,
 }
 
 impl CallProgress {
-    /// Waits for `work`; `None` when the client no longer wants it.
+    /// Waits for `work`; `None` if the client cancels.
     pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(work).await
     }
@@ -25,7 +25,7 @@ impl CallProgress {
 
 impl ProgressObserver for CallProgress {
     fn stage(&self, text: &str) {
-        // Nobody listens any more: nothing to tell.
+        // The receiver is gone only after the call has ended.
         let _ = self.stages.send(text.to_owned());
     }
 
@@ -51,21 +51,21 @@ pub(super) async fn run<F>(
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (stages, mut told) = unbounded_channel();
+    let (stages, mut received) = unbounded_channel();
     let progress = CallProgress { cancelled: context.ct.clone(), stages };
     let working = blocking::spawn(work(progress));
     let token = context.meta.get_progress_token();
     let mut step = 0.0;
-    // The channel ends when the work is done and its progress is dropped.
-    while let Some(stage) = told.recv().await {
+    // The channel closes when the work is done and drops its sender.
+    while let Some(stage) = received.recv().await {
         let Some(token) = &token else { continue };
         step += 1.0;
         let progress = ProgressNotificationParam::new(token.clone(), step).with_message(stage);
-        // A client that is gone notices nothing.
+        // Ignore clients that have disconnected.
         let _ = context.peer.notify_progress(progress).await;
     }
     working.await.map_err(|error| {
-        tracing::error!("a call broke off: {error}");
-        ErrorData::internal_error("a bug in larder: the call broke off; please report it", None)
+        tracing::error!("a call was aborted: {error}");
+        ErrorData::internal_error("a bug in larder: the call was aborted; please report it", None)
     })
 }

@@ -1,4 +1,4 @@
-//! Recipes as prompts: what each takes, and the messages its pack comes to.
+//! Recipes as prompts: their arguments, and the messages of their packs.
 
 use larder_core::recipe::Recipe;
 use larder_engine::executor::RunError;
@@ -11,10 +11,10 @@ use super::{McpCaller, brief};
 
 const QUERY: &str = "query";
 const VARIANT: &str = "variant";
-/// What recipes with sections read.
+/// The document of recipes with sections.
 const CONTEXT: &str = "context.md";
-/// How a document is given.
-const SOURCE: &str = "a pointer or a path; or the text itself, with a line break in it";
+/// How to give a document.
+const SOURCE: &str = "a pointer, a path, or the text itself if it contains a line break";
 
 /// Every recipe of the project.
 pub(super) fn list(caller: &McpCaller) -> Vec<Prompt> {
@@ -25,7 +25,7 @@ fn prompt(recipe: &Recipe) -> Prompt {
     Prompt::new(recipe.id(), Some(recipe.description.clone()), Some(arguments(recipe)))
 }
 
-/// What a recipe takes. Arguments of a prompt are texts, so a document is given by its source.
+/// The arguments of a recipe. Arguments of prompts are texts, so a document is given by its source.
 fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
     let argument = |name: &str, what: String, required| {
         PromptArgument::new(name).with_description(what).with_required(required)
@@ -34,7 +34,7 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
     let has_context = !recipe.input_sections.is_empty();
     let mut found = Vec::new();
     if recipe.needs_query {
-        found.push(argument(QUERY, "What the user asks, verbatim".to_owned(), !has_context));
+        found.push(argument(QUERY, "The user's query, verbatim".to_owned(), !has_context));
     }
     for doc in &recipe.input_docs {
         found.push(argument(&doc.name, format!("A document: {SOURCE}"), doc.required));
@@ -52,7 +52,7 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
     found
 }
 
-/// The messages of a recipe's pack: within its budget, with every pointer in them stored.
+/// The messages of a recipe's pack, within its budget and with every pointer stored.
 pub(super) fn get(
     caller: &McpCaller,
     name: &str,
@@ -60,7 +60,11 @@ pub(super) fn get(
 ) -> Result<GetPromptResult, ErrorData> {
     let unfit = |words: String| ErrorData::invalid_params(words, None);
     let recipe = caller.engine.recipe_or_builtin(name).map_err(|error| {
-        unfit(format!("{}; prompts/list names those there are. {}", brief(&error.to_string()), error.help()))
+        unfit(format!(
+            "{}; prompts/list names the existing ones. {}",
+            brief(&error.to_string()),
+            error.help()
+        ))
     })?;
     let inputs = inputs(recipe, arguments).map_err(|CallError(words)| unfit(words))?;
     let input = inputs.read(caller).map_err(|CallError(words)| unfit(words))?;
@@ -73,7 +77,7 @@ pub(super) fn get(
         return Err(unfit(refusal.to_string()));
     }
     let messages = receipt.messages.iter().map(|message| {
-        // The protocol has no other roles: what the application says stands first, in the user's name.
+        // The protocol has no system role, so system messages come first, as user messages.
         let role = if message.role == Speaker::Assistant { Role::Assistant } else { Role::User };
         PromptMessage::new_text(role, message.joined_text())
     });
@@ -85,7 +89,7 @@ fn inputs(recipe: &Recipe, arguments: JsonObject) -> Result<Inputs, CallError> {
     let mut inputs = Inputs::default();
     for (name, value) in arguments {
         let Value::String(value) = value else {
-            return Err(CallError(format!("argument {:?} is not a text", brief(&name))));
+            return Err(CallError(format!("argument {:?} is not a string", brief(&name))));
         };
         if !known.iter().any(|argument| argument.name == name) {
             let names: Vec<&str> = known.iter().map(|argument| argument.name.as_str()).collect();

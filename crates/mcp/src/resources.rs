@@ -1,4 +1,4 @@
-//! Pointers as resources: `larder://pointer/ID`, with a fragment where only a part is meant.
+//! Pointers as resources: `larder://pointer/ID`, with a fragment for a part.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,16 +12,16 @@ const SCHEME: &str = "larder://pointer/";
 
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(format!("{SCHEME}{{id}}"), "pointer").with_title("Text behind a pointer").with_description(
-        "The original bytes behind a pointer, whole; #L10-40 (lines) or #B0-1024 (bytes) after the id gives a part.",
+        "The original bytes behind a pointer. #L10-40 (lines) or #B0-1024 (bytes) after the id selects a part.",
     )
 }
 
-/// The bytes behind a resource's address, as text where they are text.
+/// The bytes behind the URI of a resource, as text if they are text.
 pub(super) fn read(caller: &McpCaller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| {
         ErrorData::resource_not_found(format!("{}: {why}", brief(uri)), Some(json!({"uri": brief(uri)})))
     };
-    // `#` is written so where a client fills it into the template.
+    // Clients that fill in the template percent-encode `#`.
     let id = uri.strip_prefix(SCHEME).map(|id| id.replace("%23", "#"));
     let id = id.ok_or_else(|| missing(format!("expected {SCHEME} and a pointer")))?;
     let pointer: Pointer = id.parse().map_err(|error| missing(format!("{error}")))?;

@@ -1,11 +1,11 @@
-//! The folders that tools may read, and the one way from a caller's words to a path. Knows no protocol and no tool.
+//! The folders that tools may read, and how names by callers resolve to paths in them. Knows no protocol and no tool.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::brief;
 
-/// Files and folders that tools may read, with all that lies in them. What is hidden (a name that begins with a dot),
-/// and what a link or `..` leads to outside, is closed.
+/// Files and folders that tools may read, with everything in them. Hidden files (names that begin with a dot) and paths
+/// that leave the folders through a link or `..` are closed.
 #[derive(Debug, Clone, Default)]
 pub struct Roots {
     /// Canonical, so that no link is left in them.
@@ -14,7 +14,7 @@ pub struct Roots {
 
 /// A folder that cannot be opened to tools.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open {} to tools: {source}; give a folder that is there", path.display())]
+#[error("cannot open {} to tools: {source}; give an existing folder", path.display())]
 pub struct RootError {
     /// The folder.
     pub path: PathBuf,
@@ -22,29 +22,27 @@ pub struct RootError {
     pub source: std::io::Error,
 }
 
-/// A name that is not open. It does not say whether there is such a file elsewhere.
+/// A path that is not open. The message does not reveal whether such a file exists.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Closed {
     #[error(
         "no folder is open to this server, so no file can be read; give the text itself or a pointer instead"
     )]
     NoRoots,
-    #[error(
-        "{name:?} is no file or folder that is open to this server; open is what lies in {open}, except what is hidden"
-    )]
+    #[error("{name:?} is not open to this server; open are the files in {open}, except hidden ones")]
     Outside { name: String, open: String },
 }
 
 impl Roots {
-    /// Nothing is open.
+    /// Opens nothing.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// These folders (or single files) are open.
+    /// Opens these folders or files.
     ///
     /// # Errors
-    /// When one of them is not there.
+    /// If one of them does not exist.
     pub fn open(folders: &[PathBuf]) -> Result<Self, RootError> {
         let open =
             |path: &PathBuf| path.canonicalize().map_err(|source| RootError { path: path.clone(), source });

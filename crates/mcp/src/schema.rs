@@ -1,4 +1,4 @@
-//! JSON Schemas of what tools take and give, in the small subset that every client and model understands.
+//! JSON Schemas of arguments and results, in the small subset that every client and model understands.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// What a tool takes.
+/// The schema of arguments.
 pub(super) fn input<T: JsonSchema>() -> Arc<JsonObject> {
     object::<T>(SchemaSettings::draft2020_12())
 }
 
-/// What a tool gives.
+/// The schema of results.
 pub(super) fn output<T: JsonSchema>() -> Arc<JsonObject> {
     object::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -33,7 +33,7 @@ fn object<T: JsonSchema>(settings: SchemaSettings) -> Arc<JsonObject> {
     Arc::new(object)
 }
 
-/// What may be left out is said by `required`; nothing is ever null. Rust's sizes of numbers mean nothing to a client.
+/// Drops `null`, since `required` already says what is optional, and the number formats of Rust.
 fn simplify(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.get("default").is_some_and(Value::is_null) {

@@ -1,4 +1,4 @@
-//! What a caller gives, made into what the engine takes: texts, pointers and paths within the roots, inputs of recipes.
+//! Reads the inputs of a call: texts, pointers, paths within the roots, inputs of recipes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use larder_text::tokens::{Counter, Registry};
 
 use super::{McpCaller, brief};
 
-/// Bytes of one file at most, as for a question over files.
+/// The most bytes of one file, as for a question over files.
 const MAX_FILE: u64 = 256 << 20;
 
-/// Why a call gives nothing, in words that say how to mend it. Whoever called reads it as the result.
+/// Why a call failed and how to fix it. The caller reads it as the result.
 #[derive(Debug)]
 pub(super) struct CallError(pub String);
 
@@ -24,7 +24,7 @@ impl<E: std::error::Error> From<E> for CallError {
     }
 }
 
-/// A text with the name it goes by.
+/// A text with its name.
 #[derive(Debug)]
 pub(super) struct SourceText {
     pub name: String,
@@ -32,12 +32,12 @@ pub(super) struct SourceText {
 }
 
 impl McpCaller {
-    /// A text itself, or the one behind a source.
+    /// The text of the call, or the text behind its source.
     pub(super) fn given(&self, text: Option<String>, source: Option<&str>) -> Result<SourceText, CallError> {
         match (text, source) {
             (Some(text), None) => Ok(SourceText { name: "text".to_owned(), text: text.into() }),
             (None, Some(source)) => self.read(source),
-            _ => Err(CallError("give either `text` or `source`, and not both".to_owned())),
+            _ => Err(CallError("give either `text` or `source`, not both".to_owned())),
         }
     }
 
@@ -50,11 +50,11 @@ impl McpCaller {
             let path = self.path(source)?;
             let (found, source) = (std::fs::metadata(&path)?, brief(source));
             if found.is_dir() {
-                return Err(CallError(format!("{source:?} is a folder; name a file in it")));
+                return Err(CallError(format!("{source:?} is a folder; give a file in it")));
             }
             if found.len() > MAX_FILE {
                 return Err(CallError(format!(
-                    "{source:?} has {} bytes; at most {MAX_FILE} are read",
+                    "{source:?} has {} bytes; the limit is {MAX_FILE}",
                     found.len()
                 )));
             }
@@ -62,7 +62,7 @@ impl McpCaller {
         };
         let text = String::from_utf8(bytes).map_err(|error| {
             CallError(format!(
-                "{:?} is not text in UTF-8: byte {} is wrong",
+                "{:?} is not UTF-8 text: byte {} is invalid",
                 brief(source),
                 error.utf8_error().valid_up_to()
             ))
@@ -74,7 +74,7 @@ impl McpCaller {
         Ok(self.roots.find(source, self.engine.store.store().home())?)
     }
 
-    /// Sources as the engine takes them: paths that are open, and pointers. Without any, everything that is open.
+    /// Resolves sources to open paths and pointers. Without any, everything that is open.
     pub(super) fn sources(&self, sources: &[String]) -> Result<Vec<PathBuf>, CallError> {
         if sources.is_empty() {
             return Ok(self.roots.all()?);
@@ -91,7 +91,7 @@ impl McpCaller {
         sources.iter().map(one).collect()
     }
 
-    /// The counter of a model of the table, of a model id, or of a tokenizer.
+    /// The counter for a name in the model table, a model id, or a tokenizer.
     pub(super) fn counter(&self, model: Option<&str>) -> Result<Counter, CallError> {
         let Some(name) = model else { return Ok(Counter::cl100k()) };
         if let Some(spec) = self.engine.models.table().model(name) {
@@ -103,11 +103,11 @@ impl McpCaller {
     }
 }
 
-/// Inputs of a recipe, as a caller names them.
+/// Inputs of a recipe by name.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     pub query: Option<String>,
-    /// Which input, and the document: a source, or a text with a line break in it.
+    /// Pairs of an input and its document: a source, or a text that contains a line break.
     pub documents: Vec<(String, String)>,
     pub values: BTreeMap<String, String>,
     pub variant: Option<String>,
@@ -115,10 +115,10 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// The same, read.
+    /// Reads the documents.
     pub(super) fn read(self, caller: &McpCaller) -> Result<RunInput, CallError> {
         let document = |(input, source): (String, String)| -> Result<InputDocument, CallError> {
-            // No path and no pointer has a line break.
+            // Neither paths nor pointers contain line breaks.
             let SourceText { name, text } = if source.contains('\n') {
                 SourceText { name: input.clone(), text: source.into() }
             } else {

@@ -132,14 +132,14 @@ async fn what_a_caller_can_mend_is_a_result_that_says_how() {
         ("rehydrate", json!({"id": pointer, "line": "1:2"}), "unknown field `line`"),
         ("search", json!({}), "either `pattern` or `query`"),
         ("search", json!({"pattern": "a", "query": "a"}), "either `pattern` or `query`"),
-        ("search", json!({"query": "a", "sources": ["../secret"]}), "no file or folder that is open"),
+        ("search", json!({"query": "a", "sources": ["../secret"]}), "is not open to this server"),
         ("search", json!({"query": "a", "sources": ["lp1-0000000000000-000000"]}), "copy it exactly"),
-        ("ask", json!({"question": "a?", "sources": ["/etc/passwd"]}), "no file or folder that is open"),
+        ("ask", json!({"question": "a?", "sources": ["/etc/passwd"]}), "is not open to this server"),
         ("ask", json!({"question": "a?", "recipe": "ask/anser"}), "ask/answer"),
         ("ask", json!({"question": "a?", "max_tokens": 10}), "the limit is 10"),
         ("condense", json!({"text": "a", "source": "b", "target_tokens": 1}), "either `text` or `source`"),
         ("condense", json!({"text": "a"}), "missing field `target_tokens`"),
-        ("condense", json!({"text": "a", "target_tokens": 9, "type": "novel"}), "there is no type \"novel\""),
+        ("condense", json!({"text": "a", "target_tokens": 9, "type": "novel"}), "unknown type \"novel\""),
         (
             "condense",
             json!({"text": "a", "target_tokens": 9, "pins": ["b"]}),
@@ -147,7 +147,7 @@ async fn what_a_caller_can_mend_is_a_result_that_says_how() {
         ),
         ("condense", json!({"source": ".", "target_tokens": 9}), "is a folder"),
         ("count", json!({"text": "a", "model": "no-such-model"}), "cl100k_base"),
-        ("count", json!({"source": "missing.md"}), "no file or folder that is open"),
+        ("count", json!({"source": "missing.md"}), "is not open to this server"),
         ("explain", json!({"recipe": "summarize/sumarize"}), "summarize/summarize"),
         ("explain", json!({"recipe": "summarize/summarize"}), "needs"),
     ] {
@@ -371,7 +371,7 @@ async fn recipes_are_prompts_whose_pointers_can_be_read() {
         (
             "summarize/summarize",
             json!({"query": "What?", "document": "../home/key"}),
-            "no file or folder that is open",
+            "is not open to this server",
         ),
         ("summarize/summarize", json!({"query": "What?", "paper": "app.log"}), "it takes query, document"),
         (

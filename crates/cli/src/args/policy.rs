@@ -1,4 +1,4 @@
-//! What can be typed to look at the gateway's policy.
+//! Options of `larder policy`.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ pub const EXAMPLES: &str = "Examples:\n  larder policy\n  larder policy --model 
 
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// The body of a request, or - for standard input; without one, what prompts may take is shown
+    /// Body of a request, or - for standard input; without it, budgets are shown
     #[arg(value_name = "REQUEST.json")]
     pub request: Option<PathBuf>,
-    /// What the request speaks
+    /// Format of the request
     #[arg(long, value_enum, default_value_t = WireArg::OpenaiChat)]
     pub wire: WireArg,
-    /// Show only this model; with a request, decide as if it named this one
+    /// Show only this model; with a request, decide as if it named this model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum WireArg {
-    /// Chat completions
+    /// OpenAI chat completions
     OpenaiChat,
-    /// Responses
+    /// OpenAI responses
     OpenaiResponses,
-    /// Messages
+    /// Anthropic messages
     Anthropic,
 }

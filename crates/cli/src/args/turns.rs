@@ -1,4 +1,4 @@
-//! What can be typed for turns.
+//! Options of `larder turn` and `larder chat`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::ModeArg;
 pub struct TurnArgs {
     #[command(subcommand)]
     pub command: Option<TurnCommand>,
-    /// What is asked
+    /// The question
     #[arg(required = true)]
     pub query: Option<String>,
     #[command(flatten)]
@@ -21,76 +21,86 @@ pub struct TurnArgs {
     pub flags: TurnFlags,
 }
 
-/// What a turn belongs to.
+/// The mode, conversation and workspace of a turn.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
-    /// chat, or code, which may change the files of a workspace and run programs in it
+    /// Choose the tools: code may change files in the workspace and run programs there
     #[arg(long, value_enum, default_value_t = ModeArg::Chat)]
     pub mode: ModeArg,
-    /// The conversation it belongs to
+    /// Continue or start this conversation
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The folder that mode code works in [default: this folder]
+    /// Folder that mode code works in [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
 }
 
-/// What a turn may do and spend.
+/// Limits and permissions of a turn.
 #[derive(Debug, Clone, Args)]
 pub struct TurnFlags {
-    /// Allow tools that change files or run programs, and fetch missing model weights, without asking
+    /// Let tools change files and run programs without asking, and fetch missing model weights
     #[arg(long, short)]
     pub yes: bool,
-    /// Tokens it may take, prompts and replies of all models and tools [default: turn.max_tokens]
+    /// Use at most N tokens, prompts and replies of all models and tools [default: turn.max_tokens]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// US dollars it may cost, such as 0.50 [default: turn.max_cost]
+    /// Spend at most X US dollars, such as 0.50 [default: turn.max_cost]
     #[arg(long, value_name = "X")]
     pub max_cost: Option<Usd>,
-    /// Seconds it may take [default: turn.max_time_s]
+    /// Run for at most N seconds [default: turn.max_time_s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum TurnCommand {
-    /// Go on with a turn that was interrupted, from its last checkpoint
+    /// Resume an interrupted turn from its last checkpoint
+    #[command(after_help = "Examples:\n  larder turn resume\n  larder turn resume 12 --max-time 600")]
     Resume {
-        /// Its number [default: the one there is]
+        /// Number of the turn [default: the only interrupted one]
         number: Option<u32>,
         #[command(flatten)]
         flags: TurnFlags,
     },
-    /// Drop a turn that is not finished, for good; its number is not given out again
+    /// Delete an unfinished turn; its number is not used again
+    ///
+    /// Refuses if a process is running the turn. With --format json: dropped.
+    #[command(after_help = "Example:\n  larder turn drop 12")]
     Drop {
-        /// Its number
+        /// Number of the turn
         number: u32,
     },
-    /// List the newest turns, and those that are not finished
+    /// List the newest turns and all unfinished ones
+    ///
+    /// With --format json: turns, and unfinished with `running`, which says whether a process is running the turn.
+    #[command(after_help = "Example:\n  larder turn list --limit 5")]
     List {
-        /// At most so many
+        /// List at most N finished turns
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
     },
     /// Print a document of a turn
+    ///
+    /// For an unfinished turn, prints the document of its last checkpoint. With --format json: turn, folder, files (the
+    /// names of all documents), file, text.
+    #[command(after_help = "Examples:\n  larder turn show 12\n  larder turn show 12 --file response.md")]
     Show {
-        /// The turn's number
+        /// Number of the turn
         number: u32,
-        /// Which, by its path in the turn's folder
+        /// Path of the document in the turn's folder
         #[arg(long, value_name = "NAME", default_value = "context.md")]
         file: String,
     },
 }
 
-/// What is wrong with the words after `larder turn` where one of them was meant for a command: without this it would be
-/// asked as a question.
+/// An error for a word after `larder turn` that is almost a command: without it, the typo would be asked as a question.
 pub fn mistyped(word: &str) -> Option<String> {
     let is_plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let commands = TurnCommand::augment_subcommands(clap::Command::new("turn"));
     let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
     let near = nearest(word, names.iter().copied()).filter(|near| is_plain && *near != word)?;
     Some(format!(
-        "there is no command `larder turn {word}`; did you mean `larder turn {near}`? A question of this one word needs a \
+        "there is no command `larder turn {word}`; did you mean `larder turn {near}`? To ask this word as a question, end it with a \
          question mark"
     ))
 }

@@ -1,4 +1,4 @@
-//! `larder archive`: old turns of a user move to the archive.
+//! `larder archive`: moves old turns of a user to the archive.
 
 use larder_agent::turn::TurnHost;
 use larder_vault::Timestamp;
@@ -13,13 +13,13 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
     let documents = TurnHost::documents(&store, &context.config)?;
     let now = i64::try_from(store.now().as_millis()).ok().and_then(Timestamp::from_millis);
     let now = now
-        .ok_or_else(|| CliError::Fixable("the clock stands after the year 9999; set it right".to_owned()))?;
+        .ok_or_else(|| CliError::Fixable("the system clock is past the year 9999; correct it".to_owned()))?;
     let report = documents.archive(&context.global.user, now)?;
     if context.global.format == Format::Json {
         return output::json(&report);
     }
     output::line(&format!(
-        "{} turns moved to the archive; links in {} other documents follow them",
+        "{} turns moved to the archive; links in {} other documents were updated",
         report.turns.len(),
         report.relinked
     ))

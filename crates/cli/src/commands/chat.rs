@@ -1,4 +1,4 @@
-//! `larder chat`: a conversation, each line of which is a turn.
+//! `larder chat`: a conversation in which each line is a turn.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
     let mut request = request(String::new(), &args.place)?;
     let turns = TurnSession::open(context, &args.flags).await?;
     let session = request.session.get_or_insert_with(|| new_session(&turns)).clone();
-    turns.tell_interrupted()?;
+    turns.note_interrupted()?;
     let interactive = output::is_interactive();
     if interactive {
         output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
@@ -22,7 +22,7 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
         if interactive {
             output::say("\nyou:");
         }
-        // The last turn is summarized while the user thinks of the next question, which finds it summarized.
+        // Summarize the last turn while the user types the next question, so that its summary is there in time.
         let summary = async {
             if let Some(outcome) = outcome.take() {
                 turns.conclude(&outcome).await;
@@ -43,18 +43,18 @@ pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError
                 outcome = Some(*ended);
             }
             Ok(Ended::Stopped) => {}
-            // A provider may be back for the next question; the turn can go on later.
+            // The provider may have recovered by the next question; the turn can be resumed later.
             Err(error) if interactive => output::error(&error.to_string()),
             Err(error) => return Err(error),
         }
     }
     if interactive && context.global.format == Format::Plain {
-        output::say(&format!("`larder chat --session {session}` goes on with this conversation"));
+        output::say(&format!("`larder chat --session {session}` continues this conversation"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name that no other conversation of this user has.
+/// A session name that is new for this user.
 fn new_session(turns: &TurnSession<'_>) -> String {
     format!("chat-{}", turns.turns.engine.store.store().now().as_millis())
 }

@@ -1,4 +1,4 @@
-//! `larder check`: every problem of every recipe, prompt and setting at once.
+//! `larder check`: reports every problem of every recipe, prompt and setting at once.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,13 +20,13 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         global.project = dir;
     }
     let config = budgeted(&global)?;
-    // A folder with settings only is a project of a gateway: it runs the recipes that ship.
+    // A folder with settings only is the project of a gateway: it runs the built-in recipes.
     let has_own = |dir: &PathBuf| dir.join("recipes").is_dir() || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
         None => Context { config, global: global.clone() }.project()?,
     };
-    // Without a project of one's own, the recipes that ship are checked, and what they might do better is not news.
+    // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();
     let found = project.check().diagnostics.iter();
     let diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).cloned().collect();
@@ -50,7 +50,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What was checked, where nothing is wrong with it.
+/// The report when there are no problems.
 fn without_problems(global: &Global, own: bool, recipes: usize) -> String {
     let plural = if recipes == 1 { "" } else { "s" };
     match (own, project_dir(global)) {
@@ -64,8 +64,8 @@ fn without_problems(global: &Global, own: bool, recipes: usize) -> String {
     }
 }
 
-/// The settings by which recipes are read, of the environment too, as for every command that runs them. What is wrong
-/// with the file is told with the rest.
+/// The settings that affect how recipes are read, including the environment. Problems of the file are reported with the
+/// others.
 fn budgeted(global: &Global) -> Result<Config, CliError> {
     match Config::load(project_dir(global).as_deref(), None, &env) {
         Err(ConfigError::Problems(_)) => Ok(Config::builtin()),
@@ -73,8 +73,7 @@ fn budgeted(global: &Global) -> Result<Config, CliError> {
     }
 }
 
-/// Every problem of the settings file, the layers that the project's own recipes ask for and no model plays, and the
-/// servers that nobody could ask.
+/// Problems of the settings file, layers of the project's recipes without a model, and unusable providers.
 fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, CliError> {
     let dir = project_dir(global);
     match Config::load(dir.as_deref(), None, &|_| None) {

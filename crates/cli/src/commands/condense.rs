@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::{files, output};
 
-/// How much of a unit is printed to recognise it by, in characters.
+/// Characters of a unit that are printed to recognise it by.
 const BEGINNING: usize = 60;
 
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     if args.by_model {
         context.ensure_weights(args.yes).await?;
     }
-    let counter = context.counter(args.tokenizer.as_deref())?;
+    let counter = context.counter(&args.tokenizer)?;
     let text = files::read_text(&args.file)?;
     let explicit = args.content_type.as_deref().map(parse_type).transpose()?;
     let name = args.file.to_string_lossy();
@@ -47,7 +47,8 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
         Target::Tokens(tokens) => tokens,
         Target::Auto => larder_condense::essential(&request).ok_or_else(|| {
             CliError::Usage(
-                "--to auto: this type of content has no kinds to keep; give a number of tokens".to_owned(),
+                "--to auto: this content type has no kinds of units to keep; give a number of tokens instead"
+                    .to_owned(),
             )
         })?,
     };
@@ -63,7 +64,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
         (condensed, Some(tally))
     } else {
         let condensed = larder_condense::condense(&request)?;
-        // The way back exists before the text is shown.
+        // The pointers in the text must resolve before anybody reads it.
         store.put(text.as_bytes(), "document", &name)?;
         (condensed, None)
     };
@@ -73,7 +74,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     }
 }
 
-/// The text as it is; on a terminal with a line break at its end, so that the shell's prompt has a line of its own.
+/// The text; on a terminal with a line break at its end, so that the shell's prompt starts a new line.
 fn shown(text: &str, on_terminal: bool) -> Cow<'_, str> {
     if on_terminal && !text.is_empty() && !text.ends_with('\n') {
         return Cow::Owned(format!("{text}\n"));
@@ -108,7 +109,7 @@ async fn by_model(
     Ok((condensed, tally))
 }
 
-/// One line for each unit: its lines, fate, tokens, reasons, and how it begins.
+/// One line for each unit: its lines, outcome, tokens, reasons and beginning.
 fn table(explanation: &Explanation, text: &str) -> String {
     let mut out = String::new();
     for unit in &explanation.units {
@@ -125,7 +126,7 @@ fn table(explanation: &Explanation, text: &str) -> String {
         ));
     }
     let further: usize = explanation.further.iter().map(Range::len).sum();
-    out.push_str(&format!("{} more tokens would show {further} bytes more\n", explanation.more));
+    out.push_str(&format!("{} more tokens would show {further} more bytes\n", explanation.more));
     for range in &explanation.further {
         let beginning: String = text[range.clone()].trim().chars().take(BEGINNING).collect();
         out.push_str(&format!(
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_of_the_shell_gets_a_line_of_its_own() {
+    fn text_on_a_terminal_ends_with_a_line_break() {
         assert_eq!(shown("a\n[… L2-9]", true), "a\n[… L2-9]\n");
         assert_eq!((shown("a\n", true), shown("", true)), ("a\n".into(), "".into()));
         assert_eq!(shown("a", false), "a", "files and pipes get the text alone");

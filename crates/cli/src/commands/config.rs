@@ -1,11 +1,11 @@
-//! `larder config`: every setting, where it comes from, and what it means.
+//! `larder config`: prints every setting with its value, origin and meaning.
 
 use crate::args::Format;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
 
-/// Columns of the lines that say what a setting means.
+/// Width of the lines that explain a setting, in columns.
 const WIDTH: usize = 100;
 
 pub fn run(context: &Context) -> Result<(), CliError> {

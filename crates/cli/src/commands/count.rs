@@ -17,12 +17,7 @@ struct Count {
     over_limit: bool,
 }
 
-pub fn run(
-    context: &Context,
-    file: &Path,
-    tokenizer: Option<&str>,
-    limit: Option<usize>,
-) -> Result<(), CliError> {
+pub fn run(context: &Context, file: &Path, tokenizer: &str, limit: Option<usize>) -> Result<(), CliError> {
     let counter = context.counter(tokenizer)?;
     let text = files::read_text(file)?;
     let tokens = match limit {

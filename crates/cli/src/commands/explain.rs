@@ -33,20 +33,20 @@ pub fn run(context: &Context, args: ExplainArgs) -> Result<ExitCode, CliError> {
     Ok(code)
 }
 
-/// What more tokens would let in, part by part.
+/// The parts that would grow with more tokens.
 fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
     if now.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole)
         && now.receipt.refused.is_none()
     {
-        return "Everything stands whole.".to_owned();
+        return "Every part is sent whole.".to_owned();
     }
-    let mut text = format!("With {extra} more tokens:\n");
+    let mut lines = String::new();
     for after in &more.receipt.parts {
         let before = now.receipt.parts.iter().find(|part| part.id == after.id);
         let tokens = before.map_or(0, |part| part.tokens);
         if after.tokens > tokens {
             let was = before.map_or("absent", |part| part.rendition.as_str());
-            text.push_str(&format!(
+            lines.push_str(&format!(
                 "  {} {was} {tokens} → {} {}\n",
                 after.source,
                 after.rendition.as_str(),
@@ -54,5 +54,10 @@ fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
             ));
         }
     }
-    text
+    if lines.is_empty() {
+        return format!(
+            "With {extra} more tokens nothing changes: the limit is a slot's cap, not the budget."
+        );
+    }
+    format!("With {extra} more tokens:\n{lines}")
 }

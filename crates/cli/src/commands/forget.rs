@@ -1,4 +1,4 @@
-//! `larder forget`: everything of a user goes.
+//! `larder forget`: deletes everything of a user.
 
 use larder_agent::turn::TurnHost;
 use serde_json::json;
@@ -13,7 +13,7 @@ pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError
     let agreed = yes || (output::is_interactive() && confirm(who).await?);
     if !agreed {
         let words = format!(
-            "nothing was removed: what is kept for {who} cannot be brought back; give --yes to remove it"
+            "nothing was deleted: the data of {who} cannot be restored afterwards; pass --yes to delete it"
         );
         return Err(CliError::Fixable(words));
     }
@@ -25,14 +25,14 @@ pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError
     }
     if !known.iter().any(|known| known == who) {
         let others = if known.is_empty() { "nobody".to_owned() } else { known.join(", ") };
-        output::say(&format!("there were no documents of {who}; there are documents of {others}"));
+        output::say(&format!("{who} had no documents; users with documents: {others}"));
     }
-    output::say(&format!("nothing of {who} is left"));
+    output::say(&format!("deleted everything of {who}"));
     Ok(())
 }
 
 async fn confirm(who: &str) -> Result<bool, CliError> {
-    output::say(&format!("Remove every document, turn, run, pointer and key of {who}? [y/N]"));
+    output::say(&format!("Delete every document, turn, run, pointer and key of {who}? [y/N]"));
     let line = Keyboard::default().line().await?;
     Ok(line.is_some_and(|line| matches!(line.trim(), "y" | "Y" | "yes")))
 }

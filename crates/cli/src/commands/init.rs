@@ -1,4 +1,4 @@
-//! `larder init`: a project to start from. Writes nothing over what is there.
+//! `larder init`: creates a project to start from. Overwrites nothing.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ const FILES: [(&str, &str); 3] = [
     ("recipes/notes/summary.yaml", include_str!("../init/summary.yaml")),
     ("prompts/notes/summary.md", include_str!("../init/summary.md")),
 ];
-/// For folders that have none: something to try the recipe on, and what keeps the store out of a repository.
+/// Written unless they exist: a text to try the recipe on, and an ignore file for the store.
 const EXTRAS: [(&str, &str); 2] = [
     ("notes.md", include_str!("../init/notes.md")),
-    (".gitignore", "# Originals, runs and the key that pointers are made with.\n.larder/\n"),
+    (".gitignore", "# Originals, runs, and the key that signs pointers.\n.larder/\n"),
 ];
 
 pub fn run(dir: &Path) -> Result<(), CliError> {
@@ -21,7 +21,7 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
         FILES.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists()).collect();
     if !taken.is_empty() {
         return Err(CliError::Fixable(format!(
-            "{} holds {} already; nothing was written",
+            "{} already contains {}; nothing was written",
             dir.display(),
             taken.join(", ")
         )));
@@ -35,9 +35,9 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
         }
         std::fs::write(&path, text).map_err(failed)?;
     }
-    output::line(&format!("made a project in {}", dir.display()))?;
+    output::line(&format!("created a project in {}", dir.display()))?;
     output::say(
-        "try in that folder: larder check && larder run notes/summary --doc notes=notes.md --query 'What matters \
+        "try this in the folder: larder check && larder run notes/summary --doc notes=notes.md --query 'What matters \
          here?'",
     );
     Ok(())

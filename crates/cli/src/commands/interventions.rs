@@ -18,11 +18,11 @@ pub fn run(context: &Context, command: Option<InterventionsCommand>, all: bool) 
         return output::json(&found);
     }
     if found.is_empty() {
-        output::say("nothing waits for a human");
+        output::say("no open requests");
     }
     for one in found {
         let state =
-            one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("settled: {text}"));
+            one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("resolved: {text}"));
         output::line(&format!("#{} {} {} ({state}) {}", one.id, one.created, one.kind, one.message))?;
     }
     Ok(())

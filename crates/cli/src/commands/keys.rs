@@ -1,5 +1,5 @@
-//! `larder keys`: who may call the gateway, and for how much a day. Keys of every user: whoever has the home folder runs
-//! the gateway.
+//! `larder keys`: who may call the gateway, and for how much a day. Shows the keys of all users: access to the home
+//! folder means control of the gateway.
 
 use larder_gateway::auth::{create_key, create_operator_key};
 use larder_models::price::Usd;
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
 
-/// How a key is used.
+/// How to use a key.
 const NEXT: [&str; 2] = [
     "Clients send it as their API key. The provider's key then comes from gateway.openai_key_env or \
      gateway.anthropic_key_env, or from the client in the other of the headers `authorization` and `x-api-key`.",
@@ -33,10 +33,7 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
                 shown["key"] = json!(key.reveal());
                 return output::json(&shown);
             }
-            output::say(&format!(
-                "key {} of user {}; it is shown this one time only:",
-                record.id, record.user
-            ));
+            output::say(&format!("key {} of user {}; it will not be shown again:", record.id, record.user));
             output::line(key.reveal())?;
             for line in NEXT {
                 output::say(line);
@@ -54,10 +51,10 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
     }
 }
 
-/// Warns before the first key, from which on everyone needs one, and asks.
+/// Asks before the first key is created, because all clients need a key from then on.
 async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliError> {
     let gateway = context.config.gateway();
-    // Where a key is needed already, or is not needed whatever is created, this one locks nobody out.
+    // If keys are required already, or are not required regardless of keys, this one locks nobody out.
     if gateway.keys_required().is_some() || store.keys_created()? {
         return Ok(());
     }
@@ -70,7 +67,9 @@ async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliErr
         return Ok(());
     }
     if !output::is_interactive() {
-        return Err(CliError::Fixable("no key was created; give --yes to create it".to_owned()));
+        return Err(CliError::Fixable(
+            "no key was created; pass --yes to create the first key without a terminal".to_owned(),
+        ));
     }
     output::say("Create it? [y/N]");
     let line = Keyboard::default().line().await?;
@@ -100,7 +99,7 @@ fn list(context: &Context, store: &Store) -> Result<(), CliError> {
     }
     if keys.is_empty() {
         output::say(
-            "no keys: only programs on this machine may call, as user local; `larder keys create` makes one",
+            "no keys: only programs on this machine may call, as user local; `larder keys create` creates one",
         );
     }
     for record in keys {
@@ -117,7 +116,7 @@ fn list(context: &Context, store: &Store) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a key has spent of what it may, and what calls under way hold of it, in words.
+/// The spending of a key today, with the reservations of calls under way and its limits.
 fn spent(store: &Store, record: &KeyRecord) -> Result<String, CliError> {
     if let Some(revoked) = record.revoked {
         return Ok(format!("revoked {revoked}"));

@@ -1,4 +1,4 @@
-//! `larder mcp`: the tools of an agent, on standard input and output. Prints nothing else there.
+//! `larder mcp`: serves tools to an agent on standard input and output. Prints nothing else to standard output.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,14 +21,16 @@ pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
     larder_mcp::stdio(caller).await.map_err(|error| CliError::Fixable(error.to_string()))
 }
 
-/// The project folder or this one; not a whole file system, which some clients start their servers in.
+/// The project folder or the current one, but never a whole file system: some clients start servers in `/`.
 fn default_root(context: &Context) -> Result<PathBuf, CliError> {
     let folder = project_dir(&context.global).unwrap_or_else(|| PathBuf::from("."));
     let real = folder.canonicalize().map_err(|source| CliError::Read { path: folder.clone(), source })?;
     if real.parent().is_some() {
         return Ok(folder);
     }
-    let words =
-        format!("this would open all of {} to tools; name a folder with --root or --project", real.display());
+    let words = format!(
+        "this would open all of {} to tools; choose a folder with --root or --project",
+        real.display()
+    );
     Err(CliError::Usage(words))
 }

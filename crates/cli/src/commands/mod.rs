@@ -33,7 +33,7 @@ use crate::args::{Args, Command};
 use crate::context::Context;
 use crate::error::CliError;
 
-/// Runs what was typed.
+/// Runs the command.
 pub async fn run(args: Args) -> Result<ExitCode, CliError> {
     let global = args.global;
     match args.command {
@@ -45,7 +45,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Init { dir } => init::run(&dir)?,
         Command::Check { dir, write_registry } => return check::run(&global, dir, write_registry),
         Command::Count { file, tokenizer, limit } => {
-            count::run(&Context::new(global)?, &file, tokenizer.as_deref(), limit)?;
+            count::run(&Context::new(global)?, &file, &tokenizer, limit)?;
         }
         Command::Run(args) => run::run(&Context::new(global)?, args).await?,
         Command::Explain(args) => return explain::run(&Context::new(global)?, args),

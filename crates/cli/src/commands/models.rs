@@ -1,4 +1,4 @@
-//! `larder models`: the model table, and weights of embedded models.
+//! `larder models`: prints the model table and fetches weights of embedded models.
 
 use larder_models::table::ModelSpec;
 use larder_models::weights::WeightSource;

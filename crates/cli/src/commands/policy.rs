@@ -1,4 +1,4 @@
-//! `larder policy`: what prompts may take through the gateway, and what would become of a request.
+//! `larder policy`: shows the prompt budget of each model, or the decision about a request.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,17 +15,17 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::{files, output};
 
-/// Parts that are named as the largest.
+/// How many of the largest parts are named.
 const LARGEST: usize = 3;
 
-/// A number of tokens and what it follows from.
+/// A number of tokens and its source.
 #[derive(Serialize)]
 struct Figure {
     tokens: u64,
     source: String,
 }
 
-/// What prompts to one model may take.
+/// The budget of prompts to one model.
 #[derive(Serialize)]
 struct Budget {
     name: String,
@@ -77,7 +77,7 @@ fn budgets(context: &Context, only: Option<&str>) -> Result<ExitCode, CliError> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each figure with the setting that it comes from, or the rule that stands in for one.
+/// Each figure with its setting, or the rule that applies without one.
 fn explained(context: &Context, model: &ModelBudget) -> Budget {
     let settings: PolicySettings = context.config.context_policy();
     let all = context.config.settings();
@@ -92,29 +92,25 @@ fn explained(context: &Context, model: &ModelBudget) -> Budget {
     Budget {
         name: model.name.clone(),
         id: model.id.clone(),
-        window: figure(model.window, "the table of models".to_owned()),
+        window: figure(model.window, "the model table".to_owned()),
         response_reserve: figure(
             model.reserve,
-            of(reserved, "policy.response_reserve", "the longest reply of the model"),
+            of(reserved, "policy.response_reserve", "the maximum reply of the model"),
         ),
         emergency_floor: figure(
             model.floor,
-            of(settings.emergency_floor.is_some(), "policy.emergency_floor", "a twentieth of the window"),
+            of(settings.emergency_floor.is_some(), "policy.emergency_floor", "5% of the window"),
         ),
         prompt_budget: figure(
             model.budget,
-            of(
-                model.budget < left,
-                "policy.prompt_budget_override",
-                "what reserve and floor leave of the window",
-            ),
+            of(model.budget < left, "policy.prompt_budget_override", "the window less reserve and floor"),
         ),
         trace_threshold: figure(
             model.trace_threshold,
             of(
                 settings.trace_threshold_tokens.is_some(),
                 "policy.trace_threshold_tokens",
-                "four fifths of the prompt budget",
+                "80% of the prompt budget",
             ),
         ),
     }
@@ -133,9 +129,9 @@ fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCo
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {
         Format::Json => output::json(&exchange)?,
-        Format::Plain => output::text(&told(&exchange))?,
+        Format::Plain => output::text(&describe(&exchange))?,
     }
-    // A dry run sends what it would have refused.
+    // In a dry run, requests are sent even if they would have been refused.
     let head = &exchange.summary;
     match (head.outcome, &head.error) {
         (Outcome::Refused, _) => Ok(ExitCode::FAILURE),
@@ -148,16 +144,16 @@ fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCo
 }
 
 /// The decision, the largest parts, and every part of the window.
-fn told(exchange: &RequestRecord) -> String {
+fn describe(exchange: &RequestRecord) -> String {
     let head = &exchange.summary;
     let mut lines = Vec::new();
     if let Some(decision) = &head.decision {
-        let dry = if decision.dry_run { "; dry run: sent as it came" } else { "" };
+        let dry = if decision.dry_run { "; dry run: sent unchanged" } else { "" };
         lines.push(format!("{}: {}{dry}", decision.status.as_str(), decision.reason));
         let name = head.answered_by.as_ref().map_or(head.model.as_str(), |model| model.name.as_str());
         let tokens = &head.tokens;
         lines.push(format!(
-            "model {name}: {} tokens, {} as it came; budget {}, reply {}, emergency floor {}, deficit {}",
+            "model {name}: {} tokens, {} before; budget {}, reply {}, emergency floor {}, deficit {}",
             tokens.after,
             tokens.before,
             tokens.budget,
@@ -167,7 +163,7 @@ fn told(exchange: &RequestRecord) -> String {
         ));
         lines.push(format!("largest: {}", largest(exchange).join(", ")));
     }
-    lines.push(format!("{:<24} {:<9} {:>9} {:>9}  {}", "part", "form", "tokens", "whole", "why"));
+    lines.push(format!("{:<24} {:<9} {:>9} {:>9}  {}", "part", "rendition", "tokens", "whole", "why"));
     for part in &exchange.window {
         let label = if part.label.is_empty() { &part.slot } else { &part.label };
         let name = match part.message {
@@ -182,7 +178,7 @@ fn told(exchange: &RequestRecord) -> String {
     lines.join("\n")
 }
 
-/// The largest parts as they came, the largest first.
+/// The largest parts before condensing, largest first.
 fn largest(exchange: &RequestRecord) -> Vec<String> {
     let named =
         exchange.summary.decision.as_ref().map(|decision| decision.largest.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `larder rehydrate`: the bytes behind a pointer, nothing else.
+//! `larder rehydrate`: prints the bytes behind a pointer and nothing else.
 
 use larder_store::Selection;
 use larder_text::pointer::Pointer;

@@ -1,4 +1,4 @@
-//! `larder reindex`: the index over the documents, built anew from them, and the vectors that it lacks.
+//! `larder reindex`: rebuilds the index over the documents and computes missing embeddings.
 
 use larder_agent::turn::TurnHost;
 use larder_engine::embedding::{Embedder, EmbeddingError};
@@ -17,21 +17,21 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
     let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns")));
     let embedding = context.config.embedding().filter(|_| report.is_ok());
     let meter = Meter::new(&NoopObserver, None, None);
-    let told = |made| bar.set_message(format!("{made} vectors"));
+    let progress = |made| bar.set_message(format!("{made} vectors"));
     let vectors = match embedding {
-        Some(name) => Some(embed(context, &documents, name, &meter, &told).await),
+        Some(name) => Some(embed(context, &documents, name, &meter, &progress).await),
         None => None,
     };
     bar.finish_and_clear();
     let taken = meter.total();
     if taken.tokens() > 0 {
         let cost = taken.cost.map(|cost| format!(", {cost} US dollars")).unwrap_or_default();
-        output::say(&format!("vectors took {} tokens{cost}", taken.tokens()));
+        output::say(&format!("the vectors used {} tokens{cost}", taken.tokens()));
     }
     let (report, vectors) = (report?, vectors.transpose());
     let made = vectors.as_ref().ok().copied().flatten();
     for file in &report.unreadable_files {
-        output::say(&format!("{file} cannot be read as what it should be, and is left out"));
+        output::say(&format!("{file} does not have the expected format and was left out"));
     }
     if context.global.format == Format::Json {
         let mut report = json!(report);
@@ -40,13 +40,13 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
         }
         output::json(&report)?;
     } else {
-        let made = made.map(|made| format!("; {made} vectors were made")).unwrap_or_default();
+        let made = made.map(|made| format!("; {made} vectors were computed")).unwrap_or_default();
         output::line(&format!(
             "{} documents, {} turns, {} users; {} files could not be read{made}",
             report.documents, report.turns, report.users, report.unreadable
         ))?;
     }
-    // What is missing is found by its words, so the index is of use whatever became of the vectors.
+    // Documents without a vector are still found by their words, so the index is complete without them.
     Ok(vectors.map(drop)?)
 }
 

@@ -1,4 +1,4 @@
-//! `larder runs`: what was recorded.
+//! `larder runs`: lists and shows recorded runs.
 
 use larder_store::RunFilter;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `larder serve`: the gateway, in the foreground until it is asked to stop.
+//! `larder serve`: runs the gateway in the foreground until it is stopped.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
 
-/// What a reload looks at, in the project's folder.
+/// Files in the project folder whose changes cause a reload.
 const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
 
 pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
@@ -26,7 +26,9 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let gateway = app.current().gateway.clone();
     let address = gateway.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        CliError::Fixable(format!("cannot listen on {address}: {error}; name another place with --listen"))
+        CliError::Fixable(format!(
+            "cannot listen on {address}: {error}; choose another address with --listen"
+        ))
     })?;
     let extra = larder_console::routes(&app);
     let asked = serve::asked_to_stop();
@@ -35,7 +37,7 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let cut = serve::run(app, extra, listener, watched, asked).await;
     if cut > 0 {
         output::say(&format!(
-            "{cut} connections were cut: their requests did not end within the time of drain_s"
+            "{cut} connections were cut: their requests did not finish within gateway.drain_s"
         ));
     }
     Ok(())
@@ -50,7 +52,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
     given.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
 }
 
-/// Reads settings, recipes and models anew.
+/// Reloads settings, recipes and models.
 fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> Box<Load> {
     Box::new(move || {
         let words = |error: CliError| error.to_string();
@@ -67,7 +69,7 @@ fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> B
     })
 }
 
-/// Says of which models prompts are bounded by bytes, which wastes most of their windows.
+/// Notes the models whose tokens are estimated by bytes, which wastes most of their windows.
 fn note_on_counting(context: &Context, app: &App) {
     let current = app.current();
     for (name, spec) in current.routes.models().filter(|(_, spec)| spec.max_output > 0) {
@@ -75,7 +77,7 @@ fn note_on_counting(context: &Context, app: &App) {
     }
 }
 
-/// Says what is served and how a client is pointed at it.
+/// Prints what is served and how to point clients at it.
 fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     let current = app.current();
     output::line(&format!("larder serves http://{address}"))?;
@@ -96,21 +98,21 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     }
     if current.gateway.upstreams().is_empty() {
         output::line(
-            "other models: refused, until --openai URL or --anthropic URL says where they go, or openai or anthropic \
+            "other models: refused; to forward them, pass --openai URL or --anthropic URL, or set openai or anthropic \
              under [gateway] in larder.toml",
         )?;
     }
     output::line(&admission(app.keys_required(), app.store.keys_created()?))
 }
 
-/// Who may call without a key.
+/// Whether calls need a key, and who callers without one are.
 fn admission(required: Option<bool>, created: bool) -> String {
     if required.unwrap_or(created) {
         return "every request needs a key; `larder keys create` creates one".to_owned();
     }
     let why = if created { "keys are not required" } else { "no keys yet" };
     format!(
-        "{why}: any program that can reach this port from this machine is user {LOCAL_USER}, and so is everyone behind a \
-         proxy on it that sends no forwarding header; see `larder keys create` and gateway.require_keys"
+        "{why}: any program on this machine that can reach this port is user {LOCAL_USER}, and so is everyone behind a \
+         proxy on this machine that sends no forwarding header; see `larder keys create` and gateway.require_keys"
     )
 }

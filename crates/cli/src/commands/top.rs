@@ -50,20 +50,18 @@ async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError
     let (status, body) = server.get(PATH).await?;
     match status.as_u16() {
         200 => serde_json::from_slice(&body).map_err(|error| {
-            CliError::Fixable(format!(
-                "{gateway} answers, but not as a gateway of this version does: {error}"
-            ))
+            CliError::Fixable(format!("{gateway} answered, but not like a gateway of this version: {error}"))
         }),
         401 | 403 => Err(CliError::Fixable(format!(
-            "{gateway} wants a key; put one into $LARDER_KEY (`larder keys create` makes one)"
+            "{gateway} requires a key; set $LARDER_KEY (`larder keys create` creates one)"
         ))),
-        other => Err(CliError::Fixable(format!(
-            "{gateway} answers with status {other}; is it a gateway of Larder?"
-        ))),
+        other => {
+            Err(CliError::Fixable(format!("{gateway} answered with status {other}; is it a Larder gateway?")))
+        }
     }
 }
 
-/// Draws and asks in turn until a key ends it. An error is shown in the last line, and the next request may succeed.
+/// Draws and polls until the user quits. A failed poll is shown below and repeated.
 async fn watch(
     terminal: &Term,
     server: &PlainClient,
@@ -123,7 +121,7 @@ fn screen(
     lines.extend(framed("The last window", &[gauge(news, width.saturating_sub(2))], width));
     let rest = height.saturating_sub(lines.len() + 4);
     lines.extend(framed("The last requests", &requests(news, width.saturating_sub(2), rest), width));
-    let hint = trouble.map_or_else(|| "q leaves".to_owned(), plain);
+    let hint = trouble.map_or_else(|| "q quits".to_owned(), plain);
     lines.truncate(height.saturating_sub(1));
     lines.push(Style::new().dim().apply_to(hint).to_string());
     lines.iter().map(|line| truncate_str(line, width, "").into_owned()).collect()
@@ -192,7 +190,7 @@ fn cells(head: &RequestSummary) -> [String; 6] {
     ]
 }
 
-/// Text of others, without anything that would steer the terminal.
+/// Text by others without control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -205,7 +203,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
             totals.requests, totals.in_flight, totals.refused, totals.failed, totals.sessions
         ),
         format!(
-            "tokens sent {} of {}   saved {}   compactions {}   asked back {}",
+            "tokens sent {} of {}   saved {}   compactions {}   read back {}",
             totals.prompt_tokens,
             totals.tokens_before,
             totals.tokens_saved,
@@ -219,7 +217,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
             plain(&totals.saved)
         ),
         format!(
-            "fitted {}   had to shrink {}   could not {}   violations {}",
+            "fit {}   condensed {}   rejected {}   violations {}",
             totals.decisions.ok, totals.decisions.needs_summary, totals.decisions.reject, totals.violations
         ),
     ]

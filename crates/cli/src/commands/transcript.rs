@@ -1,5 +1,5 @@
-//! `larder transcript`: what was said in a conversation through the gateway, each message as it came and as it was
-//! sent. Reads the store; no gateway need run.
+//! `larder transcript`: prints the messages of a conversation through the gateway, as they came in and as they were
+//! sent. Reads the store, so no gateway needs to run.
 
 use larder_console::api::{Priced, TranscriptLines, TranscriptMessage};
 use larder_store::{LineKind, SessionSummary, UserStore};
@@ -30,7 +30,7 @@ pub fn run(context: &Context, session: Option<&str>, branch: Option<u32>, all: b
             if as_json {
                 exported.push(export(&store, message)?);
             } else {
-                output::text(&told(message, all))?;
+                output::text(&describe(message, all))?;
             }
         }
         next = page.next;
@@ -46,15 +46,15 @@ pub fn run(context: &Context, session: Option<&str>, branch: Option<u32>, all: b
 fn no_branch(session: &str, branch: u32, branches: &[u32]) -> CliError {
     let there: Vec<String> = branches.iter().map(u32::to_string).collect();
     CliError::Fixable(format!(
-        "session {session:?} has no branch {branch}; the branches that are there: {}",
+        "session {session:?} has no branch {branch}; its branches are {}",
         there.join(", ")
     ))
 }
 
 fn nothing(session: &str) -> CliError {
     CliError::Fixable(format!(
-        "no transcript is kept of session {session:?} of this user; `larder transcript` lists the sessions, and \
-         `gateway.transcripts` says whether they are kept"
+        "there is no transcript of session {session:?} of this user; `larder transcript` lists the sessions, and \
+         `gateway.transcripts` turns transcripts on"
     ))
 }
 
@@ -78,14 +78,14 @@ fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What is said of conversations that are not listed.
+/// A note about sessions beyond the list.
 fn unlisted(found: usize) -> Option<String> {
     (found > LISTED).then(|| {
-        format!("these are the newest {LISTED}; there are older ones, each of which `larder transcript SESSION` prints")
+        format!("these are the newest {LISTED} sessions; `larder transcript SESSION` also prints older ones")
     })
 }
 
-/// A message with its bytes as they came, so that an export needs nothing else.
+/// A message with its original bytes, so that an export is self-contained.
 fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
@@ -93,12 +93,12 @@ fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliEr
     Ok(exported)
 }
 
-/// A message for people; with its branch where messages of several stand together.
-fn told(message: &TranscriptMessage, of_all: bool) -> String {
+/// A message for people, with its branch if the output mixes several.
+fn describe(message: &TranscriptMessage, of_all: bool) -> String {
     let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let kind = match message.kind {
         LineKind::Message => "",
-        LineKind::Rendition => ", another form",
+        LineKind::Rendition => ", another rendition",
         LineKind::Reply => ", reply",
     };
     let branch = if of_all { format!(", branch {}", message.branch) } else { String::new() };
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversations_that_are_not_listed_are_spoken_of() {
+    fn a_truncated_list_says_so() {
         assert_eq!(unlisted(LISTED), None);
         assert!(unlisted(LISTED + 1).unwrap().contains("newest 500"));
     }

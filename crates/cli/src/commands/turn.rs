@@ -1,4 +1,4 @@
-//! `larder turn`: a question through all phases; turns that were interrupted, and those there are.
+//! `larder turn`: answers a question in all phases; resumes, drops, lists and shows turns.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use crate::turns::{TurnSession, request, shortened, told};
+use crate::turns::{TurnSession, describe_interrupted, request, shortened};
 
 /// Characters of `archived` and the longest status in a list.
 const STATUS: usize = 8;
@@ -29,7 +29,7 @@ pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError
             }
             let request = request(query, &args.place)?;
             let turns = TurnSession::open(context, &args.flags).await?;
-            turns.tell_interrupted()?;
+            turns.note_interrupted()?;
             let ended = turns.run(&request).await?;
             turns.finish(ended).await
         }
@@ -51,8 +51,12 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
             }
             [draft] => draft.number,
             drafts => {
-                let lines: Vec<String> = drafts.iter().map(|draft| format!("\n  {}", told(draft))).collect();
-                return Err(CliError::Usage(format!("say which turn goes on:{}", lines.concat())));
+                let lines: Vec<String> =
+                    drafts.iter().map(|draft| format!("\n  {}", describe_interrupted(draft))).collect();
+                return Err(CliError::Usage(format!(
+                    "several turns were interrupted; give the number of the one to resume:{}",
+                    lines.concat()
+                )));
             }
         },
     };
@@ -66,10 +70,10 @@ async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError
     if documents.draft(number)?.is_none() {
         return Err(TurnError::NoDraft(number).into());
     }
-    // Held, so that nobody goes on with it meanwhile.
-    let Some(_hold) = documents.lease(number)? else { return Err(TurnError::Running(number).into()) };
+    // The lease keeps other processes from resuming it meanwhile.
+    let Some(_lease) = documents.lease(number)? else { return Err(TurnError::Running(number).into()) };
     documents.discard(number)?;
-    output::say(&format!("turn {number} is dropped"));
+    output::say(&format!("turn {number} was dropped"));
     if context.global.format == Format::Json {
         output::json(&json!({"dropped": number}))?;
     }
@@ -93,13 +97,17 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
     }
     for draft in drafts {
         if documents.is_leased(draft.number) {
-            output::say(&format!("turn {} is under way: {}", draft.number, draft.query));
+            output::say(&format!("turn {} is running: {}", draft.number, draft.query));
         } else {
-            output::say(&format!("{}; `larder turn resume {}` goes on", told(&draft), draft.number));
+            output::say(&format!(
+                "{}; `larder turn resume {}` resumes it",
+                describe_interrupted(&draft),
+                draft.number
+            ));
         }
     }
     if turns.is_empty() {
-        output::say("no turns are kept here");
+        output::say("there are no turns yet");
     }
     for turn in turns {
         output::text(&line(&turn))?;
@@ -114,7 +122,7 @@ fn line(turn: &TurnRow) -> String {
     format!("{:>6} {} {status:<STATUS$} {query}", turn.number, turn.created_at)
 }
 
-/// A document of a committed turn, or of one under way as it was saved last.
+/// A document of a committed turn, or of an unfinished one as of its last checkpoint.
 async fn show(context: &Context, number: u32, file: &str) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let (folder, files, bytes) = match documents.turn(number)? {

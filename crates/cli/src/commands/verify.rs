@@ -1,4 +1,4 @@
-//! `larder verify`: is everything in the store whole?
+//! `larder verify`: checks that everything in the store is intact.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Who lets dangerous calls through: the user at the terminal, a flag, or nobody.
+//! Who confirms dangerous tool calls: the user at the terminal, a flag, or nobody.
 
 use std::sync::Arc;
 
@@ -18,17 +18,20 @@ impl Confirm for Always {
     }
 }
 
-/// There is nobody to ask; whoever reads the output later sees what was refused, and why.
+/// Refuses: there is no terminal to ask at. The output says what was refused and why.
 pub struct Refusing;
 
 impl Confirm for Refusing {
     fn confirm<'a>(&'a self, _: &'a str, what: &'a str) -> BoxFuture<'a, bool> {
-        output::say(&format!("refused: {}; nobody can be asked here, and --yes is not given", visible(what)));
+        output::say(&format!(
+            "refused: {}; there is no terminal to confirm it, and --yes was not given",
+            visible(what)
+        ));
         async { false }.boxed()
     }
 }
 
-/// Asks the user; whatever is not yes is no.
+/// Asks the user; anything but yes is a refusal.
 pub struct Asking {
     keyboard: Arc<Keyboard>,
     watch: Watch,
@@ -46,14 +49,14 @@ impl Confirm for Asking {
             self.watch.pause();
             output::say(&format!("{}\nallow this? [y/N]", visible(what)));
             let line = self.keyboard.line().await;
-            self.watch.go_on();
+            self.watch.resume();
             matches!(line, Ok(Some(line)) if matches!(line.trim(), "y" | "Y" | "yes"))
         }
         .boxed()
     }
 }
 
-/// A call as the user must see it: nothing in it moves the cursor or hides what stands before it.
+/// A call with control characters escaped, so that nothing in it moves the cursor or hides other text.
 fn visible(what: &str) -> String {
     let shown =
         |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_hidden_from_who_is_asked() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("run(\"rm\")\r\u{1b}[2Kls"), "run(\"rm\")\\r\\u{1b}[2Kls");
     }
 }

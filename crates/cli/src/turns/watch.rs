@@ -1,4 +1,4 @@
-//! A turn as it goes on: phases, tools and tokens on standard error where that is a terminal, else in the log.
+//! The progress of a turn: phases, tools and tokens, on standard error if it is a terminal, else in the log.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,13 +13,13 @@ use crate::output;
 /// Time between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Shows turns. Clones show the same.
+/// Displays the progress of turns. Clones share the display.
 #[derive(Clone)]
 pub struct Watch {
     bar: ProgressBar,
     turn: Arc<AtomicU32>,
     tokens: Arc<AtomicU64>,
-    /// The name of the phase under way.
+    /// The name of the current phase.
     phase: Arc<Mutex<String>>,
 }
 
@@ -41,13 +41,13 @@ impl Watch {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    /// Makes way for something that is asked.
+    /// Clears the display for a question to the user.
     pub fn pause(&self) {
         self.done();
     }
 
-    /// Moves again.
-    pub fn go_on(&self) {
+    /// Shows the display again.
+    pub fn resume(&self) {
         if std::io::stderr().is_terminal() {
             self.bar.reset();
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -57,7 +57,7 @@ impl Watch {
 
     fn start(&self) {
         self.tokens.store(0, Ordering::Relaxed);
-        self.go_on();
+        self.resume();
     }
 
     fn show(&self, line: &str) {
@@ -81,7 +81,7 @@ impl Watch {
     }
 }
 
-/// A text that others may have written, in a line that does nothing to a terminal.
+/// A text by others in one line, without control characters.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     super::shortened(&words.join(" ")).chars().filter(|char| !char.is_control()).collect()
@@ -116,7 +116,7 @@ impl TurnObserver for Watch {
             TurnEvent::Warning { text } => {
                 self.bar.suspend(|| output::say(&format!("warning: {}", line(text))));
             }
-            // What came of it is printed at the end, or stands in the line of its phase.
+            // Printed at the end, or part of the line of the phase.
             TurnEvent::Gathered { .. }
             | TurnEvent::Answer { .. }
             | TurnEvent::Clarify { .. }

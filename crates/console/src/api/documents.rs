@@ -1,4 +1,4 @@
-//! Documents over REST: one by its path, and search. A document of another user is as unknown as one that is not there.
+//! Documents over REST: one by its path, and search. Documents of other users do not exist for the caller.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(one)).routes(routes!(search))
 }
 
-/// How a PNG begins.
+/// The signature of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// A document, or a file of a turn that is not committed yet; none if there is no such thing. Blocks.
+/// A document, or a file of a turn that is not committed yet; `None` if there is none. Blocks.
 ///
 /// # Errors
 /// The path is another user's, or reading fails.
@@ -40,7 +40,7 @@ pub fn document(documents: &UserDocuments, path: &VaultPath) -> Result<Option<Ve
     Ok(documents.draft(number)?.and_then(|mut draft| draft.files.remove(name)))
 }
 
-/// The turn that a file stands in, and its path inside the turn's folder; nothing for the archive.
+/// The turn of a file, and its path in the turn's folder; `None` for files in the archive.
 pub fn place_in_turn<'p>(documents: &UserDocuments, path: &'p VaultPath) -> Option<(u32, &'p str)> {
     let index = documents.place().turns_index();
     let rest = path.as_str().strip_prefix(index.folder())?.strip_prefix('/')?;
@@ -61,15 +61,15 @@ pub fn files_of_turn(documents: &UserDocuments, number: u32) -> Result<Vec<Vault
     Ok(draft.files.keys().filter_map(|name| VaultPath::new(&format!("{folder}/{name}"))).collect())
 }
 
-/// A path from an address.
+/// Parses the path of a document.
 ///
 /// # Errors
-/// No document can have it.
+/// If no document can have it.
 pub fn vault_path(text: &str) -> Result<VaultPath, Problem> {
     VaultPath::new(text).ok_or_else(|| Problem::not_found("there is no such document"))
 }
 
-/// What to look for.
+/// The words to search for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct SearchParams {
@@ -78,11 +78,11 @@ pub struct SearchParams {
     /// Only documents of this kind: `context`, `research`, `page`, `memory` or `other`.
     #[param(value_type = Option<String>)]
     pub kind: Option<DocumentKind>,
-    /// At most so many; 50 unless said, 500 at most.
+    /// The number of entries. Default: 50, at most 500.
     pub limit: Option<u64>,
 }
 
-/// Documents that were found.
+/// Search results.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Hits {
     /// Best first.

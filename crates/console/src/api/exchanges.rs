@@ -1,4 +1,4 @@
-//! Recorded requests over REST: lists, one whole, sessions with their compaction maps, and what it all cost.
+//! Recorded requests over REST: lists, single requests, sessions with their compaction maps, and costs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +32,13 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(costs))
 }
 
-/// Requests of a session that its map shows.
+/// The most requests that the map of a session shows.
 pub const MAP_REQUESTS: u64 = 200;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
-/// How long a record that is still to be written is waited for.
+/// How long to wait for a record that is still being written.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
-/// Days of costs unless said.
+/// The default number of days of costs.
 pub const DAYS: u64 = 30;
 
 /// The requests to list.
@@ -47,20 +47,20 @@ pub const DAYS: u64 = 30;
 pub struct RequestListParams {
     /// Only of this session.
     pub session: Option<String>,
-    /// Only those that this model answered: its name in the table, or its id where the table does not have it.
+    /// Only requests answered by this model: its name in the table, or its id if the table does not have it.
     pub model: Option<String>,
-    /// Only older ones than this request (its id).
+    /// Only requests older than the one with this id.
     pub before: Option<String>,
-    /// At most so many, the newest; 50 unless said, 500 at most.
+    /// The number of entries, newest first. Default: 50, at most 500.
     pub limit: Option<u64>,
 }
 
 /// A page of requests.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RequestPage {
-    /// Newest first, without their lists.
+    /// Newest first, without their windows.
     pub exchanges: Vec<RequestSummary>,
-    /// What to give as `before` for the next page; `null` on the last.
+    /// The `before` of the next page; `null` on the last page.
     pub next: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl RequestPage {
     /// Reads a page. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn read(store: &UserStore, which: &RequestListParams) -> Result<Self, StoreError> {
         let limit = limit(which.limit);
         let exchanges: Vec<RequestSummary> = read_all(store, which, limit.saturating_add(1))?;
@@ -82,7 +82,7 @@ impl RequestPage {
     }
 }
 
-/// Records, newest first. One that cannot be read is left out and logged: it must not hide the others.
+/// Records, newest first. A record that cannot be parsed is logged and skipped, so that it does not hide the others.
 fn read_all<T: DeserializeOwned>(
     store: &UserStore,
     which: &RequestListParams,
@@ -116,7 +116,7 @@ pub async fn list(
     Ok(Json(blocking(move || RequestPage::read(&caller.store, &which)).await?))
 }
 
-/// Show one request whole: its window part by part, and why
+/// Show one request: its window part by part, with reasons
 #[utoipa::path(
     get, path = "/api/v1/exchanges/{id}", tag = "exchanges", params(("id" = String, Path, description = "The request")),
     responses(
@@ -134,11 +134,11 @@ pub async fn one(
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
 
-/// Reads the record of a request with `read`, which blocks. Records are written a moment after the reply: one that is
-/// still to come is waited for, up to `RECORD_WAIT`.
+/// Reads the record of a request with `read`, which blocks. Records are written shortly after the reply, so this waits
+/// for a missing one, up to `RECORD_WAIT`.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub async fn when_recorded<T: Send + 'static>(
     app: &Arc<App>,
     caller: &Caller,
@@ -156,7 +156,7 @@ pub async fn when_recorded<T: Send + 'static>(
     look().await
 }
 
-/// What is said of a request that is not there.
+/// The problem for a request without a record.
 pub fn unknown() -> Problem {
     Problem::not_found("no such request; a request is recorded when it ends")
 }
@@ -164,7 +164,7 @@ pub fn unknown() -> Problem {
 /// Sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Sessions {
-    /// The one used last first.
+    /// Most recently used first.
     pub sessions: Vec<Priced<SessionSummary>>,
 }
 
@@ -216,23 +216,23 @@ pub async fn sessions(Extension(caller): Extension<Caller>) -> Result<Json<Sessi
     Ok(Json(Sessions { sessions: found.into_iter().map(Priced::from).collect() }))
 }
 
-/// What became of the parts of a session's window over its life (R3-4.33).
+/// How the renditions of a session's parts changed over its life.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct CompactionMap {
     /// The session.
     pub session: String,
     /// Its last 200 requests, oldest first.
     pub requests: Vec<RequestSummary>,
-    /// What was condensed or pointed at in them, in order.
+    /// The changes of renditions in them, in order.
     pub compactions: Vec<MapEntry>,
 }
 
 /// One entry of a compaction map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MapEntry {
-    /// The request in which it happened.
+    /// The request of the change.
     pub request: String,
-    /// What happened.
+    /// The change.
     pub compaction: Compaction,
 }
 
@@ -240,7 +240,7 @@ impl CompactionMap {
     /// Reads the map of a session; `None` if no request belongs to it. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn read(store: &UserStore, session: &str) -> Result<Option<Self>, StoreError> {
         let which = RequestListParams { session: Some(session.to_owned()), ..RequestListParams::default() };
         let mut records: Vec<RequestRecord> = read_all(store, &which, MAP_REQUESTS)?;
@@ -262,7 +262,7 @@ impl CompactionMap {
     get, path = "/api/v1/sessions/{session}", tag = "exchanges",
     params(("session" = String, Path, description = "The session")),
     responses(
-        (status = 200, description = "What became of the parts of its window", body = CompactionMap),
+        (status = 200, description = "How the renditions of its parts changed", body = CompactionMap),
         (status = 404, description = "No such session", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -274,11 +274,11 @@ pub async fn session(
     map.map(Json).ok_or_else(|| Problem::not_found("no request belongs to this session"))
 }
 
-/// For how long.
+/// The period.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CostParams {
-    /// Days up to now; 30 unless said.
+    /// Days up to now. Default: 30.
     pub days: Option<u64>,
 }
 
@@ -293,7 +293,7 @@ impl Costs {
     /// Reads the costs of the last days. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn read(store: &UserStore, days: u64) -> Result<Self, StoreError> {
         let now = store.store().now().as_millis();
         let since = now.saturating_sub(days.saturating_mul(DAY_MS));

@@ -1,4 +1,4 @@
-//! axum's extractors with problems for errors, who may see what belongs to all users, and work that blocks.
+//! axum's extractors with problems as errors, the check for operator keys, and work on blocking threads.
 
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ pub struct Path<T>(pub T);
 #[from_request(via(axum::Json), rejection(Problem))]
 pub struct Json<T>(pub T);
 
-/// Lets operators through to what belongs to all users, and refuses everyone else.
+/// Admits operators to what belongs to all users, and refuses everyone else.
 #[derive(Debug)]
 pub struct Operator;
 
@@ -38,14 +38,14 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// Why something is not shown.
+/// Why something is not shown to callers without an operator key.
 pub const OPERATORS_ONLY: &str = "this belongs to all users and needs an operator's key; \
     `larder keys create --user NAME --operator` creates one";
 
-/// Work on the store, off the threads that answer requests.
+/// Runs work on the store on a blocking thread.
 ///
 /// # Errors
-/// Those of the work, as problems.
+/// The errors of the work, as problems.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -1,4 +1,4 @@
-//! Requests for a human over REST: list, show, settle.
+//! Requests for a human over REST: list, show, resolve.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct InterventionListParams {
-    /// Settled ones too.
+    /// Include resolved ones.
     #[serde(default)]
     all: bool,
 }
@@ -36,10 +36,10 @@ pub struct Interventions {
     pub interventions: Vec<Intervention>,
 }
 
-/// How a request for a human is settled.
+/// The resolution of a request for a human.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Resolution {
-    /// What was decided, for whoever reads it later.
+    /// What was decided.
     pub resolution: String,
 }
 
@@ -72,15 +72,15 @@ pub async fn one(
     Ok(Answer(blocking(move || caller.store.intervention(id)).await?))
 }
 
-/// Settle a request for a human
+/// Resolve a request for a human
 #[utoipa::path(
     post, path = "/api/v1/interventions/{id}/resolve", tag = "interventions",
     params(("id" = u64, Path, description = "Its number")),
     request_body = Resolution,
     responses(
-        (status = 200, description = "Settled", body = Intervention),
+        (status = 200, description = "Resolved", body = Intervention),
         (status = 404, description = "No such request", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Settled already; the first resolution stays", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Already resolved; the first resolution stays", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn resolve(

@@ -1,4 +1,4 @@
-//! What is going on right now over REST: once as JSON, or as a stream of events; and the metrics of the whole gateway.
+//! Live totals over REST, once as JSON or as a stream of events, and the metrics of the whole gateway.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(events)).routes(routes!(metrics))
 }
 
-/// From where on.
+/// Where to continue.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct LiveParams {
-    /// The last sequence number that is known; requests that ended before are left out.
+    /// The last known sequence number; requests that ended before it are left out.
     #[serde(default)]
     after: u64,
 }
@@ -51,8 +51,8 @@ pub async fn show(
 
 /// Watch totals and requests
 ///
-/// Server-sent events called `news`, whose data is what `/api/v1/live` gives: the first at once, then at most four a
-/// second when something happened. `last-event-id` goes on where a stream broke off.
+/// Server-sent events `news` with the data of `/api/v1/live`: the first at once, then at most four a second when
+/// something happened. `last-event-id` resumes an interrupted stream.
 #[utoipa::path(
     get, path = "/api/v1/live/events", tag = "live",
     responses((status = 200, description = "Events", body = LiveUpdate, content_type = "text/event-stream"))
@@ -65,7 +65,7 @@ pub async fn events(
     stream(&app, &caller, &headers, |news| Event::default().event("news").json_data(news).ok())
 }
 
-/// A stream of events, each made of a piece of news; news that makes none is passed over.
+/// A stream of events, one for each update for which `event` returns one.
 pub fn stream<F: Fn(&LiveUpdate) -> Option<Event> + Send + 'static>(
     app: &Arc<App>,
     caller: &Caller,
@@ -74,19 +74,19 @@ pub fn stream<F: Fn(&LiveUpdate) -> Option<Event> + Send + 'static>(
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<F>> {
     let after = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let watcher = app.telemetry.live.watch(caller.store.user(), after.unwrap_or(0));
-    Sse::new(told(watcher, event)).keep_alive(KeepAlive::default())
+    Sse::new(event_stream(watcher, event)).keep_alive(KeepAlive::default())
 }
 
-fn told(
+fn event_stream(
     watcher: Watcher,
     event: impl Fn(&LiveUpdate) -> Option<Event> + Send + 'static,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold((watcher, event), |(mut watcher, event)| async move {
         loop {
             let news = watcher.next().await?;
-            if let Some(made) = event(&news) {
-                let made = made.id(news.sequence.to_string());
-                return Some((Ok(made), (watcher, event)));
+            if let Some(sent) = event(&news) {
+                let sent = sent.id(news.sequence.to_string());
+                return Some((Ok(sent), (watcher, event)));
             }
         }
     })
@@ -97,7 +97,7 @@ fn told(
     get, path = "/metrics", tag = "live",
     responses(
         (status = 200, description = "In the text format of OpenMetrics", body = String, content_type = "application/openmetrics-text"),
-        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn metrics(_: Operator, State(app): State<Arc<App>>) -> Result<Response, Problem> {

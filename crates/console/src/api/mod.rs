@@ -1,6 +1,6 @@
-//! The REST API under `/api/v1`, its description, and `/metrics`. Everything that belongs to a user is answered to
-//! that user only; who asks is in the request's extensions (`auth::Caller`), put there before these routes are
-//! reached. Knows nothing of the wire formats of providers.
+//! The REST API under `/api/v1`, its OpenAPI document, and `/metrics`. Data of a user is served to that user only; the
+//! caller (`auth::Caller`) is in the request's extensions, set before these routes are reached. Knows nothing of the
+//! wire formats of providers.
 
 mod documents;
 mod exchanges;
@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
-    CompactionMap, Costs, DAYS, Priced, RequestListParams, RequestPage, unknown, when_recorded,
+    CompactionMap, Costs, DAYS, MapEntry, Priced, RequestListParams, RequestPage, unknown, when_recorded,
 };
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use larder_gateway::problem::Problem;
@@ -39,12 +39,12 @@ pub use turns::{TurnDetail, TurnList, TurnListParams, UnfinishedTurn};
 
 use larder_gateway::app::App;
 
-/// Entries of a list unless said.
+/// The default number of entries of a list.
 const DEFAULT_LIMIT: u64 = 50;
-/// Entries of a list at most.
+/// The largest number of entries of a list.
 const MAX_LIMIT: u64 = 500;
 
-/// How many entries a list has when so many were asked for.
+/// The number of entries for a requested limit.
 fn limit(asked: Option<u64>) -> u64 {
     asked.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)
 }

@@ -1,5 +1,5 @@
-//! Originals behind pointers over REST: what is known of one, and its bytes, whole or in part. A pointer of another
-//! user is as unknown as an invented one.
+//! Originals behind pointers over REST: their description, and their bytes, whole or in part. Pointers of other users do
+//! not exist for the caller.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(one)).routes(routes!(content))
 }
 
-/// Which part of an original; one of these, or none for all of it.
+/// The part of an original; at most one of these, none for all of it.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ContentParams {
@@ -39,12 +39,12 @@ pub struct ContentParams {
 }
 
 impl ContentParams {
-    /// The part as the store takes it.
+    /// The selection for the store.
     ///
     /// # Errors
-    /// When more than one was named, or the one is not well formed.
+    /// If more than one was given, or it is malformed.
     pub fn selection(&self) -> Result<Option<Selection>, Problem> {
-        let made = match (&self.lines, &self.bytes, &self.grep, &self.path) {
+        let selection = match (&self.lines, &self.bytes, &self.grep, &self.path) {
             (None, None, None, None) => return Ok(None),
             (Some(lines), None, None, None) => Selection::lines(lines),
             (None, Some(bytes), None, None) => Selection::bytes(bytes),
@@ -55,14 +55,14 @@ impl ContentParams {
                 return Err(Problem::new(axum::http::StatusCode::BAD_REQUEST, words));
             }
         };
-        Ok(Some(made?))
+        Ok(Some(selection?))
     }
 }
 
-/// A pointer from the path of an address.
+/// Parses a pointer in a path.
 ///
 /// # Errors
-/// When it is none.
+/// If it is not a pointer.
 pub fn parse(text: &str) -> Result<Pointer, Problem> {
     text.parse().map_err(|error| Problem::not_found(format!("pointer {text:?}: {error}")))
 }
@@ -78,12 +78,12 @@ pub fn read(store: &UserStore, pointer: &Pointer, part: Option<&Selection>) -> R
     }
 }
 
-/// Show what is known of a pointer
+/// Describe a pointer
 #[utoipa::path(
     get, path = "/api/v1/pointers/{id}", tag = "pointers",
     params(("id" = String, Path, description = "The pointer", example = "lp1-0123456789abc-0a1b2c")),
     responses(
-        (status = 200, description = "What it stands for", body = StoredPointer),
+        (status = 200, description = "What it refers to", body = StoredPointer),
         (status = 404, description = "Not one of this user's", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -118,7 +118,7 @@ pub async fn content(
     Ok(raw(bytes))
 }
 
-/// Bytes that somebody else wrote, so that no browser runs them.
+/// Bytes by others, with headers that keep browsers from running them.
 pub(super) fn raw(bytes: Vec<u8>) -> Response {
     let text = std::str::from_utf8(&bytes).is_ok();
     let kind = if text { "text/plain; charset=utf-8" } else { "application/octet-stream" };

@@ -1,4 +1,4 @@
-//! The policy over REST: its settings with help, what each model may take, and what a request would become.
+//! The policy over REST: its settings with help, the budget of each model, and the decision about a request.
 
 use std::sync::Arc;
 
@@ -24,20 +24,20 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(inspect))
 }
 
-/// Settings and budgets as they are now.
+/// Current settings and budgets.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Policy {
-    /// Every setting, with its help and where its value comes from.
+    /// Every setting with its help and origin.
     pub settings: Vec<Setting>,
-    /// What each model may take.
+    /// The budget of each model.
     pub budgets: Vec<ModelBudget>,
 }
 
-/// What the body to inspect speaks.
+/// The format of the body.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct InspectParams {
-    /// `chat` unless said.
+    /// Default: `chat`.
     wire: Option<Endpoint>,
 }
 
@@ -45,23 +45,23 @@ pub struct InspectParams {
 #[utoipa::path(
     get, path = "/api/v1/policy", tag = "policy",
     responses(
-        (status = 200, description = "As they are now", body = Policy),
-        (status = 403, description = "The key is not an operator's", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Current values", body = Policy),
+        (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
     Json(Policy { settings: app.settings(), budgets: app.budgets() })
 }
 
-/// Show what a request would become
+/// Show what the gateway would do with a request
 ///
-/// The body is the body of the request in question. It is decided, but neither sent, stored nor recorded.
+/// The body is the body of that request. Larder decides about it, but does not send, store or record it.
 #[utoipa::path(
     post, path = "/api/v1/policy/inspect", tag = "policy", params(InspectParams),
     request_body(content = Object, description = "The request, as it would be sent to the gateway"),
     responses(
-        (status = 200, description = "The record it would leave", body = RequestRecord),
-        (status = 422, description = "No request that can be understood", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The record that it would leave", body = RequestRecord),
+        (status = 422, description = "Not a valid request", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn inspect(
@@ -73,10 +73,10 @@ pub async fn inspect(
     Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Generate(ApiDialect::Chat)), body?).await?))
 }
 
-/// What a request would become.
+/// The decision about a request that is not sent.
 ///
 /// # Errors
-/// When it cannot be understood.
+/// If it is not a valid request.
 pub async fn look(
     app: Arc<App>,
     caller: Caller,

@@ -73,13 +73,13 @@ pub async fn list(State(app): State<Arc<App>>) -> Json<Recipes> {
     Json(Recipes { recipes, problems: report.diagnostics.clone() })
 }
 
-/// Show one recipe whole, its prompts included
+/// Show one recipe, including its prompts
 #[utoipa::path(
     get, path = "/api/v1/recipes/{category}/{name}", tag = "recipes",
     params(("category" = String, Path, description = "Its folder"), ("name" = String, Path, description = "Its name")),
     responses(
-        (status = 200, description = "The recipe as it was checked", body = Object),
-        (status = 404, description = "There is none, or it has errors", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The checked recipe", body = Object),
+        (status = 404, description = "No such recipe, or it has errors", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn one(

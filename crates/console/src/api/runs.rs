@@ -27,12 +27,12 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RunListParams {
-    /// Only of this recipe (its name without category).
+    /// Only runs of this recipe (its name without category).
     recipe: Option<String>,
-    /// Only since this day or moment (UTC).
+    /// Only runs since this day or time (UTC).
     #[param(value_type = Option<String>, example = "2026-11-22")]
     since: Option<Timestamp>,
-    /// At most so many, the newest; 50 unless said, 500 at most.
+    /// The number of entries, newest first. Default: 50, at most 500.
     limit: Option<u64>,
 }
 
@@ -48,9 +48,9 @@ pub struct Runs {
 pub struct RunDetail {
     /// Its record.
     pub record: RunRecord,
-    /// The answer, if there was one.
+    /// The answer, if any.
     pub output: Option<String>,
-    /// Pointers that stood in its prompt.
+    /// The pointers in its prompt.
     #[schema(value_type = Vec<String>)]
     pub pointers: Vec<Pointer>,
 }
@@ -102,7 +102,7 @@ pub async fn one(
     Ok(Json(blocking(move || RunDetail::read(&caller.store, &id)).await?))
 }
 
-/// Show the receipt of a run: what stood in its prompt, why, and the proof that it fits
+/// Show the receipt of a run: the parts of its prompt, the reasons, and the budget
 #[utoipa::path(
     get, path = "/api/v1/runs/{id}/receipt", tag = "runs", params(("id" = String, Path, description = "The run")),
     responses(

@@ -1,5 +1,5 @@
-//! Transcripts over REST (R3-4.35, R3-5.14): the messages of a session in their order, as they came and as they were
-//! sent. Of a session, however long, the lines are read once, which are small; of what was said only what a page shows.
+//! Transcripts over REST: the messages of a session in order, as they came in and as they were sent. The lines of a
+//! session are small and read at once; message texts are read only for the page shown.
 
 use std::sync::Arc;
 
@@ -29,29 +29,29 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(payload))
 }
 
-/// Bytes of what one message says, and of the arguments of one of its calls, that an answer holds.
+/// The most bytes of the text of one message, and of the arguments of one call, in a response.
 const TEXT_BYTES: usize = 1 << 20;
-/// Bytes of a message that is read for an answer: its pictures stand in it, and reading takes several times as much.
+/// The most bytes of a message that is parsed: it may contain pictures, and parsing takes several times its size.
 const READ_BYTES: u64 = 4 << 20;
-/// Bytes of messages after which an answer ends, however little they say.
+/// Bytes of messages after which a page ends, even if their texts are short.
 const PAGE_BYTES: u64 = 16 << 20;
-/// Messages before those of a page that are looked through for the calls that these answer.
+/// Messages before a page that are searched for the tool calls that its messages answer.
 const LOOK_BACK: usize = 32;
-/// Bytes of a message that is looked through for them.
+/// The most bytes of a message that is searched for them.
 const LOOK_BYTES: u64 = 1 << 20;
 
 /// The messages of a transcript to list.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TranscriptParams {
-    /// The history of this branch; that of the newest unless said.
+    /// The history of this branch. Default: the newest branch.
     pub branch: Option<u32>,
-    /// Every line in the order written instead: earlier forms, all branches and all replies too.
+    /// Every line in the order written: earlier renditions, all branches and all replies.
     #[serde(default)]
     pub all: bool,
-    /// Leave out so many at the beginning: the `next` of the page before.
+    /// Skip this many: the `next` of the previous page.
     pub after: Option<u64>,
-    /// At most so many; 50 unless said, 500 at most. Long texts make pages shorter.
+    /// The number of entries. Default: 50, at most 500. Long texts make pages shorter.
     pub limit: Option<u64>,
 }
 
@@ -60,62 +60,62 @@ pub struct TranscriptParams {
 pub struct Transcript {
     /// The session.
     pub session: String,
-    /// Whose history it is; `null` where all lines were asked for.
+    /// The branch; `null` if all lines were requested.
     pub branch: Option<u32>,
-    /// The branches that there are: a history that does not go on from what is known makes a new one.
+    /// All branches. A history that does not continue a known one starts a new branch.
     pub branches: Vec<u32>,
-    /// How many messages there are in all.
+    /// The number of all messages.
     pub total: u64,
-    /// Oldest first; the reply to the last one at the end.
+    /// Oldest first, with the reply to the last one at the end.
     pub messages: Vec<TranscriptMessage>,
-    /// What to give as `after` for the next page; `null` on the last.
+    /// The `after` of the next page; `null` on the last page.
     pub next: Option<u64>,
 }
 
 /// One message of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TranscriptMessage {
-    /// Its number in the session, in the order written; names it in addresses.
+    /// Its number in the session, in the order written; used in paths.
     pub line: u64,
     /// When it was written.
     #[schema(value_type = String, format = DateTime)]
     pub time: Timestamp,
     /// The branch on which it was written.
     pub branch: u32,
-    /// Its place in the history, from 1; of a reply, that of the message it answers.
+    /// Its position in the history, from 1; for a reply, that of the message it answers.
     pub message: u32,
-    /// `message`, `rendition` (a message of before, sent in another form from here on) or `reply`.
+    /// `message`, `rendition` (an earlier message, sent in another rendition from here on) or `reply`.
     #[schema(value_type = String, example = "message")]
     pub kind: LineKind,
-    /// Who says it: `system`, `user`, `assistant` or `tool`.
+    /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// The tool whose result it is, where that is known.
+    /// The tool whose result it is, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// How it went to the model.
+    /// How it was sent.
     pub sent_as: SentAs,
-    /// What the model read of it, or said, as text. Of a message that is too large to be read here, where it is had.
+    /// What the model read of it, or wrote. For a message too large to be shown, where to get it.
     pub text: String,
-    /// Whether `text` is not all of it.
+    /// Whether `text` is truncated.
     pub cut: bool,
     /// The tools that it calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<TranscriptCall>,
-    /// The pointers that stood in it, each to an original.
+    /// The pointers in it, each to an original.
     #[schema(value_type = Vec<String>)]
     pub pointers: Vec<Pointer>,
-    /// The message as it came.
+    /// The message as it came in.
     pub raw: TranscriptPayload,
-    /// As it was sent, where that differs.
+    /// As it was sent, if that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<TranscriptPayload>,
 }
 
-/// How a message went to the model.
+/// How a message was sent to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SentAs {
-    /// As it came.
+    /// As it came in.
     Whole,
     /// Condensed, or as a pointer.
     Shortened,
@@ -130,34 +130,34 @@ pub struct TranscriptCall {
     pub name: String,
     /// The arguments as the model wrote them.
     pub arguments: String,
-    /// Whether `arguments` are only the beginning.
+    /// Whether `arguments` is truncated.
     pub cut: bool,
 }
 
-/// Bytes that are kept.
+/// Stored bytes.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TranscriptPayload {
     /// Their hash.
     #[schema(value_type = String)]
     pub hash: ContentHash,
-    /// How many.
+    /// Their number.
     pub bytes: u64,
-    /// Where they are had.
+    /// Their address.
     pub href: String,
 }
 
-/// One of the two forms in which a message is kept.
+/// One of the two stored versions of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadForm {
-    /// As it came.
+    /// As it came in.
     Raw,
     /// As it was sent.
     Sent,
 }
 
 impl SentAs {
-    /// The word on pages.
+    /// The word for pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -175,7 +175,7 @@ impl SentAs {
     }
 }
 
-/// The lines of a session of which pages are asked for, one after the other.
+/// The lines of a session, to be read page by page.
 #[derive(Debug)]
 pub struct TranscriptLines {
     session: String,
@@ -185,10 +185,10 @@ pub struct TranscriptLines {
 }
 
 impl TranscriptLines {
-    /// Reads the lines; `None` where nothing is kept. A branch that is not there has none. Blocks.
+    /// Reads the lines; `None` without a transcript. An unknown branch has no lines. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn read(
         store: &UserStore,
         session: &str,
@@ -210,7 +210,7 @@ impl TranscriptLines {
         }))
     }
 
-    /// Whose history it is; none where it is all lines.
+    /// The branch; `None` for all lines.
     pub const fn branch(&self) -> Option<u32> {
         self.branch
     }
@@ -220,18 +220,18 @@ impl TranscriptLines {
         &self.branches
     }
 
-    /// At most so many messages behind the first `after`. Blocks.
+    /// Reads at most `max` messages after the first `after`. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn page(&self, store: &UserStore, after: u64, most: u64) -> Result<Transcript, StoreError> {
+    /// If the store fails.
+    pub fn page(&self, store: &UserStore, after: u64, max: u64) -> Result<Transcript, StoreError> {
         let lines = &self.lines;
         let from = usize::try_from(after).unwrap_or(usize::MAX).min(lines.len());
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
         let mut names = names(store, lines.get(from.saturating_sub(LOOK_BACK)..from).unwrap_or_default())?;
         let (mut messages, mut held, mut read) = (Vec::new(), 0, 0);
-        for line in lines.iter().skip(from).take(most) {
-            // One is always given, so that every page leads on.
+        for line in lines.iter().skip(from).take(max) {
+            // Every page has at least one message, so that reading all pages ends.
             if held > TEXT_BYTES || read > PAGE_BYTES {
                 break;
             }
@@ -254,7 +254,7 @@ impl TranscriptLines {
 }
 
 impl TranscriptMessage {
-    /// Bytes of what it says.
+    /// Bytes of its text and calls.
     fn held(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         self.text.len() + calls.sum::<usize>()
@@ -262,10 +262,10 @@ impl TranscriptMessage {
 }
 
 impl Transcript {
-    /// Reads a page; `None` where nothing is kept. Blocks.
+    /// Reads a page; `None` without a transcript. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn read(
         store: &UserStore,
         session: &str,
@@ -275,10 +275,10 @@ impl Transcript {
         lines.map(|lines| lines.page(store, which.after.unwrap_or(0), limit(which.limit))).transpose()
     }
 
-    /// Reads one line; `None` where there is none. Blocks.
+    /// Reads one line; `None` if there is none. Blocks.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn line(store: &UserStore, session: &str, line: u64) -> Result<Option<TranscriptLine>, StoreError> {
         Ok(store.transcript(session)?.into_iter().find(|one| one.line == line))
     }
@@ -291,7 +291,7 @@ fn history(all: &[TranscriptLine], branch: u32) -> Vec<TranscriptLine> {
     let answers = |line: &&TranscriptLine| {
         line.kind == LineKind::Reply && line.branch == branch && Some(line.message) == last
     };
-    // Asked more than once, it was answered more than once.
+    // A message that was sent again has several replies: take the last.
     lines.extend(all.iter().rfind(answers).cloned());
     lines
 }
@@ -323,7 +323,7 @@ fn message(
     let is_large = read.bytes > READ_BYTES;
     let mut words = if is_large {
         let whole = href(if line.sent.is_some() { "sent" } else { "raw" });
-        let text = format!("[larder: too large to be shown: {} bytes, which are had at {whole}]", read.bytes);
+        let text = format!("[larder: too large to show: {} bytes, available at {whole}]", read.bytes);
         {
             let mut read = MessageText::default();
             read.text = text;
@@ -332,7 +332,7 @@ fn message(
     } else {
         MessageText::read(&store.blob(read.hash)?)
     };
-    // What stands in the place of a message says no more whose result that was.
+    // A replaced message no longer names the call it answers; the original does.
     if words.answers.is_empty() && line.sent.is_some() && line.raw.bytes <= LOOK_BYTES {
         words.answers = MessageText::read(&store.blob(line.raw.hash)?).answers;
     }
@@ -365,33 +365,33 @@ fn message(
     })
 }
 
-/// Leaves the beginning of a text that is too long. Gives whether it was.
+/// Truncates a text that is too long; returns whether it did.
 fn cut(text: &mut String) -> bool {
     let whole = text.len();
     text.truncate(text.floor_char_boundary(TEXT_BYTES));
     text.len() < whole
 }
 
-/// A name as a segment of an address.
+/// A name as a path segment.
 fn encoded(name: &str) -> String {
     percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// What is said where nothing is kept.
+/// The problem for a session without a transcript.
 pub fn no_transcript() -> Problem {
     Problem::not_found(
-        "no transcript is kept of this session: it has none yet, or gateway.transcripts is off; one that has just \
+        "this session has no transcript: nothing was recorded yet, or gateway.transcripts is off; a request that has just \
          ended takes a moment to be recorded",
     )
 }
 
-/// Show the transcript of one session: its messages in their order
+/// Show the transcript of one session: its messages in order
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session}/transcript", tag = "exchanges",
     params(("session" = String, Path, description = "The session"), TranscriptParams),
     responses(
         (status = 200, description = "A page of it", body = Transcript),
-        (status = 404, description = "None is kept", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No transcript", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn show(
@@ -403,13 +403,13 @@ pub async fn show(
     page.map(Json).ok_or_else(no_transcript)
 }
 
-/// Read one message of a transcript as it came or as it was sent, byte for byte
+/// Read one message of a transcript byte for byte, as it came in or as it was sent
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session}/transcript/{line}/{form}", tag = "exchanges",
     params(
         ("session" = String, Path, description = "The session"),
         ("line" = u64, Path, description = "The message's `line`"),
-        ("form" = PayloadForm, Path, description = "`raw`, as it came, or `sent`"),
+        ("form" = PayloadForm, Path, description = "`raw`, as it came in, or `sent`"),
     ),
     responses(
         (status = 200, description = "The bytes; text where they are UTF-8", content(

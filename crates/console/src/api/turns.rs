@@ -1,4 +1,4 @@
-//! Turns over REST: ask a question, go on with one that was stopped, list them, show one. Knows no phase.
+//! Turns over REST: ask a question, resume, list and show turns. Knows no phases.
 
 use std::sync::Arc;
 
@@ -40,16 +40,16 @@ const EVENTS: &str = "text/event-stream";
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTurn {
-    /// The question, kept byte for byte.
+    /// The question, stored byte for byte.
     pub query: String,
-    /// Recipes and tools that answer it: `chat` unless said, or `code`, which has no folder to work in here.
+    /// The recipes and tools that answer it. Default: `chat`; `code` has no folder to work in here.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "chat")]
     pub mode: Option<Mode>,
-    /// The conversation that it belongs to; what it refers to is looked for there first.
+    /// The conversation that it belongs to; references are resolved there first.
     #[serde(default)]
     pub session: Option<String>,
-    /// Whether progress is told as it happens, as with `accept: text/event-stream`.
+    /// Stream progress, as with `accept: text/event-stream`.
     #[serde(default)]
     pub stream: bool,
 }
@@ -58,18 +58,18 @@ impl NewTurn {
     fn request(self) -> Result<TurnRequest, Problem> {
         let session = self.session.map(|name| cut_name(name.trim())).filter(|name| !name.is_empty());
         if session.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
-            let words = "session: the name of a conversation holds no control characters";
+            let words = "session: expected a name without control characters";
             return Err(Problem::new(StatusCode::BAD_REQUEST, words));
         }
         Ok(TurnRequest { query: self.query, mode: self.mode.unwrap_or(Mode::Chat), session, workspace: None })
     }
 }
 
-/// How a stopped turn goes on.
+/// How to resume a turn.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ResumeParams {
-    /// Whether progress is told as it happens, as with `accept: text/event-stream`.
+    /// Stream progress, as with `accept: text/event-stream`.
     #[serde(default)]
     pub stream: bool,
 }
@@ -80,7 +80,7 @@ pub struct ResumeParams {
 pub struct TurnListParams {
     /// Only turns with a smaller number, for the next page.
     pub before: Option<u32>,
-    /// At most so many; 50 unless said, 500 at most.
+    /// The number of entries. Default: 50, at most 500.
     pub limit: Option<u64>,
 }
 
@@ -89,30 +89,30 @@ pub struct TurnListParams {
 pub struct TurnList {
     /// Committed ones, newest first.
     pub turns: Vec<TurnRow>,
-    /// Those under way, and those that were stopped and can go on; on the first page only.
+    /// Running turns, and stopped ones that can be resumed; on the first page only.
     pub unfinished: Vec<UnfinishedTurn>,
-    /// For `before`, where there are more.
+    /// The `before` of the next page; `null` on the last page.
     pub next: Option<u32>,
 }
 
-/// A turn that has not come to its end.
+/// A turn that has not ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UnfinishedTurn {
-    /// What is known of it.
+    /// Its draft.
     #[serde(flatten)]
     pub draft: DraftSummary,
-    /// Whether somebody is running it: this gateway, or another process.
+    /// Whether this gateway or another process is running it.
     pub running: bool,
 }
 
 /// One turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TurnDetail {
-    /// How it stands, once it is committed.
+    /// Its row, once it is committed.
     pub turn: Option<TurnRow>,
-    /// How it stands before that.
+    /// Its draft, until then.
     pub unfinished: Option<UnfinishedTurn>,
-    /// What it took, run by run.
+    /// Its time and cost, run by run.
     pub metrics: Option<TurnMetrics>,
     /// The paths of its documents, for `/api/v1/documents/`.
     pub documents: Vec<String>,
@@ -169,11 +169,11 @@ impl TurnDetail {
 
 /// Answer a question
 ///
-/// Runs a whole turn and gives its outcome. With `stream`, server-sent events tell what happens: each is called after
-/// its kind (`started`, `phase`, `phase_done`, `tool`, `tool_done`, `gathered`, `compacted`, `answer`, `clarify`,
-/// `finished`, `warning`), and the last one is `outcome`, or `problem` if the turn did not come to its end. A client
-/// that leaves stops the turn where it is: it can be resumed from its last checkpoint. Calls of tools that somebody
-/// would have to confirm are refused.
+/// Runs a whole turn and returns its outcome. With `stream`, server-sent events report progress: each is named after its
+/// kind (`started`, `phase`, `phase_done`, `tool`, `tool_done`, `gathered`, `compacted`, `answer`, `clarify`,
+/// `finished`, `warning`), and the last one is `outcome`, or `problem` if the turn failed. If the client
+/// disconnects, the turn stops and can be resumed from its last checkpoint. Tool calls that need confirmation are
+/// refused.
 #[utoipa::path(
     post, path = "/api/v1/turns", tag = "turns", request_body = NewTurn,
     responses(
@@ -181,11 +181,11 @@ impl TurnDetail {
             (TurnOutcome = "application/json"),
             (TurnEvent = "text/event-stream"),
         )),
-        (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "There is nothing to answer", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "The key has a budget in money, but a model has no price", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The question is empty", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key does not cover a turn", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Too many requests are under way", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Too many concurrent requests", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn ask(
@@ -199,9 +199,9 @@ pub async fn ask(
     answer(started, stream).await
 }
 
-/// Go on with a turn that was stopped
+/// Resume a stopped turn
 ///
-/// From its last checkpoint. Answers as asking does.
+/// Continues from its last checkpoint, and responds as for a new question.
 #[utoipa::path(
     post, path = "/api/v1/turns/{number}/resume", tag = "turns",
     params(("number" = u32, Path, description = "Its number"), ResumeParams),
@@ -210,9 +210,9 @@ pub async fn ask(
             (TurnOutcome = "application/json"),
             (TurnEvent = "text/event-stream"),
         )),
-        (status = 403, description = "The key has a budget in money, and a model has no price", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "The key has a budget in money, but a model has no price", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No unfinished turn has this number", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "It is under way already, or was left by another version", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Already running, or left by another version", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -230,7 +230,7 @@ pub async fn resume(
 /// List turns
 #[utoipa::path(
     get, path = "/api/v1/turns", tag = "turns", params(TurnListParams),
-    responses((status = 200, description = "Committed ones, newest first, and those that can go on", body = TurnList))
+    responses((status = 200, description = "Committed turns, newest first, and unfinished ones", body = TurnList))
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -245,7 +245,7 @@ pub async fn list(
     get, path = "/api/v1/turns/{number}", tag = "turns",
     params(("number" = u32, Path, description = "Its number")),
     responses(
-        (status = 200, description = "How it stands, what it took, and its documents", body = TurnDetail),
+        (status = 200, description = "Its state, time and cost, and documents", body = TurnDetail),
         (status = 404, description = "No such turn", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -264,13 +264,13 @@ fn wants_events(headers: &HeaderMap) -> bool {
 
 async fn answer(started: StartedTurn, stream: bool) -> Result<Response, Problem> {
     if stream {
-        return Ok(Sse::new(told(started)).keep_alive(KeepAlive::default()).into_response());
+        return Ok(Sse::new(event_stream(started)).keep_alive(KeepAlive::default()).into_response());
     }
     started.ended().await.map(|outcome| Answer(outcome).into_response())
 }
 
-/// Everything that happens, then the outcome or what went wrong.
-fn told(started: StartedTurn) -> impl Stream<Item = Result<Event, Infallible>> {
+/// All events, then the outcome or the problem.
+fn event_stream(started: StartedTurn) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold(Some(started), |started| async move {
         let mut started = started?;
         if let Some(event) = started.events.recv().await {
@@ -278,11 +278,11 @@ fn told(started: StartedTurn) -> impl Stream<Item = Result<Event, Infallible>> {
             let kind = json.get("event").and_then(|kind| kind.as_str()).unwrap_or("warning").to_owned();
             return Some((Ok(Event::default().event(kind).data(json.to_string())), Some(started)));
         }
-        Some((Ok(last(started.ended().await)), None))
+        Some((Ok(last_event(started.ended().await)), None))
     })
 }
 
-fn last(ended: Result<TurnOutcome, Problem>) -> Event {
+fn last_event(ended: Result<TurnOutcome, Problem>) -> Event {
     let (kind, data) = match ended {
         Ok(outcome) => ("outcome", serde_json::to_string(&outcome)),
         Err(problem) => ("problem", serde_json::to_string(&problem)),

@@ -1,4 +1,4 @@
-//! What it all cost, requests and runs: by day, by model, by recipe, each beside what it would have cost without Larder.
+//! Costs of requests and runs by day, by model and by recipe, each next to what it would have cost without Larder.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use larder_store::{CostRow, DaySpend, KeyLimits};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{moment, money, money_saved, name, number, share, short};
+use super::figures::{moment, money, money_saved, name, number, short};
 use super::layout::{NavItem, PageError, page};
+use super::ui::{self, Column, card, empty, heading, panel, untitled_panel};
 use crate::api::{self, Costs, Priced, Query, blocking};
 
 /// Periods to choose from, in days.
@@ -23,7 +24,7 @@ const PERIODS: [u64; 4] = [7, 30, 90, 365];
 /// Where no recipe ran.
 const DIRECT: &str = "(no recipe)";
 
-/// For how long.
+/// The period.
 #[derive(Debug, Deserialize)]
 pub struct CostPageParams {
     days: Option<u64>,
@@ -71,98 +72,97 @@ pub async fn show(
     let mut all = Sum::default();
     rows.iter().for_each(|row| all.add(row));
     let content = html! {
-        div.head {
-            div { h1 { "Costs" } p {
-                    "The last " (days) " days, in US dollars by the prices of the model table: requests through the \
-                     gateway, and runs of recipes for questions, turns and summaries."
-                } }
-            form.inline method="get" {
-                div {
-                    label.hidden for="days" { "Period" }
-                    select #days name="days" {
-                        @for period in PERIODS {
-                            option value=(period) selected[period == days] { (period) " days" }
-                        }
-                    }
-                }
-                button type="submit" { "Show" }
-            }
-        }
+        (heading("Costs", about(days), Some(period(days))))
         dl.cards {
-            div.card { dt { "Cost" } dd.value { (money(all.cost)) } dd.note { (number(all.requests)) " requests and runs" } }
-            div.card.good {
-                dt { "Saved" }
-                dd.value { (money_saved(all.cost, all.without)) }
-                dd.note { "net of cache effects, of " (money(all.without)) }
-            }
-            div.card {
-                dt { "Without a price" }
-                dd.value { (number(all.unpriced)) }
-                dd.note { "requests and runs whose model has no price in the table, or that reported nothing" }
-            }
+            (card("", "Cost", money(all.cost), format!("{} requests and runs", number(all.requests))))
+            (card(
+                "good",
+                "Saved",
+                money_saved(all.cost, all.without),
+                format!("net of cache effects, of {}", money(all.without)),
+            ))
+            (card(
+                "",
+                "Without a price",
+                number(all.unpriced),
+                "requests and runs whose model has no price in the table, or that reported nothing",
+            ))
         }
         @if let Some(spent) = spent { (key_budget(&caller.limits, &spent)) }
         @if rows.is_empty() {
-            section.panel { div.empty { strong { "Nothing yet" } "Requests and runs of these days are summed up here." } }
+            (untitled_panel(empty("Nothing yet", "The requests and runs of these days are summed up here.")))
         } @else {
-            (table("By model", "Model", &by(&rows, |row| &row.model), false))
-            (table("By recipe", "Recipe", &by(&rows, |row| row.recipe.as_deref().unwrap_or(DIRECT)), false))
-            (table("By day", "Day (UTC)", &by(&rows, |row| &row.day), true))
+            (table("by-model", "By model", "Model", &by(&rows, |row| &row.model), false))
+            (table("by-recipe", "By recipe", "Recipe", &by(&rows, |row| row.recipe.as_deref().unwrap_or(DIRECT)), false))
+            (table("by-day", "By day", "Day (UTC)", &by(&rows, |row| &row.day), true))
         }
     };
     Ok(page(&caller, NavItem::Costs, "Costs", &content))
 }
 
-/// What the caller's key may take today, and what is left of it.
-fn key_budget(limits: &KeyLimits, spent: &DaySpend) -> Markup {
-    let row = |what: &str, used: u64, held: u64, limit: Option<u64>, words: &dyn Fn(u64) -> String| {
-        let left = limit.map(|limit| limit.saturating_sub(used.saturating_add(held)));
-        let most = limit.unwrap_or(0);
-        html! {
-            tr {
-                th scope="row" { (what) }
-                td.figure { (words(used)) }
-                td.figure { (words(held)) }
-                td.figure { (left.map_or_else(|| "no limit".to_owned(), words)) }
-                td.figure { (limit.map_or_else(|| "no limit".to_owned(), words)) }
-                td.optional {
-                    svg.bar.mini width="100%" height="12" aria-hidden="true" {
-                        rect width=(share(used.saturating_add(held), most)) height="100%" fill="url(#fill-reserve)" {}
-                        rect width=(share(used, most)) height="100%" fill="url(#fill-whole)" {}
-                    }
-                }
-            }
-        }
-    };
-    let dollars = |picos: u64| money(Usd::from_picos(picos));
-    let DaySpend { used, held, resets } = spent;
+fn about(days: u64) -> String {
+    format!(
+        "The last {days} days, in US dollars at the prices of the model table: requests through the gateway, and runs \
+         of recipes for questions, turns and summaries."
+    )
+}
+
+/// The form that chooses the period.
+fn period(days: u64) -> Markup {
     html! {
-        section.panel aria-labelledby="key" {
-            h2 #key { "The budget of your key today" }
-            p.muted { "A request that would pass it is refused before it leaves. It is whole again " (moment(*resets)) "." }
-            div.scroll role="group" aria-label="The budget of your key today" tabindex="0" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Of" }
-                            th.figure scope="col" { "Used" }
-                            th.figure scope="col" { "Held for calls under way" }
-                            th.figure scope="col" { "Left" }
-                            th.figure scope="col" { "A day" }
-                            th.optional scope="col" { span.hidden { "Used and held as a bar" } }
-                        }
-                    }
-                    tbody {
-                        (row("Tokens", used.tokens, held.tokens, limits.tokens_per_day, &number))
-                        (row("Money", used.picos, held.picos, limits.picos_per_day, &dollars))
+        form.inline method="get" {
+            div {
+                label.visually-hidden for="days" { "Period" }
+                select #days name="days" {
+                    @for period in PERIODS {
+                        option value=(period) selected[period == days] { (period) " days" }
                     }
                 }
             }
+            button type="submit" { "Show" }
         }
     }
 }
 
-fn table(title: &str, what: &str, sums: &BTreeMap<&str, Sum>, newest_first: bool) -> Markup {
+/// The budget of the caller's key today, and what is left of it.
+fn key_budget(limits: &KeyLimits, spent: &DaySpend) -> Markup {
+    let columns = [
+        Column::text("Of").heading(),
+        Column::number("Used"),
+        Column::number("Reserved for calls under way"),
+        Column::number("Left"),
+        Column::number("A day"),
+        Column::bar("Used and reserved as a bar"),
+    ];
+    let row = |what: &str, used: u64, held: u64, limit: Option<u64>, words: &dyn Fn(u64) -> String| {
+        let taken = used.saturating_add(held);
+        let or_none = |amount: Option<u64>| amount.map_or_else(|| "no limit".to_owned(), words);
+        [
+            html! { (what) },
+            html! { (words(used)) },
+            html! { (words(held)) },
+            html! { (or_none(limit.map(|limit| limit.saturating_sub(taken)))) },
+            html! { (or_none(limit)) },
+            ui::bar((taken, "reserve"), (used, "whole"), limit.unwrap_or(0)),
+        ]
+    };
+    let dollars = |picos: u64| money(Usd::from_picos(picos));
+    let DaySpend { used, held, resets } = spent;
+    let title = "The budget of your key today";
+    panel(
+        "key",
+        title,
+        html! {
+            p.muted { "Larder refuses a request that would exceed it. It resets " (moment(*resets)) "." }
+            (ui::table(title, columns, [
+                row("Tokens", used.tokens, held.tokens, limits.tokens_per_day, &number),
+                row("Money", used.picos, held.picos, limits.picos_per_day, &dollars),
+            ]))
+        },
+    )
+}
+
+fn table(id: &str, title: &str, what: &str, sums: &BTreeMap<&str, Sum>, newest_first: bool) -> Markup {
     let most = sums.values().map(|sum| sum.cost.max(sum.without)).max().unwrap_or_default().picos();
     let mut rows: Vec<_> = sums.iter().collect();
     if newest_first {
@@ -170,40 +170,23 @@ fn table(title: &str, what: &str, sums: &BTreeMap<&str, Sum>, newest_first: bool
     } else {
         rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.cost));
     }
-    html! {
-        section.panel {
-            h2 { (title) }
-            div.scroll role="group" aria-label=(title) tabindex="0" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { (what) }
-                            th.figure scope="col" { "Requests and runs" }
-                            th.figure.optional scope="col" { "Tokens" }
-                            th.figure scope="col" { "Cost" }
-                            th.figure scope="col" { "Saved" }
-                            th.optional scope="col" { span.hidden { "Cost and savings as a bar" } }
-                        }
-                    }
-                    tbody {
-                        @for (key, sum) in rows {
-                            tr {
-                                th scope="row" { (name(key)) }
-                                td.figure { (number(sum.requests)) }
-                                td.figure.optional { (short(sum.tokens)) }
-                                td.figure { (money(sum.cost)) }
-                                td.figure { (money_saved(sum.cost, sum.without)) }
-                                td.optional {
-                                    svg.bar.mini width="100%" height="12" aria-hidden="true" {
-                                        rect width=(share(sum.without.picos(), most)) height="100%" fill="url(#fill-saved)" {}
-                                        rect width=(share(sum.cost.picos(), most)) height="100%" fill="url(#fill-whole)" {}
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text(what).heading(),
+        Column::number("Requests and runs"),
+        Column::number("Tokens").wide(),
+        Column::number("Cost"),
+        Column::number("Saved"),
+        Column::bar("Cost and savings as a bar"),
+    ];
+    let rows = rows.into_iter().map(|(key, sum)| {
+        [
+            name(key),
+            html! { (number(sum.requests)) },
+            html! { (short(sum.tokens)) },
+            html! { (money(sum.cost)) },
+            html! { (money_saved(sum.cost, sum.without)) },
+            ui::bar((sum.without.picos(), "saved"), (sum.cost.picos(), "whole"), most),
+        ]
+    });
+    panel(id, title, ui::table(title, columns, rows))
 }

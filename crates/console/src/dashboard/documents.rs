@@ -12,15 +12,16 @@ use larder_vault::{Timestamp, TurnStatus, VaultPath};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{chip, moment, name};
+use super::figures::{moment, name};
 use super::layout::{NavItem, PageError, page};
 use super::links::address;
+use super::ui::{self, Column, chip, empty, heading, pager, panel};
 use crate::api::{Hits, Query, SearchParams, TurnList, TurnListParams, UnfinishedTurn, blocking};
 
 /// Turns of a page.
 const LISTED: u64 = 50;
 
-/// Which page, or what is sought.
+/// The page of the list, or the words to search for.
 #[derive(Debug, Deserialize)]
 pub struct DocumentListParams {
     before: Option<u32>,
@@ -38,16 +39,11 @@ pub async fn list(
         Some(q) => hits(&app, &caller, q.clone()).await?,
         None => turns(&app, &caller, before).await?,
     };
+    let about = "Every question is a folder of documents: what was asked, known, planned, done, answered and found right.";
+    let vault = html! { a href="/vault" { "Memory, research, captures" } };
     let content = html! {
-        div.head {
-            div {
-                h1 { "Documents" }
-                p { "Every question is a folder of documents: what was asked, known, planned, done, answered and found right." }
-            }
-            div.tools { a href="/vault" { "Memory, research, captures" } }
-        }
-        section.panel aria-labelledby="search" {
-            h2 #search { "Search" }
+        (heading("Documents", about, Some(vault)))
+        (panel("search", "Search", html! {
             form.inline method="get" role="search" aria-label="Documents" {
                 div {
                     label for="q" { "Words" }
@@ -56,7 +52,7 @@ pub async fn list(
                 button type="submit" { "Search" }
                 @if sought.is_some() { a href="/documents" { "All turns" } }
             }
-        }
+        }))
         (found)
     };
     Ok(page(&caller, NavItem::Documents, "Documents", &content))
@@ -66,16 +62,14 @@ async fn hits(app: &Arc<App>, caller: &Caller, q: String) -> Result<Markup, Page
     let (app, store) = (app.clone(), caller.store.clone());
     let sought = SearchParams { q, kind: None, limit: Some(LISTED) };
     let found = blocking(move || Hits::read(&app.documents_of(&store)?, &sought)).await?;
-    Ok(html! {
-        section.panel aria-labelledby="found" {
-            h2 #found { "Found" }
-            @if found.hits.is_empty() {
-                div.empty { strong { "Nothing" } "No document holds these words." }
-            } @else {
-                ol.hits { @for hit in &found.hits { (shown_hit(hit)) } }
-            }
-        }
-    })
+    Ok(panel(
+        "found",
+        "Found",
+        html! {
+            @if found.hits.is_empty() { (empty("Nothing", "No document holds these words.")) }
+            @else { ol.search-hits { @for hit in &found.hits { (shown_hit(hit)) } } }
+        },
+    ))
 }
 
 fn shown_hit(hit: &DocumentHit) -> Markup {
@@ -94,28 +88,27 @@ async fn turns(app: &Arc<App>, caller: &Caller, before: Option<u32>) -> Result<M
     let (of, who) = (app.clone(), caller.clone());
     let which = TurnListParams { before, limit: Some(LISTED) };
     let found = blocking(move || TurnList::read(&of, &who, &which)).await?;
+    let mut pages = Vec::new();
+    pages.extend(before.map(|_| ("Newest turns", "/documents".to_owned())));
+    pages.extend(found.next.map(|next| ("Older turns", format!("/documents?before={next}"))));
     Ok(html! {
         @if !found.unfinished.is_empty() { (unfinished(&found.unfinished)) }
-        section.panel aria-labelledby="turns" {
-            h2 #turns { "Turns" }
+        (panel("turns", "Turns", html! {
             @if found.turns.is_empty() {
-                div.empty {
-                    strong { "No turns" }
+                (empty("No turns", html! {
                     code { "larder turn \"…\"" } ", or " code { "POST /api/v1/turns" } ", leaves one here."
-                }
+                }))
             } @else { (table(&found.turns)) }
-            div.pages {
-                @if before.is_some() { a href="/documents" { "Newest turns" } }
-                @if let Some(next) = found.next { a href={ "/documents?before=" (next) } { "Older turns" } }
-            }
-        }
+            (pager(&pages))
+        }))
     })
 }
 
 fn unfinished(drafts: &[UnfinishedTurn]) -> Markup {
-    html! {
-        section.panel aria-labelledby="unfinished" {
-            h2 #unfinished { "Not finished" }
+    panel(
+        "unfinished",
+        "Not finished",
+        html! {
             ul.plain {
                 @for draft in drafts {
                     li {
@@ -125,44 +118,35 @@ fn unfinished(drafts: &[UnfinishedTurn]) -> Markup {
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 fn table(rows: &[TurnRow]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Turns" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th.figure scope="col" { "Turn" }
-                        th scope="col" { "Question" }
-                        th.optional scope="col" { "Summary" }
-                        th.optional scope="col" { "Topic" }
-                        th.figure.optional scope="col" { "Quality" }
-                        th scope="col" { "Began (UTC)" }
-                        th scope="col" { "Status" }
-                    }
-                }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            td.figure { a href={ "/turns/" (row.number) } { (row.number) } }
-                            td { a href={ "/turns/" (row.number) } tabindex="-1" { (name(&row.query)) } }
-                            td.optional dir="auto" { @if let Some(summary) = &row.summary { (name(summary)) } }
-                            td.optional { @if let Some(topic) = &row.topic { (name(topic)) } }
-                            td.figure.optional { @if let Some(quality) = row.quality { (quality) } @else { "–" } }
-                            td { (when(row.created_at)) }
-                            td { (status(row.status)) @if row.archived { " " (chip("", "archived")) } }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::number("Turn"),
+        Column::text("Question"),
+        Column::text("Summary").wide(),
+        Column::text("Topic").wide(),
+        Column::number("Quality").wide(),
+        Column::text("Began (UTC)"),
+        Column::text("Status"),
+    ];
+    let row = |row: &TurnRow| {
+        [
+            html! { a href={ "/turns/" (row.number) } { (row.number) } },
+            html! { a href={ "/turns/" (row.number) } tabindex="-1" { (name(&row.query)) } },
+            html! { @if let Some(summary) = &row.summary { (name(summary)) } },
+            html! { @if let Some(topic) = &row.topic { (name(topic)) } },
+            html! { @if let Some(quality) = row.quality { (quality) } @else { "–" } },
+            when(row.created_at),
+            html! { (status(row.status)) @if row.archived { " " (chip("", "archived")) } },
+        ]
+    };
+    ui::table("Turns", columns, rows.iter().map(row))
 }
 
-/// How a turn stands, in a word.
+/// The status of a turn.
 pub fn status(status: TurnStatus) -> Markup {
     let kind = match status {
         TurnStatus::Complete => "good",
@@ -172,7 +156,7 @@ pub fn status(status: TurnStatus) -> Markup {
     chip(kind, status.as_str())
 }
 
-/// A moment as documents write it.
+/// A time as documents write it.
 pub fn when(time: Timestamp) -> Markup {
     match u64::try_from(time.as_millis()) {
         Ok(millis) => moment(larder_store::Timestamp::from_millis(millis)),

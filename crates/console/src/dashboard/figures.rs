@@ -1,12 +1,10 @@
-//! Numbers, money, times and names as people read them. Whatever a client wrote goes through here as text that cannot
-//! leave its place.
+//! Numbers, money, times and names as people read them. Text written by clients goes through here, escaped.
 
-use larder_core::pack::Rendition;
 use larder_models::price::Usd;
 use larder_store::Timestamp;
 use maud::{Markup, html};
 
-/// A whole number with its thousands apart: `12,345`.
+/// A whole number with separated thousands: `12,345`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -38,7 +36,7 @@ pub fn money(amount: Usd) -> String {
     dollars(amount.picos() as f64 / 1e12)
 }
 
-/// What was saved; negative where Larder cost more.
+/// The amount saved; negative if Larder cost more.
 pub fn money_saved(cost: Usd, without: Usd) -> String {
     let amount = dollars(cost.picos().abs_diff(without.picos()) as f64 / 1e12);
     if cost > without { format!("−{amount}") } else { amount }
@@ -71,7 +69,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     if share > 0.0 && share < 1.0 { "<1 %".to_owned() } else { format!("{share:.0} %") }
 }
 
-/// A share as SVG takes it: `12.345%`; 0 of nothing.
+/// A share as an SVG length: `12.345%`; 0 if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 * 100.0 };
     format!("{:.3}%", share.min(100.0))
@@ -85,28 +83,18 @@ pub fn moment(time: Timestamp) -> Markup {
     html! { time datetime=(exact) title={ (exact) " (UTC)" } { span.day { (day) } " " (clock) } }
 }
 
-/// A name that somebody else chose: it keeps its own direction of writing, and breaks where it must.
+/// A name chosen by others: it keeps its own writing direction and may wrap anywhere.
 pub fn name(text: &str) -> Markup {
     html! { bdi.name { (text) } }
 }
 
-/// The last digits of an id, which tell ids made at the same time apart.
+/// The last digits of an id, which differ between ids created at the same time.
 pub fn short_id(id: &str) -> &str {
     let from = id.len().saturating_sub(8);
     id.get(from..).unwrap_or(id)
 }
 
-/// A form as a word in its colour.
-pub fn form(form: Rendition) -> Markup {
-    html! { span class={ "chip form-" (form.as_str()) } { (form.as_str()) } }
-}
-
-/// A word that says good, so so or bad, by colour and by the word itself.
-pub fn chip(kind: &str, word: &str) -> Markup {
-    html! { span class={ "chip " (kind) } { (word) } }
-}
-
-/// A segment of an address, with everything encoded that could mean something else there.
+/// A segment of an address, with every reserved character percent-encoded.
 pub fn segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -124,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_people_read_them() {
+    fn numbers_money_and_spans_are_formatted_for_people() {
         let written = [0, 999, 1_000, 12_345, 999_999, 1_234_567].map(number);
         assert_eq!(written, ["0", "999", "1,000", "12,345", "999,999", "1,234,567"]);
         let written = [0, 999, 1_000, 12_345, 123_456, 4_600_000].map(short);
@@ -141,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leaves_its_segment_of_an_address() {
+    fn names_stay_within_their_address_segment() {
         assert_eq!(segment("../a?b#c/d%e é"), "%2E%2E%2Fa%3Fb%23c%2Fd%25e%20%C3%A9");
         assert_eq!(segment("plain-ID_9~"), "plain-ID_9~");
     }

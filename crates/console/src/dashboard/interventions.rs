@@ -1,4 +1,4 @@
-//! The queue of requests for a human, and settling them.
+//! The queue of requests for a human, and the form that resolves them.
 
 use axum::response::{Html, Redirect};
 use axum::{Extension, Form};
@@ -7,8 +7,9 @@ use larder_store::Intervention;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{chip, moment, name, short_id};
+use super::figures::{moment, name, short_id};
 use super::layout::{NavItem, PageError, page};
+use super::ui::{chip, empty, heading, panel_with_tools, untitled_panel};
 use crate::api::{Path, Problem, Query, blocking};
 
 /// The interventions to list.
@@ -25,16 +26,16 @@ pub async fn list(
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let found = blocking(move || store.interventions(!all)).await?;
+    let other = if all {
+        ("/interventions", "Open ones only")
+    } else {
+        ("/interventions?all=true", "Settled ones too")
+    };
+    let tools = html! { a href=(other.0) { (other.1) } };
     let content = html! {
-        div.head {
-            div { h1 { "Interventions" } p { "Where a recipe stopped because a human has to decide." } }
-            div.tools {
-                @if all { a href="/interventions" { "Open ones only" } }
-                @else { a href="/interventions?all=true" { "Settled ones too" } }
-            }
-        }
+        (heading("Interventions", "Runs that stopped because a person has to decide.", Some(tools)))
         @if found.is_empty() {
-            section.panel { div.empty { strong { "Nothing waits for you" } "Requests for a human are listed here." } }
+            (untitled_panel(empty("Nothing waits for you", "Requests for a human are listed here.")))
         }
         @for one in &found { (card(one)) }
     };
@@ -42,13 +43,13 @@ pub async fn list(
 }
 
 fn card(one: &Intervention) -> Markup {
-    let title = format!("intervention-{}", one.id);
-    html! {
-        section.panel aria-labelledby=(title) {
-            div.head {
-                h2 id=(title) { "#" (one.id) " " (name(&one.kind)) }
-                @if one.resolved_at.is_some() { (chip("good", "settled")) } @else { (chip("warn", "open")) }
-            }
+    let state = if one.resolved_at.is_some() { chip("good", "settled") } else { chip("warn", "open") };
+    let title = html! { "#" (one.id) " " (name(&one.kind)) };
+    panel_with_tools(
+        &format!("intervention-{}", one.id),
+        title,
+        state,
+        html! {
             p { (name(&one.message)) }
             p.muted {
                 "raised " (moment(one.created))
@@ -65,11 +66,11 @@ fn card(one: &Intervention) -> Markup {
                     button type="submit" { "Settle" }
                 },
             }
-        }
-    }
+        },
+    )
 }
 
-/// What the form sends.
+/// The fields of the form.
 #[derive(Debug, Deserialize)]
 pub struct ResolutionForm {
     resolution: String,

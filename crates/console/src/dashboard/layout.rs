@@ -1,4 +1,4 @@
-//! The frame of every page, and pages about what went wrong.
+//! The frame of every page, and error pages.
 
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::SIGN_IN;
 use crate::api::Problem;
 
-/// Where the reader is.
+/// An entry of the main navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NavItem {
     Overview,
@@ -32,12 +32,12 @@ const NAV_ITEMS: [(NavItem, &str, &str); 8] = [
     (NavItem::Policy, "/policy", "Policy"),
 ];
 
-/// A page for one who is known.
+/// A page for a signed-in caller.
 pub fn page(caller: &Caller, place: NavItem, title: &str, content: &Markup) -> Html<String> {
     frame(title, Some((caller, place)), content)
 }
 
-/// A page for one who is not known yet.
+/// A page for anybody.
 pub fn bare(title: &str, content: &Markup) -> Html<String> {
     frame(title, None, content)
 }
@@ -57,7 +57,7 @@ fn frame(title: &str, known: Option<(&Caller, NavItem)>, content: &Markup) -> Ht
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header.top {
+                header.site-header {
                     a.brand href="/" {
                         img src="/assets/icon.svg" alt="" width="28" height="28";
                         span { "Larder" }
@@ -65,7 +65,7 @@ fn frame(title: &str, known: Option<(&Caller, NavItem)>, content: &Markup) -> Ht
                     @if let Some((caller, place)) = known { (menu(caller, place)) }
                 }
                 main #main tabindex="-1" { (content) }
-                footer.bottom {
+                footer.site-footer {
                     span { "Larder " (env!("CARGO_PKG_VERSION")) }
                     a href="/api/v1/openapi.json" { "API" }
                     @if known.is_some_and(|(caller, _)| caller.operator) { a href="/metrics" { "Metrics" } }
@@ -87,15 +87,15 @@ fn menu(caller: &Caller, current: NavItem) -> Markup {
             }
         }
         @if caller.key.is_some() {
-            form.leave method="post" action="/sign-out" {
-                bdi.who { (caller.store.user()) }
-                button.quiet type="submit" { "Sign out" }
+            form.sign-out method="post" action="/sign-out" {
+                bdi.user-name { (caller.store.user()) }
+                button.secondary type="submit" { "Sign out" }
             }
         }
     }
 }
 
-/// What forms look like in pictures: a colour each, and a pattern for those who do not see colours.
+/// The fills of renditions in pictures: a colour each, and a pattern for readers who do not see colours.
 fn patterns() -> Markup {
     html! {
         svg.patterns width="0" height="0" aria-hidden="true" focusable="false" {
@@ -128,7 +128,7 @@ fn patterns() -> Markup {
     }
 }
 
-/// A page that could not be made.
+/// An error that is shown as a page.
 #[derive(Debug)]
 pub struct PageError(Problem);
 
@@ -144,7 +144,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A page that says what went wrong.
+/// A page that reports a problem.
 pub fn problem_page(status: StatusCode, title: &str, detail: &str) -> Response {
     let content = html! {
         section.panel.narrow {

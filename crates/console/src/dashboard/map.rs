@@ -1,15 +1,16 @@
-//! The window of a request as a picture: parts side by side, as wide as their tokens, in the colour of their form; and
-//! the same as a table. Serves requests of the gateway and runs of recipes alike.
+//! The window of a request or of a run as a picture (parts side by side, as wide as their tokens, in the colour of
+//! their rendition) and as a table.
 
 use larder_core::pack::{PartReceipt, Receipt, Rendition};
 use larder_proxy::record::{RequestRecord, WindowPart};
 use maud::{Markup, html};
 
-use super::figures::{form, name, number, segment, share};
+use super::figures::{name, number, segment, share};
+use super::ui::{self, Column, Row, disclosure, rendition};
 
-/// Parts that a picture and its table show; whoever has more finds them all in the API.
+/// Parts that a picture and its table show at most; the API lists all of them.
 const MAX_PARTS: usize = 1_000;
-/// The forms in the order of the legend, with what they mean.
+/// The renditions in the order of the legend, with their meaning.
 const LEGEND: [(&str, &str); 4] = [
     ("whole", "every byte"),
     ("condensed", "smaller, with marked gaps"),
@@ -26,9 +27,9 @@ pub struct WindowMap {
     pub before: u64,
     /// Tokens as sent.
     pub after: u64,
-    /// Tokens that it may have; 0 where nothing limits it.
+    /// Tokens that it may have; 0 if it has no limit.
     pub budget: u64,
-    /// Kept free beside the reply.
+    /// Tokens kept free in addition to the reply.
     pub reserve: u64,
     /// The reply, at most.
     pub output: u64,
@@ -110,14 +111,14 @@ fn change(part: &WindowPart) -> String {
     }
 }
 
-/// What a part is called: its own name, or who speaks, or where it stands.
+/// The title of a part: its label, else its role, else its slot.
 pub fn title(part: &WindowPart) -> &str {
     let names = [&part.label, &part.role, &part.slot];
     names.into_iter().map(String::as_str).find(|name| !name.is_empty()).unwrap_or_default()
 }
 
-/// Why a part stands as it does, in one line.
-fn why(part: &WindowPart) -> String {
+/// The rendition of a part and the reason for it, in one line.
+fn explanation(part: &WindowPart) -> String {
     let title = title(part);
     let role =
         if part.role.is_empty() || part.role == title { String::new() } else { format!(" ({})", part.role) };
@@ -133,12 +134,12 @@ pub fn picture(window: &WindowMap) -> Markup {
         div.map data-map="" {
             (lane("As it came", window.before, full, window, &parts, |part| part.original_tokens))
             (lane("As sent", window.after, full, window, &parts, |part| part.tokens))
-            p.scale {
+            p.caption {
                 @if window.budget > 0 {
                     span.budget-mark aria-hidden="true" {}
                     "budget " strong { (number(window.budget)) } " tokens; reserve "
                     strong { (number(window.reserve)) } "; reply up to " strong { (number(window.output)) }
-                } @else { "nothing limits this window" }
+                } @else { "no limit on this window" }
             }
             @if slots(window).len() > 1 {
                 h3 { "Slot by slot" }
@@ -148,15 +149,15 @@ pub fn picture(window: &WindowMap) -> Markup {
                     (slot_lane(&slot, tokens, most, &own))
                 }
             }
-            output.why aria-live="polite" data-why-line="" {
-                "Point at a part, or move to one with the arrow keys, to see why it stands as it does."
+            output.explanation aria-live="polite" data-why-line="" {
+                "Point at a part, or move to one with the arrow keys, to see its rendition and the reason."
             }
             (legend())
         }
     }
 }
 
-/// Slots in the order of their first parts, with the tokens that they take.
+/// Slots in the order of their first parts, with their tokens.
 fn slots(window: &WindowMap) -> Vec<(String, u64)> {
     let mut slots: Vec<(String, u64)> = Vec::new();
     for part in &window.parts {
@@ -188,10 +189,10 @@ fn lane(
                 span.lane-figure { strong { (number(total)) } " tokens" }
             }
             svg.bar width="100%" height="44" role="group" aria-label={ (title) ": " (number(total)) " tokens" } {
-                rect.trough width="100%" height="100%" {}
+                rect.track width="100%" height="100%" {}
                 (segments(parts, full, size))
                 @if rest > 0 {
-                    rect.rest x=(share(sum, full)) width=(share(rest, full)) height="100%" {
+                    rect.framing x=(share(sum, full)) width=(share(rest, full)) height="100%" {
                         title { "framing: " (number(rest)) " tokens" }
                     }
                 }
@@ -214,7 +215,7 @@ fn slot_lane(slot: &str, tokens: u64, most: u64, parts: &[Numbered<'_>]) -> Mark
                 }
             }
             svg.bar width="100%" height="26" role="group" aria-label={ (slot) ": " (number(tokens)) " tokens" } {
-                rect.trough width="100%" height="100%" {}
+                rect.track width="100%" height="100%" {}
                 (segments(parts, most, |part| part.tokens))
             }
         }
@@ -230,10 +231,10 @@ fn segments(parts: &[Numbered<'_>], full: u64, size: impl Fn(&WindowPart) -> u64
     });
     html! {
         @for (index, part, from, width) in placed.filter(|(.., width)| *width > 0) {
-            a.part href={ "#part-" (index) } aria-label=(why(part)) data-why=(why(part)) {
+            a.part href={ "#part-" (index) } aria-label=(explanation(part)) data-why=(explanation(part)) {
                 rect x=(share(from, full)) width=(share(width, full)) height="100%"
                     fill={ "url(#fill-" (part.rendition.as_str()) ")" } {}
-                title { (why(part)) }
+                title { (explanation(part)) }
             }
         }
     }
@@ -242,7 +243,7 @@ fn segments(parts: &[Numbered<'_>], full: u64, size: impl Fn(&WindowPart) -> u64
 /// What the colours and patterns mean.
 pub fn legend() -> Markup {
     html! {
-        ul.legend aria-label="Forms of parts" {
+        ul.legend aria-label="Renditions" {
             @for (word, means) in LEGEND {
                 li {
                     svg width="18" height="18" aria-hidden="true" {
@@ -255,10 +256,10 @@ pub fn legend() -> Markup {
     }
 }
 
-/// What a part's form opens to.
+/// What the rendition of a part opens to.
 #[derive(Debug, Clone, Copy)]
 pub enum PartLink<'a> {
-    /// The part of a request: what was sent beside the original. Holds the address of the request.
+    /// The text that was sent next to the original. Holds the address of the request.
     Request(&'a str),
     /// The original behind its pointer.
     Pointer,
@@ -267,61 +268,47 @@ pub enum PartLink<'a> {
 }
 
 /// The same as the picture, as a table.
-pub fn table(window: &WindowMap, behind: PartLink<'_>) -> Markup {
+pub fn table(window: &WindowMap, link: PartLink<'_>) -> Markup {
     let more = window.parts.len().saturating_sub(MAX_PARTS);
+    let columns = [
+        Column::text("Rendition"),
+        Column::text("#"),
+        Column::text("Slot"),
+        Column::text("Part"),
+        Column::number("Tokens"),
+        Column::text("Why"),
+    ];
+    let row = |(index, part): (usize, &WindowPart)| {
+        let cells = [
+            badge(index, part, link),
+            html! { (index + 1) },
+            name(&part.slot),
+            html! {
+                (name(title(part)))
+                @if !part.role.is_empty() && part.role != title(part) { " " span.muted { (part.role) } }
+            },
+            html! { (change(part)) },
+            html! {
+                (part.reason)
+                @if part.epoch > 0 { span.muted { " · epoch " (part.epoch) } }
+            },
+        ];
+        Row::with_id(cells, format!("part-{index}"))
+    };
     html! {
-        div.scroll role="group" aria-label="Parts of the window" tabindex="0" {
-            table.parts {
-                caption.hidden { "Every part of the window: where it stands, in which form, and why" }
-                thead {
-                    tr {
-                        th scope="col" { "Form" }
-                        th scope="col" { "#" }
-                        th scope="col" { "Slot" }
-                        th scope="col" { "Part" }
-                        th.figure scope="col" { "Tokens" }
-                        th scope="col" { "Why" }
-                    }
-                }
-                tbody {
-                    @for (index, part) in window.parts.iter().enumerate().take(MAX_PARTS) {
-                        tr id={ "part-" (index) } tabindex="-1" {
-                            td { (badge(index, part, behind)) }
-                            td { (index + 1) }
-                            td { (name(&part.slot)) }
-                            td {
-                                (name(title(part)))
-                                @if !part.role.is_empty() && part.role != title(part) {
-                                    " " span.muted { (part.role) }
-                                }
-                            }
-                            td.figure { (change(part)) }
-                            td {
-                                (part.reason)
-                                @if part.epoch > 0 { span.muted { " · epoch " (part.epoch) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        @if more > 0 { p.muted { "and " (number(more as u64)) " parts more; the API gives them all" } }
+        (ui::table("Parts of the window", columns, window.parts.iter().enumerate().take(MAX_PARTS).map(row)))
+        @if more > 0 { p.muted { "and " (number(more as u64)) " more parts, which the API lists" } }
     }
 }
 
-/// A form that opens to the raw payload (R3-4.33, R3-4.34).
-fn badge(index: usize, part: &WindowPart, behind: PartLink<'_>) -> Markup {
-    let address = match (behind, &part.pointer) {
+/// The rendition of a part, which opens to what is behind it.
+fn badge(index: usize, part: &WindowPart, link: PartLink<'_>) -> Markup {
+    let address = match (link, &part.pointer) {
         (PartLink::Request(base), pointer) if part.message.is_some() || pointer.is_some() => {
             format!("{base}/parts/{index}")
         }
         (PartLink::Pointer, Some(pointer)) => format!("/pointers/{}", segment(&pointer.to_string())),
-        _ => return form(part.rendition),
+        _ => return rendition(part.rendition),
     };
-    html! {
-        details.badge data-load=(address) {
-            summary { (form(part.rendition)) span.hidden { ", show what is behind it" } }
-            div.raw { a href=(address) { "Open what is behind it" } }
-        }
-    }
+    disclosure(&address, rendition(part.rendition), "show what is behind it", "Open what is behind it")
 }

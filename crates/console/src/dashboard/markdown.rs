@@ -9,7 +9,7 @@ use maud::{Escaper, Markup, PreEscaped};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::links::{LinkTarget, Links, block_id, heading_id};
-use super::pointers::verbatim;
+use super::ui::verbatim;
 
 /// Bytes of one block of code that a page shows.
 const SHOWN_CODE: usize = 16 * 1024;
@@ -182,9 +182,9 @@ impl Writer<'_, '_> {
         let right = self.state.columns.get(self.state.column) == Some(&Alignment::Right);
         self.state.column += 1;
         self.out.push_str(match (self.state.in_head, right) {
-            (true, true) => "<th scope=\"col\" class=\"figure\">",
+            (true, true) => "<th scope=\"col\" class=\"numeric\">",
             (true, false) => "<th scope=\"col\">",
-            (false, true) => "<td class=\"figure\">",
+            (false, true) => "<td class=\"numeric\">",
             (false, false) => "<td>",
         });
     }
@@ -202,7 +202,7 @@ impl Writer<'_, '_> {
             }
             LinkTarget::Outside(address) => {
                 self.around(
-                    "<a class=\"outside\" rel=\"noopener noreferrer nofollow\" href=\"",
+                    "<a class=\"external\" rel=\"noopener noreferrer nofollow\" href=\"",
                     &address,
                     "\">",
                 );

@@ -44,8 +44,8 @@ fn markdown_becomes_html() {
         assert_eq!(show(text), expected);
     }
     let table = show("| a | b |\n|---|--:|\n| 1 | 2 |\n");
-    assert!(table.contains("<th scope=\"col\">a</th><th scope=\"col\" class=\"figure\">b</th>"), "{table}");
-    assert!(table.contains("<td>1</td><td class=\"figure\">2</td></tr></tbody></table></div>"), "{table}");
+    assert!(table.contains("<th scope=\"col\">a</th><th scope=\"col\" class=\"numeric\">b</th>"), "{table}");
+    assert!(table.contains("<td>1</td><td class=\"numeric\">2</td></tr></tbody></table></div>"), "{table}");
 }
 
 #[test]

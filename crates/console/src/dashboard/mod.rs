@@ -1,6 +1,6 @@
-//! The dashboard: pages written on the server, a little script of our own for what moves. No page loads anything from
-//! elsewhere, and whatever others wrote (names, payloads, reasons) stays text. Who looks is settled before (`auth`);
-//! everything shown is that user's.
+//! The dashboard: pages rendered on the server, and one small script for what moves. Pages load nothing from other
+//! hosts, and text by others (names, payloads, reasons) is always escaped. Authentication happens before these routes;
+//! each caller sees their own data only.
 
 mod costs;
 mod documents;
@@ -19,6 +19,7 @@ mod sessions;
 mod sign_in;
 mod transcript;
 mod turn;
+mod ui;
 mod vault;
 
 use std::sync::Arc;
@@ -35,11 +36,19 @@ pub use layout::problem_page;
 use larder_gateway::app::App;
 use larder_gateway::routes::SIGN_IN;
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet: design tokens first, then what uses them.
+const STYLE: &str = concat!(
+    include_str!("style/tokens.css"),
+    include_str!("style/layout.css"),
+    include_str!("style/components.css"),
+    include_str!("style/pictures.css"),
+    include_str!("style/documents.css"),
+    include_str!("style/media.css"),
+);
 const SCRIPT: &str = include_str!("script.js");
 const ICON: &str = include_str!("icon.svg");
 
-/// Headers of every page: nothing from elsewhere, nothing inline, in no frame, in no cache.
+/// Headers of every page: nothing from other hosts, nothing inline, no framing, no caching.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -52,7 +61,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// The pages of one who is known.
+/// The pages for signed-in callers.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(overview::show))
@@ -82,7 +91,7 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// The pages of anyone: signing in and out, and what pages are made of.
+/// The pages for anybody: signing in and out, and the assets.
 pub fn open_router(app: Arc<App>) -> Router {
     let asset = |kind: &'static str, text: &'static str| {
         get(move || async move { ([(header::CONTENT_TYPE, kind)], text) })

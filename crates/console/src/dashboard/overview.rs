@@ -20,6 +20,7 @@ use maud::{Markup, html};
 use super::figures::{money, money_saved, name, number, percent, share, short};
 use super::layout::{NavItem, page};
 use super::requests;
+use super::ui::{card, empty, heading, live_controls, panel, panel_with_tools};
 use crate::api;
 
 /// Requests of the chart.
@@ -32,17 +33,9 @@ const HEIGHT: &str = "120";
 /// `/`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
     let news = app.telemetry.live.user(caller.store.user()).news(0);
+    let about = html! { "Since the gateway started, for " bdi { (caller.store.user()) } "." };
     let content = html! {
-        div.head {
-            div {
-                h1 { "What your models see" }
-                p { "Since the gateway started, for " bdi { (caller.store.user()) } "." }
-            }
-            div.tools {
-                span.chip.live-state #live-state role="status" { "not live" }
-                button.quiet #live-pause type="button" aria-pressed="false" { "Pause updates" }
-            }
-        }
+        (heading("What your models see", about, Some(live_controls())))
         (status(&app.settings()))
         div data-live="/live" {
             @for (id, piece) in pieces(&news) { div id=(id) { (piece) } }
@@ -98,16 +91,6 @@ fn pieces(news: &LiveUpdate) -> [(&'static str, Markup); 3] {
     ]
 }
 
-fn card(kind: &str, title: &str, value: &str, note: &str) -> Markup {
-    html! {
-        div class={ "card " (kind) } {
-            dt { (title) }
-            dd.value { (value) }
-            dd.note { (note) }
-        }
-    }
-}
-
 /// R3-2.6, R3-4.36, R3-6.5 to R3-6.7.
 fn totals(totals: &Totals) -> Markup {
     let last = totals.last.as_deref();
@@ -118,7 +101,7 @@ fn totals(totals: &Totals) -> Markup {
     let pointers = format!("in the last window; {} parts condensed there", number(shape.parts.condensed));
     let saved = format!("{} of what came", percent(totals.tokens_saved, totals.tokens_before));
     let summaries = format!(
-        "parts that came to stand condensed; {} changed form, {:.1} a session",
+        "parts that were condensed; {} changed rendition, {:.1} a session",
         number(totals.compactions),
         totals.compactions as f64 / totals.sessions.max(1) as f64
     );
@@ -144,16 +127,16 @@ fn totals(totals: &Totals) -> Markup {
     html! {
         section aria-label="Live totals" {
             dl.cards {
-                (card("", "Prompt tokens", &number(tokens.after), &of_budget))
-                (card("", "Response reserve", &number(tokens.reserve), "tokens kept free in the last window"))
-                (card("", "Pointers", &number(shape.pointers), &pointers))
-                (card("good", "Tokens saved", &short(totals.tokens_saved), &saved))
-                (card("", "Summaries", &number(totals.summaries), &summaries))
-                (card("good", "Money saved", &money_saved(totals.cost, totals.cost_without), &paid))
-                (card("", "Requests", &number(totals.requests), &requests))
-                (card("", "Decisions", &number(decided), &decisions))
-                (card("", "Originals asked back", &number(totals.refetches), "by models, through their pointers"))
-                (card(alarm, "Budget violations", &number(totals.violations), violations))
+                (card("", "Prompt tokens", number(tokens.after), &of_budget))
+                (card("", "Response reserve", number(tokens.reserve), "tokens kept free in the last window"))
+                (card("", "Pointers", number(shape.pointers), &pointers))
+                (card("good", "Tokens saved", short(totals.tokens_saved), &saved))
+                (card("", "Summaries", number(totals.summaries), &summaries))
+                (card("good", "Money saved", money_saved(totals.cost, totals.cost_without), &paid))
+                (card("", "Requests", number(totals.requests), &requests))
+                (card("", "Decisions", number(decided), &decisions))
+                (card("", "Originals asked back", number(totals.refetches), "by models, through their pointers"))
+                (card(alarm, "Budget violations", number(totals.violations), violations))
             }
         }
     }
@@ -162,16 +145,17 @@ fn totals(totals: &Totals) -> Markup {
 /// One bar: what the last window is made of.
 fn last_window(last: Option<&RequestSummary>) -> Markup {
     let Some(head) = last else {
-        return html! {
-            section.panel {
-                h2 { "The last window" }
-                div.empty {
-                    strong { "Nothing has come through yet" }
-                    "Point a client at this address (" code { "/v1" } " for OpenAI's format, this host for \
-                     Anthropic's), and its windows appear here."
-                }
-            }
-        };
+        return panel(
+            "last-window",
+            "The last window",
+            empty(
+                "Nothing has come through yet",
+                html! {
+                    "Point a client at this address (" code { "/v1" } " for OpenAI's format, this host for Anthropic's), and \
+                     its windows appear here."
+                },
+            ),
+        );
     };
     let Tokens { system, tools, messages, after, budget, reserve, output, .. } = head.tokens;
     let full = after.max(budget).saturating_add(reserve).saturating_add(output);
@@ -196,14 +180,11 @@ fn last_window(last: Option<&RequestSummary>) -> Markup {
         .collect();
     let alternative = placed.iter().map(|(_, words, tokens, ..)| format!("{words} {}", number(*tokens)));
     let alternative = alternative.collect::<Vec<_>>().join(", ");
+    let link = html! { a href={ "/requests/" (head.id) } { "Show it part by part" } };
     html! {
-        section.panel aria-labelledby="last-window" {
-            div.head {
-                h2 #last-window { "The last window" }
-                a href={ "/requests/" (head.id) } { "Show it part by part" }
-            }
+        (panel_with_tools("last-window", "The last window", link, html! {
             svg.bar width="100%" height="48" role="img" aria-label=(alternative) {
-                rect.trough width="100%" height="100%" {}
+                rect.track width="100%" height="100%" {}
                 @for (_, words, tokens, fill, from) in &placed {
                     @if *tokens > 0 && !fill.is_empty() {
                         rect x=(share(*from, full)) width=(share(*tokens, full)) height="100%"
@@ -215,32 +196,31 @@ fn last_window(last: Option<&RequestSummary>) -> Markup {
                 @for (_, words, tokens, fill, _) in &placed {
                     li {
                         svg width="18" height="18" {
-                            rect.trough width="18" height="18" rx="3" {}
+                            rect.track width="18" height="18" rx="3" {}
                             @if !fill.is_empty() { rect width="18" height="18" rx="3" fill={ "url(#" (fill) ")" } {} }
                         }
                         span { strong { (words) } " " (number(*tokens)) }
                     }
                 }
             }
-        }
+        }))
     }
 }
 
 /// The last requests: how much came, how much was sent, and each as a row.
 fn recent(recent: &[RequestSummary]) -> Markup {
     let rows: Vec<&RequestSummary> = recent.iter().rev().take(ROWS).collect();
-    html! {
-        section.panel aria-labelledby="recent" {
-            div.head {
-                h2 #recent { "The last requests" }
-                a href="/requests" { "All requests" }
-            }
+    panel_with_tools(
+        "recent",
+        "The last requests",
+        html! { a href="/requests" { "All requests" } },
+        html! {
             @if rows.is_empty() { p.muted { "None yet." } } @else {
                 (chart(&recent[recent.len().saturating_sub(BARS)..]))
                 (requests::table(&rows))
             }
-        }
-    }
+        },
+    )
 }
 
 /// Bars from the oldest to the newest: the whole height came, the solid part was sent.
@@ -263,7 +243,7 @@ fn chart(recent: &[RequestSummary]) -> Markup {
                 (bar(at, head.tokens.after, most, "url(#fill-whole)"))
             }
         }
-        p.scale { (words) "; the hatched part did not have to be." }
+        p.caption { (words) "; the hatched part was saved." }
     }
 }
 

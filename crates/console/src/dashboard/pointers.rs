@@ -1,20 +1,21 @@
-//! What is behind a pointer: who asks sees the original, as text that stays text.
+//! The original behind a pointer, always shown as text.
 
 use axum::Extension;
 use axum::response::Html;
 use larder_gateway::auth::Caller;
 use larder_text::pointer::Pointer;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{moment, name, number, segment};
 use super::layout::{NavItem, PageError, page};
+use super::ui::{heading, payload, untitled_panel};
 use crate::api::{ContentParams, Path, Query, blocking, parse, read};
 
 /// Bytes of a payload that a page shows; the rest is a link away.
 const SHOWN_BYTES: usize = 64 * 1024;
 
-/// What is kept of a part.
+/// A part as sent and its original, as far as they are stored.
 #[derive(Debug, Default)]
 pub struct StoredText {
     /// The message as it went upstream.
@@ -25,17 +26,17 @@ pub struct StoredText {
     pub pointer: Option<Pointer>,
 }
 
-/// What was sent beside the original.
+/// What was sent, next to the original.
 pub fn pair(kept: &StoredText) -> Markup {
     html! {
-        div.pair {
-            @if let Some(sent) = &kept.sent { div { h3 { "As sent" } (payload(sent, "As sent")) } }
+        div.side-by-side {
+            @if let Some(sent) = &kept.sent { div { h3 { "As sent" } (shortened("As sent", sent)) } }
             @if let Some(original) = &kept.original {
-                div { h3 { "The original" } (payload(original, "The original")) }
+                div { h3 { "The original" } (shortened("The original", original)) }
             }
         }
         @if kept.sent.is_none() && kept.original.is_none() {
-            p.muted { "Neither transcript nor store keep this part." }
+            p.muted { "Neither the transcript nor the store holds this part." }
         }
         @if let Some(pointer) = &kept.pointer { (address(pointer)) }
     }
@@ -46,30 +47,23 @@ fn address(pointer: &Pointer) -> Markup {
     html! {
         p {
             span.mono { (text) } " "
-            button.quiet type="button" data-copy=(text) { "Copy" } " "
+            button.secondary type="button" data-copy=(text) { "Copy" } " "
             a href={ "/api/v1/pointers/" (segment(&text)) "/content" } { "The whole original" }
         }
     }
 }
 
-/// Bytes that somebody else wrote, as text.
-fn payload(bytes: &[u8], label: &str) -> Markup {
+/// The beginning of bytes by others, as text.
+fn shortened(label: &str, bytes: &[u8]) -> Markup {
     let shown = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);
     let more = bytes.len().saturating_sub(shown.len());
     html! {
-        pre.payload tabindex="0" role="group" aria-label=(label) dir="auto" { (verbatim(&String::from_utf8_lossy(shown))) }
+        (payload(label, &String::from_utf8_lossy(shown)))
         @if more > 0 { p.muted { "and " (number(more as u64)) " bytes more" } }
     }
 }
 
-/// Text that a browser shows with every character of it: a parser drops the first line feed of a `pre`, makes line feeds
-/// of carriage returns, and leaves NUL out.
-pub fn verbatim(text: &str) -> Markup {
-    let escaped = html! { (text) }.into_string().replace('\r', "&#13;").replace('\0', "\u{fffd}");
-    PreEscaped(format!("\n{escaped}"))
-}
-
-/// A part of an original, and whether only the piece is wanted.
+/// The part of the original to show, and whether the script asks for the fragment alone.
 #[derive(Debug, Deserialize)]
 pub struct PointerPageParams {
     #[serde(flatten)]
@@ -92,24 +86,20 @@ pub async fn one(
         let kept = StoredText { original: Some(bytes), pointer: Some(pointer), ..StoredText::default() };
         return Ok(Html(pair(&kept).into_string()));
     }
+    let about = html! { (name(&stored.kind)) " · " (number(stored.bytes)) " bytes · stored " (moment(stored.created)) };
     let content = html! {
-        div.head {
-            div {
-                h1 { (name(&stored.display_text)) }
-                p { (name(&stored.kind)) " · " (number(stored.bytes)) " bytes · stored " (moment(stored.created)) }
-            }
-        }
-        section.panel {
-            (payload(&bytes, "The original"))
+        (heading(name(&stored.display_text), about, None))
+        (untitled_panel(html! {
+            (shortened("The original", &bytes))
             (address(&pointer))
-            form.inline method="get" role="search" aria-label="Narrow it" {
+            form.inline method="get" role="search" aria-label="Show matching lines" {
                 div {
                     label for="grep" { "Lines that match" }
                     input #grep name="grep" value=[asked.part.grep.as_deref()] placeholder="ERROR|WARN";
                 }
                 button type="submit" { "Show" }
             }
-        }
+        }))
     };
     Ok(page(&caller, NavItem::Requests, "Original", &content))
 }

@@ -1,4 +1,4 @@
-//! The policy: settings with help, what each model may take, and what a pasted request would become before it bites.
+//! The policy: settings with their help, the budget of each model, and the decision about a pasted request.
 
 use std::sync::Arc;
 
@@ -15,20 +15,21 @@ use larder_proxy::wire::ApiDialect;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{name, number, share};
+use super::figures::{name, number};
 use super::layout::{NavItem, PageError, page};
 use super::map::PartLink;
 use super::requests;
+use super::ui::{self, Column, Row, heading, panel, payload};
 use crate::api::{OPERATORS_ONLY, Problem, look};
 
-/// Formats that can be pasted, with their names.
+/// Formats of pasted requests, with their names.
 const PASTED: [(Endpoint, &str); 3] = [
     (Endpoint::Generate(ApiDialect::Chat), "OpenAI chat completions"),
     (Endpoint::Generate(ApiDialect::Responses), "OpenAI responses"),
     (Endpoint::Generate(ApiDialect::Messages), "Anthropic messages"),
 ];
 
-/// What the form sends.
+/// The fields of the form.
 #[derive(Debug, Deserialize)]
 pub struct InspectForm {
     wire: Endpoint,
@@ -40,7 +41,7 @@ pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Call
     page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
 }
 
-/// `POST /policy`: what the pasted request would become.
+/// `POST /policy`: the decision about the pasted request.
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -58,12 +59,12 @@ fn whole(
     looked: Option<&Result<RequestRecord, Problem>>,
 ) -> Markup {
     html! {
-        div.head { div { h1 { "Policy" } p { "What may stand in a window, and who says so." } } }
+        (heading("Policy", "What a prompt may take under each model, and the settings behind it.", None))
         @if let Some(problems) = app.refused().filter(|_| caller.operator) {
             section.notice.panel aria-labelledby="refused" {
-                h2 #refused { "The last change was refused" }
-                p { "What held before still holds. Mend this, and it is read again:" }
-                pre.payload tabindex="0" role="group" aria-label="What is wrong" { (problems) }
+                h2 #refused { "The last change of the settings was refused" }
+                p { "The previous settings stay in effect. Larder reads the file again once this is fixed:" }
+                (payload("What is wrong", &problems))
             }
         }
         @if let Some(looked) = looked { (result(looked)) }
@@ -72,22 +73,20 @@ fn whole(
             (budgets(&app.budgets()))
             (settings(&app.settings()))
         } @else {
-            section.panel aria-labelledby="settings" {
-                h2 #settings { "Settings" }
-                p.muted { (OPERATORS_ONLY) }
-            }
+            (panel("settings", "Settings", html! { p.muted { (OPERATORS_ONLY) } }))
         }
     }
 }
 
 fn inspector(pasted: Option<&InspectForm>) -> Markup {
     let wire = pasted.map_or(Endpoint::Generate(ApiDialect::Chat), |pasted| pasted.wire);
-    html! {
-        section.panel aria-labelledby="inspect" {
-            h2 #inspect { "What would become of a request?" }
-            p.muted { "It is decided as if it came in, but neither sent nor stored." }
+    panel(
+        "inspect",
+        "What would become of a request?",
+        html! {
+            p.muted { "Larder decides about it as if it came in, but neither sends nor stores it." }
             form method="post" action="/policy#inspected" {
-                label for="wire" { "It speaks" }
+                label for="wire" { "Format" }
                 select #wire name="wire" {
                     @for (each, words) in PASTED {
                         option value=(each.as_str()) selected[each == wire] { (words) }
@@ -100,8 +99,8 @@ fn inspector(pasted: Option<&InspectForm>) -> Markup {
                 }
                 button type="submit" { "Inspect" }
             }
-        }
-    }
+        },
+    )
 }
 
 fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
@@ -121,8 +120,8 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
 fn verdict(exchange: &RequestRecord) -> Markup {
     let Some(decision) = &exchange.summary.decision else { return html! {} };
     let words = match decision.status {
-        BudgetStatus::Ok => "It would be sent as it is.",
-        BudgetStatus::NeedsSummary => "It would be sent, with parts condensed or pointed at.",
+        BudgetStatus::Ok => "It would be sent unchanged.",
+        BudgetStatus::NeedsSummary => "It would be sent, with parts condensed or replaced by pointers.",
         BudgetStatus::Reject => "It would be refused.",
     };
     html! {
@@ -131,7 +130,7 @@ fn verdict(exchange: &RequestRecord) -> Markup {
             p {
                 (decision.reason)
                 @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
-                @if decision.dry_run { ". The policy runs dry: this is only reported." }
+                @if decision.dry_run { ". Dry run: this is only reported." }
             }
         }
     }
@@ -139,81 +138,65 @@ fn verdict(exchange: &RequestRecord) -> Markup {
 
 fn budgets(models: &[ModelBudget]) -> Markup {
     let most = models.iter().map(|model| model.window).max().unwrap_or(0);
-    html! {
-        section.panel aria-labelledby="budgets" {
-            h2 #budgets { "Budgets" }
-            @if models.is_empty() { p.muted { "The model table has no chat model." } } @else {
-                div.scroll role="group" aria-label="Budgets" tabindex="0" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { "Model" }
-                                th.figure scope="col" { "Window" }
-                                th.figure scope="col" { "Prompt budget" }
-                                th.figure scope="col" { "Reserve" }
-                                th.figure scope="col" { "Emergency floor" }
-                                th.figure scope="col" { "Compacts from" }
-                                th.figure scope="col" { "Reply up to" }
-                                th.optional scope="col" { span.hidden { "Budget of the window as a bar" } }
-                            }
-                        }
-                        tbody {
-                            @for model in models {
-                                tr {
-                                    th scope="row" {
-                                        (name(&model.name))
-                                        @if model.id != model.name { br; span.muted { (name(&model.id)) } }
-                                    }
-                                    td.figure { (number(model.window)) }
-                                    td.figure { (number(model.budget)) }
-                                    td.figure { (number(model.reserve)) }
-                                    td.figure { (number(model.floor)) }
-                                    td.figure { (number(model.trace_threshold)) }
-                                    td.figure { (number(model.output)) }
-                                    td.optional {
-                                        svg.bar.mini width="100%" height="12" aria-hidden="true" {
-                                            rect width=(share(model.window, most)) height="100%" fill="url(#fill-reserve)" {}
-                                            rect width=(share(model.budget, most)) height="100%" fill="url(#fill-whole)" {}
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Model").heading(),
+        Column::number("Window"),
+        Column::number("Prompt budget"),
+        Column::number("Reserve"),
+        Column::number("Emergency floor"),
+        Column::number("Compacts from"),
+        Column::number("Reply up to"),
+        Column::bar("Budget of the window as a bar"),
+    ];
+    let row = |model: &ModelBudget| {
+        [
+            html! {
+                (name(&model.name))
+                @if model.id != model.name { br; span.muted { (name(&model.id)) } }
+            },
+            html! { (number(model.window)) },
+            html! { (number(model.budget)) },
+            html! { (number(model.reserve)) },
+            html! { (number(model.floor)) },
+            html! { (number(model.trace_threshold)) },
+            html! { (number(model.output)) },
+            ui::bar((model.window, "reserve"), (model.budget, "whole"), most),
+        ]
+    };
+    panel(
+        "budgets",
+        "Budgets",
+        html! {
+            @if models.is_empty() { p.muted { "The model table has no chat model." } }
+            @else { (ui::table("Budgets", columns, models.iter().map(row))) }
+        },
+    )
 }
 
-/// R3-4.10: each setting with its help.
 fn settings(settings: &[Setting]) -> Markup {
-    html! {
-        section.panel aria-labelledby="settings" {
-            h2 #settings { "Settings" }
-            p.muted { "They are changed in " code { "larder.toml" } "; a good change holds at once, a bad one is refused." }
-            div.scroll role="group" aria-label="Settings" tabindex="0" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Setting" }
-                            th scope="col" { "Value" }
-                            th scope="col" { "From" }
-                            th scope="col" { "What it does" }
-                        }
-                    }
-                    tbody {
-                        @for setting in settings {
-                            tr id={ "setting-" (setting.key) } {
-                                th.mono scope="row" { (name(&setting.key)) }
-                                td.mono { (name(&setting.value)) }
-                                td.muted { (name(&setting.origin.to_string())) }
-                                td { (setting.help) }
-                            }
-                        }
-                    }
-                }
+    let columns = [
+        Column::text("Setting").heading(),
+        Column::text("Value"),
+        Column::text("From"),
+        Column::text("What it does"),
+    ];
+    let row = |setting: &Setting| {
+        let cells = [
+            html! { span.mono { (name(&setting.key)) } },
+            html! { span.mono { (name(&setting.value)) } },
+            html! { span.muted { (name(&setting.origin.to_string())) } },
+            html! { (setting.help) },
+        ];
+        Row::with_id(cells, format!("setting-{}", setting.key))
+    };
+    panel(
+        "settings",
+        "Settings",
+        html! {
+            p.muted {
+                "Change them in " code { "larder.toml" } ". A valid change takes effect at once, an invalid one is refused."
             }
-        }
-    }
+            (ui::table("Settings", columns, settings.iter().map(row)))
+        },
+    )
 }

@@ -1,4 +1,4 @@
-//! Requests: the list, one as a picture, and what is behind each of its parts.
+//! Requests: the list, one request as a picture, and the text behind each of its parts.
 
 use std::sync::Arc;
 
@@ -14,12 +14,11 @@ use larder_text::hash::ContentHash;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{
-    chip, form, moment, money, money_saved, name, number, segment, share, short, short_id, span,
-};
+use super::figures::{moment, money, money_saved, name, number, segment, short, short_id, span};
 use super::layout::{NavItem, PageError, page};
 use super::map::{self, PartLink, WindowMap};
 use super::pointers::{self, StoredText};
+use super::ui::{self, Column, chip, empty, heading, pager, panel, rendition, untitled_panel};
 use crate::api::{Path, Problem, Query, RequestListParams, RequestPage, blocking, unknown, when_recorded};
 
 /// `/requests`
@@ -33,81 +32,59 @@ pub async fn list(
     let rows: Vec<&RequestSummary> = found.exchanges.iter().collect();
     let of_session =
         session.as_ref().map(|session| format!("&session={}", segment(session))).unwrap_or_default();
+    let about = html! { @if let Some(session) = &session { "of session " (name(session)) } @else { "Newest first." } };
+    let older = found
+        .next
+        .as_ref()
+        .map(|next| ("Older requests", format!("/requests?before={}{of_session}", segment(next))));
     let content = html! {
-        div.head {
-            div {
-                h1 { "Requests" }
-                @if let Some(session) = &session { p { "of session " (name(session)) } }
-            }
-        }
-        section.panel {
-            @if rows.is_empty() { (none()) } @else { (table(&rows)) }
-            div.pages {
-                @if let Some(next) = &found.next {
-                    a href={ "/requests?before=" (segment(next)) (of_session) } { "Older requests" }
-                }
-            }
-        }
+        (heading("Requests", about, None))
+        (untitled_panel(html! {
+            @if rows.is_empty() { (empty("No requests", "Requests through the gateway are listed here.")) }
+            @else { (table(&rows)) }
+            (pager(older.as_slice()))
+        }))
     };
     Ok(page(&caller, NavItem::Requests, "Requests", &content))
-}
-
-fn none() -> Markup {
-    html! { div.empty { strong { "No requests" } "What comes through the gateway is listed here." } }
 }
 
 /// Requests as rows.
 pub fn table(rows: &[&RequestSummary]) -> Markup {
     let most = rows.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
-    html! {
-        div.scroll role="group" aria-label="Requests" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Time (UTC)" }
-                        th scope="col" { "Model" }
-                        th scope="col" { "Decision" }
-                        th.figure scope="col" { "Prompt tokens" }
-                        th.optional scope="col" { "Window" }
-                        th.figure.optional scope="col" { "Cost" }
-                        th.figure.optional scope="col" { "Took" }
-                        th scope="col" { "Outcome" }
-                    }
-                }
-                tbody { @for head in rows { (row(head, most)) } }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Time (UTC)"),
+        Column::text("Model"),
+        Column::text("Decision"),
+        Column::number("Prompt tokens"),
+        Column::text("Window").wide(),
+        Column::number("Cost").wide(),
+        Column::number("Took").wide(),
+        Column::text("Outcome"),
+    ];
+    ui::table("Requests", columns, rows.iter().map(|head| row(head, most)))
 }
 
-fn row(head: &RequestSummary, most: u64) -> Markup {
+fn row(head: &RequestSummary, most: u64) -> [Markup; 8] {
     let tokens = head.tokens;
-    html! {
-        tr {
-            td { a href={ "/requests/" (segment(&head.id)) } { (moment(head.time)) } }
-            td {
-                @match &head.answered_by {
-                    Some(model) => (name(&model.name)),
-                    None => span.muted { (name(&head.model)) },
-                }
-                @if let Some(recipe) = &head.recipe { br; span.muted { (name(recipe)) } }
+    [
+        html! { a href={ "/requests/" (segment(&head.id)) } { (moment(head.time)) } },
+        html! {
+            @match &head.answered_by {
+                Some(model) => (name(&model.name)),
+                None => span.muted { (name(&head.model)) },
             }
-            td { (decision(head)) }
-            td.figure {
-                @if tokens.saved() > 0 { span.muted { (short(tokens.before)) " → " } }
-                (short(tokens.after))
-            }
-            td.optional {
-                svg.bar.mini width="100%" height="12" aria-hidden="true" {
-                    rect width=(share(tokens.before, most)) height="100%" fill="url(#fill-saved)" {}
-                    rect width=(share(tokens.after, most)) height="100%" fill="url(#fill-whole)" {}
-                }
-            }
-            td.figure.optional { @if let Some(bill) = head.bill { (money(bill.cost)) } @else { "–" } }
-            td.figure.optional { (span(head.times.total_us)) }
-            td { (outcome(head)) }
-        }
-    }
+            @if let Some(recipe) = &head.recipe { br; span.muted { (name(recipe)) } }
+        },
+        decision(head),
+        html! {
+            @if tokens.saved() > 0 { span.muted { (short(tokens.before)) " → " } }
+            (short(tokens.after))
+        },
+        ui::bar((tokens.before, "saved"), (tokens.after, "whole"), most),
+        html! { @if let Some(bill) = head.bill { (money(bill.cost)) } @else { "–" } },
+        html! { (span(head.times.total_us)) },
+        outcome(head),
+    ]
 }
 
 fn decision(head: &RequestSummary) -> Markup {
@@ -152,146 +129,145 @@ pub async fn one(
 
 fn whole(exchange: &RequestRecord) -> Markup {
     let head = &exchange.summary;
+    let about = html! { (moment(head.time)) " · " (name(&head.model)) };
+    let tools = html! { (decision(head)) (outcome(head)) };
     html! {
-        div.head {
-            div {
-                h1 { "Request " (short_id(&head.id)) }
-                p { (moment(head.time)) " · " (name(&head.model)) }
-            }
-            div.tools { (decision(head)) (outcome(head)) }
-        }
-        section.panel { (facts(head)) }
+        (heading(format!("Request {}", short_id(&head.id)), about, Some(tools)))
+        (untitled_panel(ui::facts(facts(head))))
         (windows(exchange, PartLink::Request(&format!("/requests/{}", segment(&head.id)))))
     }
 }
 
 /// Window, parts, compactions and rehydrations.
-pub fn windows(exchange: &RequestRecord, behind: PartLink<'_>) -> Markup {
+pub fn windows(exchange: &RequestRecord, link: PartLink<'_>) -> Markup {
     let window = WindowMap::from(exchange);
+    let picture = if window.parts.is_empty() {
+        html! { p.muted { "Larder decided nothing about this request, so there is no window to show." } }
+    } else {
+        map::picture(&window)
+    };
     html! {
-        section.panel aria-labelledby="window" {
-            h2 #window { "The window" }
-            @if window.parts.is_empty() {
-                p.muted { "Nothing was decided here, so there is no window to show." }
-            } @else { (map::picture(&window)) }
-        }
+        (panel("window", "The window", picture))
         @if !window.parts.is_empty() {
-            section.panel aria-labelledby="parts" {
-                h2 #parts { "Its parts" }
-                @if matches!(behind, PartLink::Request(_)) {
-                    p.muted { "A form opens to show what was sent beside the original." }
+            (panel("parts", "Its parts", html! {
+                @if matches!(link, PartLink::Request(_)) {
+                    p.muted { "Open a rendition to compare what was sent with the original." }
                 }
-                (map::table(&window, behind))
-            }
+                (map::table(&window, link))
+            }))
         }
         @if !exchange.compactions.is_empty() { (compactions(exchange)) }
         @if !exchange.rehydrations.is_empty() { (rehydrations(exchange)) }
     }
 }
 
-fn fact(word: &str, value: &Markup) -> Markup {
-    html! { div { dt { (word) } dd { (value) } } }
+fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
+    let mut facts = Vec::new();
+    if let Some(decision) = &head.decision {
+        facts.push((
+            "Decision",
+            html! {
+                (decision.reason)
+                @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
+            },
+        ));
+    }
+    if let Some(model) = &head.answered_by {
+        facts.push((
+            "Answered by",
+            html! {
+                (name(&model.name)) @if model.id != model.name { " " span.muted { (name(&model.id)) } }
+                @if let Some(server) = &model.server { " " span.muted { "through " (name(server)) } }
+            },
+        ));
+    }
+    facts.extend(head.route.as_ref().map(|route| ("Forwarded unchanged", name(route))));
+    facts.extend(head.round_trips.map(|trips| {
+        let words = match trips {
+            RoundTrips::Restored => "put back",
+            RoundTrips::LeftOut => "left out: with them the prompt could not be made to fit",
+        };
+        ("Round trips with the model", html! { (words) })
+    }));
+    facts.extend(head.recipe.as_ref().map(|recipe| ("Recipe", name(recipe))));
+    if let Some(run) = &head.run {
+        facts.push(("Run", html! { a href={ "/runs/" (run) } { (short_id(run.as_str())) } }));
+    }
+    if let Some(session) = &head.session {
+        facts.push(("Session", html! { a href={ "/sessions/" (segment(session)) } { (name(session)) } }));
+    }
+    facts.push((
+        "Format",
+        html! {
+            (head.endpoint.as_str().replace('_', " ")) @if head.stream { ", streamed" } ", HTTP " (head.status)
+        },
+    ));
+    facts.extend(took_and_cost(head));
+    facts.extend(head.error.as_ref().map(|error| ("Error", name(error))));
+    facts.extend(head.key.as_ref().map(|key| ("Key", name(key))));
+    facts
 }
 
-fn facts(head: &RequestSummary) -> Markup {
+fn took_and_cost(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
     let times = head.times;
-    let took = html! {
-        (span(times.total_us)) span.muted { ", of which " (span(times.overhead_us())) " here" }
-    };
-    html! {
-        dl.facts {
-            @if let Some(decision) = &head.decision {
-                (fact("Decision", &html! {
-                    (decision.reason)
-                    @if decision.deficit > 0 { "; " (number(decision.deficit as u64)) " tokens too many" }
-                }))
-            }
-            @if let Some(model) = &head.answered_by {
-                (fact("Answered by", &html! {
-                    (name(&model.name)) @if model.id != model.name { " " span.muted { (name(&model.id)) } }
-                    @if let Some(server) = &model.server { " " span.muted { "through " (name(server)) } }
-                }))
-            }
-            @if let Some(route) = &head.route { (fact("Passed as it came", &name(route))) }
-            @if let Some(trips) = head.round_trips {
-                (fact("Round trips with the model", &html! {
-                    @match trips {
-                        RoundTrips::Restored => "put back",
-                        RoundTrips::LeftOut => "left out: with them it could not be made to fit",
-                    }
-                }))
-            }
-            @if let Some(recipe) = &head.recipe { (fact("Recipe", &name(recipe))) }
-            @if let Some(run) = &head.run {
-                (fact("Run", &html! { a href={ "/runs/" (run) } { (short_id(run.as_str())) } }))
-            }
-            @if let Some(session) = &head.session {
-                (fact("Session", &html! { a href={ "/sessions/" (segment(session)) } { (name(session)) } }))
-            }
-            (fact("Spoke", &html! {
-                (head.endpoint.as_str().replace('_', " ")) @if head.stream { ", streamed" } ", HTTP " (head.status)
-            }))
-            (fact("Took", &took))
-            @if let Some(usage) = &head.usage {
-                @let words = match (head.outcome == Outcome::Ok, head.usage_estimated) {
-                    (true, false) => "Provider counted",
-                    (true, true) => "Estimated",
-                    (false, _) => "Counted until it ended",
-                };
-                (fact(words, &html! {
-                    (number(usage.input)) " in, of which " (number(usage.cached_input)) " cached; "
-                    (number(usage.output)) " out"
-                }))
-            }
-            @if let Some(bill) = &head.bill {
-                (fact("Cost", &html! {
-                    (money(bill.cost)) span.muted { "; saved " (money_saved(bill.cost, bill.without)) }
-                }))
-            }
-            @if let Some(error) = &head.error { (fact("Error", &name(error))) }
-            @if let Some(key) = &head.key { (fact("Key", &name(key))) }
-        }
+    let mut facts = vec![(
+        "Took",
+        html! {
+            (span(times.total_us)) span.muted { ", of which " (span(times.overhead_us())) " here" }
+        },
+    )];
+    if let Some(usage) = &head.usage {
+        let term = match (head.outcome == Outcome::Ok, head.usage_estimated) {
+            (true, false) => "Provider counted",
+            (true, true) => "Estimated",
+            (false, _) => "Counted until it ended",
+        };
+        facts.push((
+            term,
+            html! {
+                (number(usage.input)) " in, of which " (number(usage.cached_input)) " cached; "
+                (number(usage.output)) " out"
+            },
+        ));
     }
+    if let Some(bill) = &head.bill {
+        facts.push((
+            "Cost",
+            html! {
+                (money(bill.cost)) span.muted { "; saved " (money_saved(bill.cost, bill.without)) }
+            },
+        ));
+    }
+    facts
 }
 
 fn compactions(exchange: &RequestRecord) -> Markup {
-    html! {
-        section.panel aria-labelledby="compactions" {
-            h2 #compactions { "What changed form" }
-            div.scroll role="group" aria-label="Compactions" tabindex="0" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Message" }
-                            th scope="col" { "Part" }
-                            th scope="col" { "From" }
-                            th scope="col" { "To" }
-                            th.figure scope="col" { "Tokens" }
-                            th scope="col" { "Why" }
-                        }
-                    }
-                    tbody {
-                        @for entry in &exchange.compactions {
-                            tr {
-                                td { (entry.message + 1) }
-                                td { (name(&entry.label)) }
-                                td { (form(entry.from)) }
-                                td { (form(entry.to)) }
-                                td.figure { (number(entry.before)) " → " (number(entry.after)) }
-                                td { (entry.reason) span.muted { " · epoch " (entry.epoch) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Message"),
+        Column::text("Part"),
+        Column::text("From"),
+        Column::text("To"),
+        Column::number("Tokens"),
+        Column::text("Why"),
+    ];
+    let rows = exchange.compactions.iter().map(|entry| {
+        [
+            html! { (entry.message + 1) },
+            name(&entry.label),
+            rendition(entry.from),
+            rendition(entry.to),
+            html! { (number(entry.before)) " → " (number(entry.after)) },
+            html! { (entry.reason) span.muted { " · epoch " (entry.epoch) } },
+        ]
+    });
+    panel("compactions", "What changed", ui::table("Compactions", columns, rows))
 }
 
 fn rehydrations(exchange: &RequestRecord) -> Markup {
-    html! {
-        section.panel aria-labelledby="rehydrations" {
-            h2 #rehydrations { "What the model asked back" }
+    panel(
+        "rehydrations",
+        "Originals the model read back",
+        html! {
             ul {
                 @for entry in &exchange.rehydrations {
                     li {
@@ -301,18 +277,18 @@ fn rehydrations(exchange: &RequestRecord) -> Markup {
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
-/// Whether only the piece is wanted, for a page that is there already.
+/// Whether the script asks for the fragment alone, to put it into the page it has.
 #[derive(Debug, Deserialize)]
 pub struct RangeParams {
     #[serde(default)]
     piece: bool,
 }
 
-/// `/requests/{id}/parts/{part}`: what was sent beside the original.
+/// `/requests/{id}/parts/{part}`: what was sent next to the original.
 pub async fn part(
     Extension(caller): Extension<Caller>,
     Path((id, index)): Path<(String, usize)>,
@@ -329,27 +305,17 @@ pub async fn part(
     if piece {
         return Ok(Html(pair.into_string()));
     }
+    let about = html! {
+        "part " (index + 1) " of " a href={ "/requests/" (segment(&id)) "#part-" (index) } { "request " (short_id(&id)) }
+    };
     let content = html! {
-        div.head {
-            div {
-                h1 { (name(map::title(&part))) }
-                p {
-                    "part " (index + 1) " of " a href={ "/requests/" (segment(&id)) "#part-" (index) } {
-                        "request " (short_id(&id))
-                    }
-                }
-            }
-            div.tools { (form(part.rendition)) }
-        }
-        section.panel aria-labelledby="behind" {
-            h2 #behind { "What was sent, and the original" }
-            (pair)
-        }
+        (heading(name(map::title(&part)), about, Some(rendition(part.rendition))))
+        (panel("behind", "What was sent, and the original", pair))
     };
     Ok(page(&caller, NavItem::Requests, map::title(&part), &content))
 }
 
-/// What the transcript and the store keep of a part. Blocks.
+/// A part as sent and its original, as far as transcript and store hold them. Blocks.
 fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<StoredText, StoreError> {
     let mut kept = StoredText { pointer: part.pointer.clone(), ..StoredText::default() };
     if let Some(pointer) = &part.pointer {

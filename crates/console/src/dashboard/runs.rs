@@ -1,4 +1,4 @@
-//! Recipe runs: the list, and one with its window, its answer and what it took.
+//! Recipe runs: the list, and one run with its window, its answer and its cost.
 
 use axum::Extension;
 use axum::response::Html;
@@ -7,10 +7,10 @@ use larder_gateway::auth::Caller;
 use larder_store::{RunFilter, RunId, RunRecord, RunStatus, StoreError};
 use maud::{Markup, html};
 
-use super::figures::{chip, moment, name, number, short, short_id, span};
+use super::figures::{moment, name, number, short, short_id, span};
 use super::layout::{NavItem, PageError, page};
 use super::map::{self, PartLink, WindowMap};
-use super::pointers::verbatim;
+use super::ui::{self, Column, chip, empty, heading, panel, payload, untitled_panel};
 use crate::api::{Path, Problem, RunDetail, blocking};
 
 /// Runs of the list.
@@ -22,54 +22,46 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, 
     let filter = RunFilter { limit: Some(LISTED), ..RunFilter::default() };
     let runs = blocking(move || store.runs(&filter)).await?;
     let content = html! {
-        div.head { div { h1 { "Runs" } p { "The last " (LISTED) " runs of recipes." } } }
-        section.panel {
-            @if runs.is_empty() {
-                div.empty {
-                    strong { "No runs" }
-                    code { "larder run" } ", or a request for the model " code { "recipe/category/name" }
-                    ", leaves one here."
-                }
-            } @else { (table(&runs)) }
-        }
+        (heading("Runs", format!("The last {LISTED} runs of recipes."), None))
+        (untitled_panel(if runs.is_empty() { none() } else { table(&runs) }))
     };
     Ok(page(&caller, NavItem::Runs, "Runs", &content))
 }
 
+fn none() -> Markup {
+    empty(
+        "No runs",
+        html! {
+            code { "larder run" } ", or a request for the model " code { "recipe/category/name" } ", leaves one here."
+        },
+    )
+}
+
 fn table(runs: &[RunRecord]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Runs" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Time (UTC)" }
-                        th scope="col" { "Recipe" }
-                        th.optional scope="col" { "Model" }
-                        th.figure scope="col" { "Tokens" }
-                        th.figure.optional scope="col" { "Saved" }
-                        th.figure.optional scope="col" { "Cost" }
-                        th.figure scope="col" { "Took" }
-                        th scope="col" { "Status" }
-                    }
-                }
-                tbody {
-                    @for run in runs {
-                        @let facts = &run.facts;
-                        tr {
-                            td { a href={ "/runs/" (run.run_id) } { (moment(run.timestamp)) } }
-                            td { (name(&facts.recipe)) }
-                            td.optional { (name(&facts.model)) }
-                            td.figure { (short(facts.tokens.total())) }
-                            td.figure.optional { (short(facts.compression_savings)) }
-                            td.figure.optional { (cost(facts.cost_usd)) }
-                            td.figure { (span(facts.latency_ms.saturating_mul(1_000))) }
-                            td { (status(facts.status)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Time (UTC)"),
+        Column::text("Recipe"),
+        Column::text("Model").wide(),
+        Column::number("Tokens"),
+        Column::number("Saved").wide(),
+        Column::number("Cost").wide(),
+        Column::number("Took"),
+        Column::text("Status"),
+    ];
+    let row = |run: &RunRecord| {
+        let facts = &run.facts;
+        [
+            html! { a href={ "/runs/" (run.run_id) } { (moment(run.timestamp)) } },
+            name(&facts.recipe),
+            name(&facts.model),
+            html! { (short(facts.tokens.total())) },
+            html! { (short(facts.compression_savings)) },
+            html! { (cost(facts.cost_usd)) },
+            html! { (span(facts.latency_ms.saturating_mul(1_000))) },
+            status(facts.status),
+        ]
+    };
+    ui::table("Runs", columns, runs.iter().map(row))
 }
 
 fn cost(dollars: Option<f64>) -> String {
@@ -111,42 +103,35 @@ pub async fn one(
 fn whole(run: &RunDetail, receipt: &RunReceipt) -> Markup {
     let (record, facts) = (&run.record, &run.record.facts);
     let window = WindowMap::of_run(&receipt.receipt, facts.compression_savings);
+    let about = html! { "run " (short_id(record.run_id.as_str())) " · " (moment(record.timestamp)) };
     html! {
-        div.head {
-            div {
-                h1 { (name(&receipt.recipe)) }
-                p { "run " (short_id(record.run_id.as_str())) " · " (moment(record.timestamp)) }
-            }
-            div.tools { (status(facts.status)) }
-        }
-        section.panel {
-            dl.facts {
-                div { dt { "Model" } dd { (name(&facts.model)) span.muted { " as " (facts.model_layer) } } }
-                div { dt { "Tokens" } dd {
-                    (number(facts.tokens.prompt)) " prompt, " (number(facts.tokens.input)) " input, "
-                    (number(facts.tokens.output)) " output"
-                } }
-                div { dt { "Saved" } dd { (number(facts.compression_savings)) " tokens" } }
-                div { dt { "Took" } dd { (span(facts.latency_ms.saturating_mul(1_000))) ", " (facts.retries) " retries" } }
-                div { dt { "Cost" } dd { (cost(facts.cost_usd)) } }
-                @if let Some(error) = &facts.error { div { dt { "Error" } dd { (name(error)) } } }
-                div { dt { "Receipt" } dd { a href={ "/api/v1/runs/" (record.run_id) "/receipt" } { "as JSON" } } }
-            }
+        (heading(name(&receipt.recipe), about, Some(status(facts.status))))
+        (untitled_panel(html! {
+            (ui::facts(run_facts(record)))
             @if let Some(refused) = &receipt.receipt.refused { p.notice { (refused) } }
-        }
-        section.panel aria-labelledby="window" {
-            h2 #window { "The window" }
-            (map::picture(&window))
-        }
-        section.panel aria-labelledby="parts" {
-            h2 #parts { "Its parts" }
-            (map::table(&window, PartLink::Pointer))
-        }
-        @if let Some(output) = &run.output {
-            section.panel aria-labelledby="answer" {
-                h2 #answer { "The answer" }
-                pre.payload tabindex="0" role="group" aria-label="The answer" dir="auto" { (verbatim(output)) }
-            }
-        }
+        }))
+        (panel("window", "The window", map::picture(&window)))
+        (panel("parts", "Its parts", map::table(&window, PartLink::Pointer)))
+        @if let Some(output) = &run.output { (panel("answer", "The answer", payload("The answer", output))) }
     }
+}
+
+fn run_facts(record: &RunRecord) -> Vec<(&'static str, Markup)> {
+    let facts = &record.facts;
+    let tokens = facts.tokens;
+    let mut found = vec![
+        ("Model", html! { (name(&facts.model)) span.muted { " as " (facts.model_layer) } }),
+        (
+            "Tokens",
+            html! {
+                (number(tokens.prompt)) " prompt, " (number(tokens.input)) " input, " (number(tokens.output)) " output"
+            },
+        ),
+        ("Saved", html! { (number(facts.compression_savings)) " tokens" }),
+        ("Took", html! { (span(facts.latency_ms.saturating_mul(1_000))) ", " (facts.retries) " retries" }),
+        ("Cost", html! { (cost(facts.cost_usd)) }),
+    ];
+    found.extend(facts.error.as_ref().map(|error| ("Error", name(error))));
+    found.push(("Receipt", html! { a href={ "/api/v1/runs/" (record.run_id) "/receipt" } { "as JSON" } }));
+    found
 }

@@ -1,8 +1,8 @@
-// What moves on the pages: live pieces, badges that load what is behind them, maps that the arrow keys walk, and
-// buttons that copy. Without this script every page still shows everything; it only stands still.
+// Live pieces, disclosures that load their content, pictures that the arrow keys walk, and buttons that copy. Without
+// this script every page still shows everything; it only does not update.
 "use strict";
 
-// Pieces of the overview come as HTML that the server wrote, and so escaped, in an event "pieces": id -> HTML.
+// An event "pieces" maps ids to HTML that the server has rendered and escaped.
 function live(root) {
   const state = document.getElementById("live-state");
   const pause = document.getElementById("live-pause");
@@ -15,7 +15,7 @@ function live(root) {
   const put = (pieces) => {
     for (const [id, html] of Object.entries(pieces)) {
       const piece = document.getElementById(id);
-      // A piece that is being used is not taken from under the reader's hands; it follows when they leave it.
+      // A piece that has the focus is updated when the focus leaves it.
       if (!piece || paused || piece.contains(document.activeElement)) {
         waiting[id] = html;
         continue;
@@ -39,33 +39,33 @@ function live(root) {
   const events = new EventSource(root.dataset.live);
   events.addEventListener("open", () => show("live", "good"));
   events.addEventListener("error", () => {
-    // Who is told not to come again has heard everything.
+    // The server refuses to reconnect once everything was sent.
     if (events.readyState === EventSource.CLOSED) show("ended", "good");
     else show("reconnecting", "warn");
   });
   events.addEventListener("pieces", (event) => put(JSON.parse(event.data)));
 }
 
-// The first time a badge opens, what is behind it is fetched as HTML that the server wrote.
-async function load(badge) {
-  const raw = badge.querySelector(".raw");
-  if (!badge.open || badge.dataset.loaded) return;
-  badge.dataset.loaded = "yes";
-  raw.setAttribute("aria-busy", "true");
+// The content of a disclosure is fetched as HTML when it first opens.
+async function load(disclosure) {
+  const content = disclosure.querySelector(".loaded");
+  if (!disclosure.open || disclosure.dataset.loaded) return;
+  disclosure.dataset.loaded = "yes";
+  content.setAttribute("aria-busy", "true");
   try {
-    const reply = await fetch(`${badge.dataset.load}?piece=true`);
-    if (!reply.ok) throw new Error(reply.status === 404 ? "it is not there any more" : `HTTP ${reply.status}`);
-    raw.innerHTML = await reply.text();
+    const reply = await fetch(`${disclosure.dataset.load}?piece=true`);
+    if (!reply.ok) throw new Error(reply.status === 404 ? "it no longer exists" : `HTTP ${reply.status}`);
+    content.innerHTML = await reply.text();
   } catch (problem) {
-    delete badge.dataset.loaded;
+    delete disclosure.dataset.loaded;
     const words = document.createElement("p");
     words.textContent = `Cannot be shown: ${problem.message}`;
-    raw.append(words);
+    content.append(words);
   }
-  raw.removeAttribute("aria-busy");
+  content.removeAttribute("aria-busy");
 }
 
-// One stop for the tab key in each picture; arrow keys walk its parts, and a line says why each stands as it does.
+// Each picture is one tab stop; arrow keys walk its parts, and a line explains the focused one.
 function walk(map) {
   const line = map.querySelector("[data-why-line]");
   const say = (part) => {
@@ -92,7 +92,7 @@ function walk(map) {
 document.addEventListener(
   "toggle",
   (event) => {
-    if (event.target.matches?.("details.badge")) load(event.target);
+    if (event.target.matches?.("details.disclosure")) load(event.target);
   },
   true,
 );

@@ -8,73 +8,65 @@ use larder_proxy::record::RequestSummary;
 use larder_store::SessionSummary;
 use maud::{Markup, html};
 
-use super::figures::{
-    form, moment, money, money_saved, name, number, percent, segment, share, short, short_id,
-};
+use super::figures::{moment, money, money_saved, name, number, percent, segment, share, short, short_id};
 use super::layout::{NavItem, PageError, page};
 use super::map::legend;
-use crate::api::{CompactionMap, Path, Priced, Problem, blocking};
+use super::ui::{self, Column, disclosure, empty, heading, panel, rendition, untitled_panel};
+use crate::api::{CompactionMap, MapEntry, Path, Priced, Problem, blocking};
 
 /// Sessions of the list.
 const LISTED: u64 = 100;
-/// Columns that the map always has room for, so that a short session does not fill it with two blocks.
-const LEAST_COLUMNS: usize = 24;
+/// Columns that the map has room for at least, so that a short session does not fill it with two blocks.
+const MIN_COLUMNS: usize = 24;
 
 /// `/sessions`
 pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let found = blocking(move || store.sessions(LISTED)).await?;
     let sessions: Vec<Priced<SessionSummary>> = found.into_iter().map(Priced::from).collect();
+    let list = if sessions.is_empty() {
+        empty(
+            "No sessions",
+            html! {
+                "Requests of one conversation are recognised by their history, or by the header " code { "x-larder-session" } "."
+            },
+        )
+    } else {
+        table(&sessions)
+    };
     let content = html! {
-        div.head { div { h1 { "Sessions" } p { "Conversations, the one used last first." } } }
-        section.panel {
-            @if sessions.is_empty() {
-                div.empty {
-                    strong { "No sessions" }
-                    "Requests of one conversation are recognised by their history, or by the header "
-                    code { "x-larder-session" } "."
-                }
-            } @else { (table(&sessions)) }
-        }
+        (heading("Sessions", "Conversations, most recently used first.", None))
+        (untitled_panel(list))
     };
     Ok(page(&caller, NavItem::Sessions, "Sessions", &content))
 }
 
 fn table(sessions: &[Priced<SessionSummary>]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Sessions" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Session" }
-                        th scope="col" { "Last used (UTC)" }
-                        th.figure scope="col" { "Requests" }
-                        th.figure scope="col" { "Tokens sent" }
-                        th.figure scope="col" { "Saved" }
-                        th.figure scope="col" { "Compactions" }
-                        th.figure scope="col" { "Cost" }
-                        th.figure scope="col" { "Money saved" }
-                    }
-                }
-                tbody {
-                    @for session in sessions {
-                        @let sums = &session.sums;
-                        @let saved = sums.tokens_before.saturating_sub(sums.tokens_after);
-                        tr {
-                            td { a href={ "/sessions/" (segment(&sums.session)) } { (name(&sums.session)) } }
-                            td { (moment(sums.last)) }
-                            td.figure { (number(sums.requests)) }
-                            td.figure { (short(sums.tokens_after)) }
-                            td.figure { (percent(saved, sums.tokens_before)) }
-                            td.figure { (number(sums.compactions)) }
-                            td.figure { (money(session.cost)) }
-                            td.figure { (money_saved(session.cost, session.cost_without)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Session"),
+        Column::text("Last used (UTC)"),
+        Column::number("Requests"),
+        Column::number("Tokens sent"),
+        Column::number("Saved"),
+        Column::number("Compactions"),
+        Column::number("Cost"),
+        Column::number("Money saved"),
+    ];
+    let row = |session: &Priced<SessionSummary>| {
+        let sums = &session.sums;
+        let saved = sums.tokens_before.saturating_sub(sums.tokens_after);
+        [
+            html! { a href={ "/sessions/" (segment(&sums.session)) } { (name(&sums.session)) } },
+            moment(sums.last),
+            html! { (number(sums.requests)) },
+            html! { (short(sums.tokens_after)) },
+            html! { (percent(saved, sums.tokens_before)) },
+            html! { (number(sums.compactions)) },
+            html! { (money(session.cost)) },
+            html! { (money_saved(session.cost, session.cost_without)) },
+        ]
+    };
+    ui::table("Sessions", columns, sessions.iter().map(row))
 }
 
 /// `/sessions/{session}`
@@ -85,31 +77,26 @@ pub async fn one(
     let store = caller.store.clone();
     let map = blocking(move || CompactionMap::read(&store, &session)).await?;
     let map = map.ok_or_else(|| Problem::not_found("no request belongs to this session"))?;
+    let title = html! { "Session " (name(&map.session)) };
+    let about = format!("{} requests, {} compactions", map.requests.len(), map.compactions.len());
+    let tools = html! {
+        a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
+        a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" }
+    };
     let content = html! {
-        div.head {
-            div {
-                h1 { "Session " (name(&map.session)) }
-                p { (map.requests.len()) " requests, " (map.compactions.len()) " compactions" }
-            }
-            div.tools {
-                a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
-                a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" }
-            }
-        }
-        section.panel aria-labelledby="map" {
-            h2 #map { "Compaction map" }
+        (heading(title, about, Some(tools)))
+        (panel("map", "Compaction map", html! {
             p.muted {
-                "One column for each request: what its window held, by form. The hatched part on top came \
-                 and was not sent; a dashed line marks an epoch, where the prompt does not extend the one before."
+                "One column for each request, divided by rendition. The hatched part on top arrived but was not sent. \
+                 A dashed line marks an epoch, where a prompt does not extend the one before it."
             }
             (columns(&map.requests))
             (legend())
-        }
-        section.panel aria-labelledby="entries" {
-            h2 #entries { "What changed form, and when" }
-            @if map.compactions.is_empty() { p.muted { "Everything stood whole all along." } }
+        }))
+        (panel("entries", "What changed, and when", html! {
+            @if map.compactions.is_empty() { p.muted { "Nothing changed: every part was sent whole." } }
             @else { (entries(&map)) }
-        }
+        }))
     };
     Ok(page(&caller, NavItem::Sessions, "Session", &content))
 }
@@ -130,7 +117,7 @@ fn column_words(at: usize, head: &RequestSummary) -> String {
 
 fn columns(requests: &[RequestSummary]) -> Markup {
     let most = requests.iter().map(|head| head.tokens.before.max(head.tokens.after)).max().unwrap_or(0);
-    let slots = requests.len().max(LEAST_COLUMNS) as u64 * 8;
+    let slots = requests.len().max(MIN_COLUMNS) as u64 * 8;
     html! {
         div.map data-map="" {
             svg.chart width="100%" height="260" role="group" aria-label="Compaction map" {
@@ -152,7 +139,7 @@ fn columns(requests: &[RequestSummary]) -> Markup {
     }
 }
 
-/// From the bottom: whole parts with framing, condensed parts, pointers, and what was saved.
+/// From the bottom up: whole parts with framing, condensed parts, pointers, saved tokens.
 fn column(at: usize, head: &RequestSummary, most: u64, slots: u64) -> Markup {
     let forms = head.shape.tokens;
     let whole = head.tokens.after.saturating_sub(forms.condensed).saturating_sub(forms.pointer);
@@ -182,48 +169,37 @@ fn column(at: usize, head: &RequestSummary, most: u64, slots: u64) -> Markup {
 }
 
 fn entries(map: &CompactionMap) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Compactions" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Form" }
-                        th scope="col" { "Epoch" }
-                        th scope="col" { "Request" }
-                        th scope="col" { "Message" }
-                        th scope="col" { "Part" }
-                        th.figure scope="col" { "Tokens" }
-                        th scope="col" { "Why" }
-                    }
-                }
-                tbody {
-                    @for entry in &map.compactions {
-                        @let of = &entry.compaction;
-                        tr {
-                            td { (changed(of.from, of.to, of.pointer.as_ref())) }
-                            td { (of.epoch) }
-                            td { a href={ "/requests/" (segment(&entry.request)) } { (short_id(&entry.request)) } }
-                            td { (of.message + 1) }
-                            td { (name(&of.label)) }
-                            td.figure { (number(of.before)) " → " (number(of.after)) }
-                            td { (of.reason) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Rendition"),
+        Column::text("Epoch"),
+        Column::text("Request"),
+        Column::text("Message"),
+        Column::text("Part"),
+        Column::number("Tokens"),
+        Column::text("Why"),
+    ];
+    let rows = map.compactions.iter().map(|MapEntry { request, compaction }| {
+        [
+            changed(compaction.from, compaction.to, compaction.pointer.as_ref()),
+            html! { (compaction.epoch) },
+            html! { a href={ "/requests/" (segment(request)) } { (short_id(request)) } },
+            html! { (compaction.message + 1) },
+            name(&compaction.label),
+            html! { (number(compaction.before)) " → " (number(compaction.after)) },
+            html! { (compaction.reason) },
+        ]
+    });
+    ui::table("Compactions", columns, rows)
 }
 
-/// From which form to which; the badge opens to the original.
+/// The change of rendition, which opens to the original.
 fn changed(from: Rendition, to: Rendition, pointer: Option<&larder_text::pointer::Pointer>) -> Markup {
-    let words = html! { (form(from)) " → " (form(to)) };
-    let Some(pointer) = pointer else { return words };
-    let address = format!("/pointers/{}", segment(&pointer.to_string()));
-    html! {
-        details.badge data-load=(address) {
-            summary { (words) span.hidden { ", show the original" } }
-            div.raw { a href=(address) { "Open the original" } }
+    let change = html! { (rendition(from)) " → " (rendition(to)) };
+    match pointer {
+        Some(pointer) => {
+            let address = format!("/pointers/{}", segment(&pointer.to_string()));
+            disclosure(&address, change, "show the original", "Open the original")
         }
+        None => change,
     }
 }

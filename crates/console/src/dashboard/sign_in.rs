@@ -1,4 +1,4 @@
-//! Signing in with a key, where keys have been made. The key goes into a cookie that no script can read.
+//! Signing in with a key, once keys exist. The key goes into a cookie that scripts cannot read.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::SIGN_IN;
 use super::layout::{bare, problem_page};
 
-/// What the form sends. Not printable: it holds a key.
+/// The fields of the form. Not `Debug`: it holds a key.
 #[derive(Deserialize)]
 pub struct SignInForm {
     key: String,
@@ -29,7 +29,7 @@ fn form(problem: Option<&str>) -> Markup {
     html! {
         section.panel.narrow {
             h1 { "Sign in" }
-            p.muted { "With a key of this gateway; " code { "larder keys create" } " makes one." }
+            p.muted { "With a key of this gateway; " code { "larder keys create" } " creates one." }
             @if let Some(problem) = problem { p.notice #problem role="alert" { (problem) } }
             form method="post" action=(SIGN_IN) {
                 label for="key" { "Key" }
@@ -48,7 +48,7 @@ pub async fn enter(
     Form(SignInForm { key }): Form<SignInForm>,
 ) -> Response {
     let Some(key) = ApiKey::parse(key.trim()) else {
-        return again(StatusCode::UNAUTHORIZED, "That is no key: keys begin with lk-.");
+        return again(StatusCode::UNAUTHORIZED, "That is not a key: keys begin with lk-.");
     };
     let signed_in = tokio::task::spawn_blocking(move || app.auth.sign_in(&headers, &key)).await;
     match signed_in {

@@ -290,7 +290,7 @@ fn widths_of_parts_are_their_share_and_never_more_than_there_is() {
         assert!(percent.parse::<f64>().unwrap() <= 100.0, "{width}");
     }
     let empty = map::WindowMap { parts: Vec::new(), before: 0, after: 0, budget: 0, reserve: 0, output: 0 };
-    assert!(map::picture(&empty).into_string().contains("nothing limits"));
+    assert!(map::picture(&empty).into_string().contains("no limit"));
 }
 
 #[tokio::test]
@@ -335,11 +335,11 @@ async fn compactions_are_shown_in_sum_and_for_each_session() {
     fake.record(&RequestRecord::new(head, window, compactions, rehydrations));
     let overview = page(&fake, &router, "a", "/").await;
     assert!(overview.contains("<dt>Summaries</dt><dd class=\"value\">1</dd>"), "{overview}");
-    assert!(overview.contains("; 2 changed form, 2.0 a session"), "{overview}");
+    assert!(overview.contains("; 2 changed rendition, 2.0 a session"), "{overview}");
     let sessions = page(&fake, &router, "a", "/sessions").await;
     let (_, row) = sessions.split_once("href=\"/sessions/session-1\"").unwrap();
     let (row, _) = row.split_once("</tr>").unwrap();
-    assert_eq!(row.matches("<td class=\"figure\">2</td>").count(), 2, "requests and compactions: {row}");
+    assert_eq!(row.matches("<td class=\"numeric\">2</td>").count(), 2, "requests and compactions: {row}");
     let one = page(&fake, &router, "a", "/sessions/session-1").await;
     assert!(one.contains("2 requests, 2 compactions"), "a dry run changes nothing: {one}");
 }
@@ -381,7 +381,8 @@ async fn a_pasted_request_is_shown_as_it_would_become() {
     let (status, _, body) = read(ask(&fake, &router, "a", paste(&flooded)).await).await;
     assert_eq!(status, StatusCode::OK);
     assert!(
-        body.contains("It would be sent, with parts condensed or pointed at.") && body.contains("As sent")
+        body.contains("It would be sent, with parts condensed or replaced by pointers.")
+            && body.contains("As sent")
     );
     assert!(body.contains("<option value=\"messages\" selected>"), "what was pasted stays");
     let (_, _, body) = read(ask(&fake, &router, "a", paste("wire=chat&body=nonsense")).await).await;
@@ -411,7 +412,7 @@ async fn settings_and_metrics_are_for_operators() {
     for words in [
         "id=\"setting-gateway.listen\"",
         "id=\"budgets\"",
-        "The last change was refused",
+        "The last change of the settings was refused",
         "href=\"/metrics\"",
     ] {
         assert!(whole.contains(words) && !part.contains(words), "{words}");

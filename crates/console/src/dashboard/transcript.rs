@@ -1,4 +1,4 @@
-//! The transcript of a session: what was said, in its order, each message beside its original (R3-4.35, R3-5.14).
+//! The transcript of a session: its messages in order, each next to its original.
 
 use axum::Extension;
 use axum::response::Html;
@@ -9,12 +9,13 @@ use serde::Deserialize;
 
 use super::figures::{moment, name, number, segment};
 use super::layout::{NavItem, PageError, page};
-use super::pointers::{self, StoredText, verbatim};
+use super::pointers::{self, StoredText};
+use super::ui::{self, Column, Row, chip, disclosure, heading, pager, panel, payload};
 use crate::api::{
     Path, Problem, Query, SentAs, Transcript, TranscriptMessage, TranscriptParams, blocking, no_transcript,
 };
 
-/// Bytes of a message that a row shows; its badge opens to the rest.
+/// Bytes of a message that a row shows; the rest opens in place.
 const SHOWN_BYTES: usize = 2_000;
 
 /// `/sessions/{session}/transcript`
@@ -27,33 +28,26 @@ pub async fn show(
     let (of, asked) = (session.clone(), which.clone());
     let found = blocking(move || Transcript::read(&store, &of, &asked)).await?.ok_or_else(no_transcript)?;
     let base = format!("/sessions/{}", segment(&session));
+    let about = html! {
+        "of session " a href=(base) { (name(&session)) } ": " (number(found.total)) " "
+        @if which.all { "lines in the order written" } @else { "messages" }
+    };
+    let later = found
+        .next
+        .map(|next| ("Later messages", format!("{base}/transcript?after={next}{}", other_params(&which))));
     let content = html! {
-        div.head {
-            div {
-                h1 { "Transcript" }
-                p {
-                    "of session " a href=(base) { (name(&session)) } ": " (number(found.total)) " "
-                    @if which.all { "lines as they were written" } @else { "messages" }
-                }
-            }
-            div.tools { (ways(&base, &found)) }
-        }
-        section.panel aria-labelledby="messages" {
-            h2 #messages { "What was said" }
-            p.muted { "Each message as the model read it. A badge opens to what was sent beside what came." }
+        (heading("Transcript", about, Some(ways(&base, &found))))
+        (panel("messages", "What was said", html! {
+            p.muted { "Each message as the model read it. Open one to compare what was sent with what came in." }
             (table(&base, &found.messages))
-            div.pages {
-                @if let Some(next) = found.next {
-                    a href={ (base) "/transcript?after=" (next) (kept_up(&which)) } { "Later messages" }
-                }
-            }
-        }
+            (pager(later.as_slice()))
+        }))
     };
     Ok(page(&caller, NavItem::Sessions, "Transcript", &content))
 }
 
-/// What the next page is asked for besides.
-fn kept_up(which: &TranscriptParams) -> String {
+/// The parameters that the next page has in common with this one.
+fn other_params(which: &TranscriptParams) -> String {
     let branch = which.branch.map(|branch| format!("&branch={branch}")).unwrap_or_default();
     let all = if which.all { "&all=true" } else { "" };
     let limit = which.limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
@@ -76,47 +70,40 @@ fn ways(base: &str, found: &Transcript) -> Markup {
 }
 
 fn table(base: &str, messages: &[TranscriptMessage]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Messages" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Sent" }
-                        th scope="col" { "#" }
-                        th scope="col" { "Who" }
-                        th scope="col" { "What was read" }
-                        th.figure.optional scope="col" { "Bytes" }
-                        th.optional scope="col" { "Time (UTC)" }
-                    }
-                }
-                tbody { @for message in messages { (row(base, message)) } }
-            }
-        }
-    }
+    let columns = [
+        Column::text("Sent"),
+        Column::text("#"),
+        Column::text("Role"),
+        Column::text("What the model read"),
+        Column::number("Bytes").wide(),
+        Column::text("Time (UTC)").wide(),
+    ];
+    ui::table("Messages", columns, messages.iter().map(|message| row(base, message)))
 }
 
-fn row(base: &str, message: &TranscriptMessage) -> Markup {
-    html! {
-        tr id={ "line-" (message.line) } {
-            td { (badge(base, message)) }
-            td { (message.message) }
-            td {
-                (message.role)
-                @if let Some(tool) = &message.tool { br; (name(tool)) }
-                @match message.kind {
-                    LineKind::Message => {}
-                    LineKind::Rendition => { br; span.muted { "another form" } }
-                    LineKind::Reply => { br; span.muted { "reply" } }
-                }
-            }
-            td { (words(message)) }
-            td.figure.optional {
-                @if let Some(sent) = &message.sent { span.muted { (number(message.raw.bytes)) " → " } (number(sent.bytes)) }
-                @else { (number(message.raw.bytes)) }
-            }
-            td.optional { (moment(message.time)) }
+fn row(base: &str, message: &TranscriptMessage) -> Row<6> {
+    let role = html! {
+        (message.role)
+        @if let Some(tool) = &message.tool { br; (name(tool)) }
+        @match message.kind {
+            LineKind::Message => {}
+            LineKind::Rendition => { br; span.muted { "another rendition" } }
+            LineKind::Reply => { br; span.muted { "reply" } }
         }
-    }
+    };
+    let bytes = html! {
+        @if let Some(sent) = &message.sent { span.muted { (number(message.raw.bytes)) " → " } (number(sent.bytes)) }
+        @else { (number(message.raw.bytes)) }
+    };
+    let cells = [
+        badge(base, message),
+        html! { (message.message) },
+        role,
+        words(message),
+        bytes,
+        moment(message.time),
+    ];
+    Row::with_id(cells, format!("line-{}", message.line))
 }
 
 fn words(message: &TranscriptMessage) -> Markup {
@@ -124,7 +111,7 @@ fn words(message: &TranscriptMessage) -> Markup {
     let more = message.text.len() - shown.len();
     html! {
         @if !shown.is_empty() {
-            pre.payload tabindex="0" role="group" aria-label={ "Message " (message.message) } dir="auto" { (verbatim(shown)) }
+            (payload(format!("Message {}", message.message), shown))
         }
         @if message.cut { p.muted { "and more" } } @else if more > 0 { p.muted { "and " (number(more as u64)) " bytes more" } }
         @for call in &message.calls {
@@ -140,33 +127,26 @@ fn first(text: &str) -> String {
     format!("{}{dots}", &text[..end])
 }
 
-/// How a message was sent; opens to what was sent beside what came.
+/// How a message was sent; opens to what was sent next to what came in.
 fn badge(base: &str, message: &TranscriptMessage) -> Markup {
     let address = format!("{base}/transcript/{}", message.line);
-    let form = match message.sent_as {
-        SentAs::Whole => "form-whole",
-        SentAs::Shortened => "form-condensed",
-        SentAs::LeftOut => "form-absent",
+    let colour = match message.sent_as {
+        SentAs::Whole => "rendition-whole",
+        SentAs::Shortened => "rendition-condensed",
+        SentAs::LeftOut => "rendition-absent",
     };
-    html! {
-        details.badge data-load=(address) {
-            summary {
-                span class={ "chip " (form) } { (message.sent_as.as_str()) }
-                span.hidden { ", show message " (message.message) " as it came" }
-            }
-            div.raw { a href=(address) { "Open what came" } }
-        }
-    }
+    let hint = format!("show message {} as it came in", message.message);
+    disclosure(&address, chip(colour, message.sent_as.as_str()), hint, "Open what came in")
 }
 
-/// Whether only the piece is wanted, for a page that is there already.
+/// Whether the script asks for the fragment alone, to put it into the page it has.
 #[derive(Debug, Deserialize)]
 pub struct RangeParams {
     #[serde(default)]
     piece: bool,
 }
 
-/// `/sessions/{session}/transcript/{line}`: what was sent beside what came.
+/// `/sessions/{session}/transcript/{line}`: what was sent next to what came in.
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path((session, line)): Path<(String, u64)>,
@@ -181,31 +161,22 @@ pub async fn one(
     let base = format!("/sessions/{}", segment(&session));
     let pair = html! {
         (pointers::pair(&kept))
-        p { a href={ "/api/v1" (base) "/transcript/" (line) "/raw" } { "The whole message as it came" } }
+        p { a href={ "/api/v1" (base) "/transcript/" (line) "/raw" } { "The whole message as it came in" } }
     };
     if piece {
         return Ok(Html(pair.into_string()));
     }
+    let about = html! {
+        (of.role) " · " (moment(of.time)) " · of " a href={ (base) "/transcript" } { "session " (name(&session)) }
+    };
     let content = html! {
-        div.head {
-            div {
-                h1 { "Message " (of.message) }
-                p {
-                    (of.role) " · " (moment(of.time)) " · of " a href={ (base) "/transcript" } {
-                        "session " (name(&session))
-                    }
-                }
-            }
-        }
-        section.panel aria-labelledby="behind" {
-            h2 #behind { "What was sent, and what came" }
-            (pair)
-        }
+        (heading(format!("Message {}", of.message), about, None))
+        (panel("behind", "What was sent, and what came in", pair))
     };
     Ok(page(&caller, NavItem::Sessions, "Message", &content))
 }
 
-/// What the transcript and the store keep of a message. Blocks.
+/// A message as sent and its original, as far as transcript and store hold them. Blocks.
 fn kept(store: &UserStore, line: &TranscriptLine) -> Result<StoredText, StoreError> {
     // The original of one result reads better than the message that holds it.
     let pointer = Some(&line.pointers).filter(|all| all.len() == 1).and_then(|all| all.first());

@@ -1,5 +1,5 @@
-//! The vault: its tree beside the turns, and any document in it as a page, rendered or raw. Text that others wrote stays
-//! text; a picture is shown only if it is a PNG of the vault.
+//! The vault: its tree next to the turns, and any document in it as a page, rendered or raw. Text by others is always
+//! escaped, and only PNG files of the vault are shown as pictures.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::documents::{files, when};
-use super::figures::{chip, name, number};
+use super::figures::{name, number};
 use super::layout::{NavItem, PageError, page};
 use super::links::{Links, raw_address, vault_address};
 use super::markdown::MarkdownPage;
-use super::pointers::verbatim;
 use super::turn::properties;
+use super::ui::{self, Column, chip, empty, heading, panel, payload, untitled_panel};
 use crate::api::{Path, Problem, Query, blocking, document, place_in_turn, vault_path};
 
 /// Research and captures of the tree.
@@ -28,7 +28,7 @@ const LISTED: usize = 200;
 const RENDERED: usize = 512 * 1024;
 /// Bytes of a raw document that a page shows.
 const SHOWN: usize = 64 * 1024;
-/// How a PNG begins.
+/// The signature of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 struct Tree {
@@ -69,112 +69,89 @@ pub async fn tree(
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let tree = blocking(move || Tree::read(&app.documents_of(&store)?)).await?;
+    let about = "What Larder remembers, what it looked up, and the pages it read.";
+    let memory = if tree.memory.is_empty() {
+        empty("Nothing is remembered", "Preferences and facts of turns are kept here.")
+    } else {
+        files(tree.memory.iter(), &tree.folder)
+    };
     let content = html! {
-        div.head {
-            div { h1 { "The vault" } p { "What is remembered, what was looked up, and the pages that were read." } }
-            div.tools { a href="/documents" { "Turns" } }
-        }
-        section.panel aria-labelledby="memory" {
-            h2 #memory { "Memory" }
-            @if tree.memory.is_empty() { div.empty { strong { "Nothing is remembered" } "Preferences and facts of turns are kept here." } }
-            @else { (files(tree.memory.iter(), &tree.folder)) }
-        }
-        section.panel aria-labelledby="research" {
-            h2 #research { "Research" }
-            @if tree.research.is_empty() { div.empty { strong { "No research" } "What " code { "internet.research" } " finds out is kept here." } }
-            @else { (research(&tree.research)) }
-        }
-        section.panel aria-labelledby="captures" {
-            h2 #captures { "Captured pages" }
-            @if tree.captures.is_empty() { div.empty { strong { "No pages" } "What " code { "web.visit" } " reads is kept here." } }
-            @else { (captures(&tree.captures)) }
-        }
-        @if !tree.sites.is_empty() {
-            section.panel aria-labelledby="sites" { h2 #sites { "Sites" } (files(tree.sites.iter(), "site_knowledge")) }
-        }
+        (heading("The vault", about, Some(html! { a href="/documents" { "Turns" } })))
+        (panel("memory", "Memory", memory))
+        (panel("research", "Research", research(&tree.research)))
+        (panel("captures", "Captured pages", captures(&tree.captures)))
+        @if !tree.sites.is_empty() { (panel("sites", "Sites", files(tree.sites.iter(), "site_knowledge"))) }
     };
     Ok(page(&caller, NavItem::Documents, "The vault", &content))
 }
 
 fn research(rows: &[ResearchRow]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Research" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Research" }
-                        th scope="col" { "Topic" }
-                        th.figure scope="col" { "Turn" }
-                        th.figure.optional scope="col" { "Quality" }
-                        th.figure.optional scope="col" { "Uses" }
-                        th.optional scope="col" { "Made (UTC)" }
-                        th scope="col" { "Stands" }
-                    }
-                }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            td { a href=(vault_address(&row.document)) { (name(&row.title)) } }
-                            td { (name(&row.topic)) }
-                            td.figure { a href={ "/turns/" (row.turn) } { (row.turn) } }
-                            td.figure.optional { (row.quality) }
-                            td.figure.optional { (number(row.use_count)) }
-                            td.optional { (when(row.created_at)) }
-                            td {
-                                @if row.superseded_by.is_some() { (chip("warn", "superseded")) }
-                                @else if let Some(expires) = row.expires_at { "until " (when(expires)) }
-                                @else { (chip("good", "evergreen")) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    if rows.is_empty() {
+        return empty("No research", html! { "Findings of " code { "internet.research" } " are kept here." });
     }
+    let columns = [
+        Column::text("Research"),
+        Column::text("Topic"),
+        Column::number("Turn"),
+        Column::number("Quality").wide(),
+        Column::number("Uses").wide(),
+        Column::text("Created (UTC)").wide(),
+        Column::text("Valid"),
+    ];
+    let row = |row: &ResearchRow| {
+        [
+            html! { a href=(vault_address(&row.document)) { (name(&row.title)) } },
+            name(&row.topic),
+            html! { a href={ "/turns/" (row.turn) } { (row.turn) } },
+            html! { (row.quality) },
+            html! { (number(row.use_count)) },
+            when(row.created_at),
+            html! {
+                @if row.superseded_by.is_some() { (chip("warn", "superseded")) }
+                @else if let Some(expires) = row.expires_at { "until " (when(expires)) }
+                @else { (chip("good", "evergreen")) }
+            },
+        ]
+    };
+    ui::table("Research", columns, rows.iter().map(row))
 }
 
 fn captures(rows: &[CaptureRow]) -> Markup {
-    html! {
-        div.scroll role="group" aria-label="Captured pages" tabindex="0" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Page" }
-                        th.optional scope="col" { "Address" }
-                        th.figure scope="col" { "Turn" }
-                        th scope="col" { "Captured (UTC)" }
-                        th scope="col" { "Documents" }
-                    }
-                }
-                tbody {
-                    @for row in rows {
-                        @let beside = |file: &str| VaultPath::new(&format!("{}/{file}", row.manifest.folder()));
-                        tr {
-                            td { (name(&row.title)) }
-                            td.optional { (name(&row.url)) }
-                            td.figure { a href={ "/turns/" (row.turn) } { (row.turn) } }
-                            td { (when(row.captured_at)) }
-                            td {
-                                a href=(vault_address(&row.manifest)) { "manifest" }
-                                @if let Some(content) = beside("page_content.md") { " · " a href=(vault_address(&content)) { "text" } }
-                                @if let Some(data) = beside("extracted_data.json") { " · " a href=(vault_address(&data)) { "data" } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    if rows.is_empty() {
+        return empty("No pages", html! { "Pages read by " code { "web.visit" } " are kept here." });
     }
+    let columns = [
+        Column::text("Page"),
+        Column::text("Address").wide(),
+        Column::number("Turn"),
+        Column::text("Captured (UTC)"),
+        Column::text("Documents"),
+    ];
+    let row = |row: &CaptureRow| {
+        let sibling = |file: &str| VaultPath::new(&format!("{}/{file}", row.manifest.folder()));
+        [
+            name(&row.title),
+            name(&row.url),
+            html! { a href={ "/turns/" (row.turn) } { (row.turn) } },
+            when(row.captured_at),
+            html! {
+                a href=(vault_address(&row.manifest)) { "manifest" }
+                @if let Some(content) = sibling("page_content.md") { " · " a href=(vault_address(&content)) { "text" } }
+                @if let Some(data) = sibling("extracted_data.json") { " · " a href=(vault_address(&data)) { "data" } }
+            },
+        ]
+    };
+    ui::table("Captured pages", columns, rows.iter().map(row))
 }
 
-/// How a document is to be shown.
+/// How to show a document.
 #[derive(Debug, Deserialize)]
 pub struct DocumentPageParams {
     #[serde(default)]
     view: Option<String>,
 }
 
-/// A document as its page shows it.
+/// A document and what its page needs.
 struct OpenDocument {
     bytes: Vec<u8>,
     links: Links,
@@ -210,19 +187,15 @@ pub async fn one(
     let found = blocking(move || OpenDocument::read(&app.documents_of(&store)?, &of)).await?;
     let shown = found.ok_or_else(|| Problem::not_found("there is no such document"))?;
     let is_raw = view.as_deref() == Some("raw");
+    let about = html! { span.mono { (name(at.folder())) } " · " (number(shown.bytes.len() as u64)) " bytes" };
+    let tools = html! {
+        @if let Some(turn) = shown.turn { a href={ "/turns/" (turn) } { "Turn " (turn) } }
+        @if is_raw { a href=(vault_address(&at)) { "Rendered" } }
+        @else { a href={ (vault_address(&at)) "?view=raw" } { "Raw" } }
+        a href=(raw_address(&at)) { "The file" }
+    };
     let content = html! {
-        div.head {
-            div {
-                h1 { (name(at.name())) }
-                p { span.mono { (name(at.folder())) } " · " (number(shown.bytes.len() as u64)) " bytes" }
-            }
-            div.tools {
-                @if let Some(turn) = shown.turn { a href={ "/turns/" (turn) } { "Turn " (turn) } }
-                @if is_raw { a href=(vault_address(&at)) { "Rendered" } }
-                @else { a href={ (vault_address(&at)) "?view=raw" } { "Raw" } }
-                a href=(raw_address(&at)) { "The file" }
-            }
-        }
+        (heading(name(at.name()), about, Some(tools)))
         (body(&shown, &at, is_raw))
         (around("links", "What it links to", &shown.leads_to))
         (around("backlinks", "What links here", &shown.linked_from))
@@ -232,19 +205,20 @@ pub async fn one(
 
 fn body(shown: &OpenDocument, at: &VaultPath, is_raw: bool) -> Markup {
     if shown.bytes.starts_with(PNG) {
-        return html! { section.panel { img.shot src=(raw_address(at)) alt={ "The picture " (at.name()) }; } };
+        let picture = html! { img.screenshot src=(raw_address(at)) alt={ "The picture " (at.name()) }; };
+        return untitled_panel(picture);
     }
     let Ok(text) = std::str::from_utf8(&shown.bytes) else {
-        return html! { section.panel { p.muted { "This file is no text; it can be had as it is." } } };
+        return untitled_panel(
+            html! { p.muted { "This file is not text. Open the file itself to read it." } },
+        );
     };
     if is_raw || !is_rendered(at, text) {
         let (first, more) = text.split_at(text.floor_char_boundary(SHOWN));
-        return html! {
-            section.panel {
-                pre.payload.tall tabindex="0" role="group" aria-label="The document, raw" dir="auto" { (verbatim(first)) }
-                @if !more.is_empty() { p.muted { "and " (number(more.len() as u64)) " bytes more, in the file" } }
-            }
-        };
+        return untitled_panel(html! {
+            div.full-height { (payload("The document, raw", first)) }
+            @if !more.is_empty() { p.muted { "and " (number(more.len() as u64)) " bytes more, in the file" } }
+        });
     }
     let note = Note::parse(text);
     let mut sheet = MarkdownPage::new(&shown.links, 1);
@@ -253,14 +227,12 @@ fn body(shown: &OpenDocument, at: &VaultPath, is_raw: bool) -> Markup {
     }
     html! {
         (properties(&note))
-        section.panel.doc { (sheet.show(&note.body)) }
+        section.panel.prose { (sheet.show(&note.body)) }
     }
 }
 
 fn around(id: &str, title: &str, paths: &[VaultPath]) -> Markup {
     html! {
-        @if !paths.is_empty() {
-            section.panel aria-labelledby=(id) { h2 id=(id) { (title) } (files(paths.iter(), "")) }
-        }
+        @if !paths.is_empty() { (panel(id, title, files(paths.iter(), ""))) }
     }
 }

@@ -1,4 +1,4 @@
-//! `ask`: an answer to a question over files, folders and stored texts, with the bytes that every claim stands on.
+//! `ask`: answers a question over files, folders and stored texts, with the bytes behind every claim.
 
 use larder_agent::ask::{AskAnswer, AskError, Asker, Question};
 use larder_engine::executor::Meter;
@@ -14,37 +14,37 @@ use super::{Reading, Tool, missing};
 /// The recipe that answers, unless the call names one.
 const RECIPE: &str = "ask/answer";
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
-    /// The question, in whole words.
+    /// The question, as a full sentence.
     question: String,
-    /// Over what: pointers, and paths of files and folders. Everything that is open unless given.
+    /// Pointers and paths of files and folders to read. Default: everything open to this server.
     #[serde(default)]
     sources: Vec<String>,
-    /// The recipe that answers: ask/answer unless given.
+    /// The recipe that answers. Default: ask/answer.
     recipe: Option<String>,
-    /// Tokens that all calls of models may take, prompts and replies; the server's own limit holds as well.
+    /// The most tokens that all model calls may use, prompts and replies; the limit of the server applies, too.
     max_tokens: Option<u64>,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Answered {
     /// The answer.
     answer: String,
-    /// Whether the answer shares words with what it cites; a quoted one, whether it holds enough of the question.
+    /// Whether the answer shares words with what it cites; for a quoted answer, whether it covers enough of the question.
     verified: bool,
-    /// Its sentences, each with where it comes from.
+    /// Its sentences, each with its source.
     claims: Vec<Claim>,
     /// What was read.
     read: Reading,
-    /// What a model did to find more, step by step.
+    /// The steps a model took to find more.
     steps: Vec<String>,
     /// The run's record.
     run_id: String,
-    /// The model that answered, as the table calls it; empty where the answer is quoted and no model was asked.
+    /// The name of the model that answered; empty if the answer is quoted and no model was called.
     model: String,
     /// Calls of models.
     calls: usize,
@@ -52,7 +52,7 @@ pub(super) struct Answered {
     input_tokens: u64,
     /// Reply tokens of all calls.
     output_tokens: u64,
-    /// Price of all calls in US dollars, where prices are known.
+    /// Price of all calls in US dollars, if prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
 }
@@ -68,9 +68,9 @@ struct Claim {
     lines: [usize; 2],
     /// First byte, and one past the last.
     bytes: [usize; 2],
-    /// Gives exactly these bytes back.
+    /// Restores exactly these bytes.
     pointer: String,
-    /// Whether the bytes share words with the sentence; one without support deserves doubt.
+    /// Whether the bytes share words with the sentence; doubt a sentence without support.
     supported: bool,
 }
 
@@ -79,10 +79,10 @@ impl Tool for Ask {
     const NAME: &'static str = "ask";
     const TITLE: &'static str = "Answer a question over files";
     const DESCRIPTION: &'static str = "Answers a question over files, folders and the texts behind \
-        pointers, of any size, without bringing them into your window: finds the passages that matter, \
-        quotes their sentences or has a model answer from them within a budget, and gives the bytes that every \
-        sentence comes from. A model's answer costs calls of the model; `search` does not.";
-    const ASKS: bool = true;
+        pointers, of any size, without bringing them into your window: finds the relevant passages, \
+        quotes their sentences or has a model answer from them within a budget, and returns the bytes that every \
+        sentence comes from. Answers by a model cost model calls; `search` does not.";
+    const CALLS_MODEL: bool = true;
 
     async fn call(
         self,
@@ -109,13 +109,12 @@ impl Tool for Ask {
         let answer = answer.ok_or_else(|| CallError("cancelled".to_owned()))?;
         let taken = meter.total();
         let used = match &answer {
-            // The search counts calls of which nothing came as if they had taken all they might; the meter counts those
-            // that condensed, too. The larger of the two holds.
+            // The search counts failed calls at their maximum; the meter includes calls for condensing. Charge the larger.
             Ok(AskAnswer { search, .. }) => {
                 let usage = if search.tokens() > taken.tokens() { search.usage } else { taken.usage };
                 Some((usage, search.cost.max(taken.cost)))
             }
-            // The last call may have been carried out, and nobody knows what it took: what was set aside counts.
+            // The last call may have been carried out at an unknown cost: the whole reservation counts.
             Err(AskError::Run(error)) if error.may_be_billed() => None,
             Err(_) => Some((taken.usage, taken.cost)),
         };

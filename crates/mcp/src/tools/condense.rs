@@ -1,4 +1,4 @@
-//! `condense`: a smaller text by rule, with its original stored behind a pointer first.
+//! `condense`: condenses a text by rules; stores its original behind a pointer first.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::super::sources::{CallError, SourceText};
 use super::super::{McpCaller, brief};
 use super::Tool;
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Condense {
@@ -20,42 +20,42 @@ pub(super) struct Condense {
     text: Option<String>,
     /// A pointer or the path of a file, so that the text need not enter your window at all; or give `text`.
     source: Option<String>,
-    /// Tokens that the result may have at most.
+    /// The most tokens that the result may have.
     target_tokens: usize,
-    /// What it is; detected unless given.
+    /// The content type; detected unless given.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ContentType::ALL))]
     content_type: Option<String>,
-    /// The question in view: what answers it is kept first.
+    /// The question at hand: text that answers it is kept first.
     query: Option<String>,
     /// Texts in it that must survive byte for byte.
     #[serde(default)]
     pins: Vec<String>,
-    /// The model whose tokens count: a name of the model table, a model id, or a tokenizer. cl100k_base unless given.
+    /// Count as this model does: a name in the model table, a model id, or a tokenizer. Default: cl100k_base.
     model: Option<String>,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Smaller {
-    /// The condensed text: what is left out is marked, with the pointer that gives it back.
+    /// The condensed text. Markers name the pointers that restore what is left out.
     text: String,
     /// Its tokens.
     tokens: usize,
     /// Tokens of the original.
     original_tokens: usize,
-    /// Who counted.
+    /// The tokenizer that counted.
     tokenizer: String,
-    /// As what it was condensed.
+    /// The content type it was condensed as.
     #[serde(rename = "type")]
     content_type: String,
-    /// Gives the whole original back.
+    /// Restores the whole original.
     pointer: String,
-    /// What is not shown, in order.
+    /// The parts that are left out, in order.
     gaps: Vec<LeftOut>,
 }
 
-/// A stretch that is not shown.
+/// A part that is left out.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LeftOut {
     /// First and last line, from 1; if the gap is counted in lines.
@@ -63,7 +63,7 @@ struct LeftOut {
     lines: Option<[usize; 2]>,
     /// First byte, and one past the last.
     bytes: [usize; 2],
-    /// Gives exactly these bytes back.
+    /// Restores exactly these bytes.
     pointer: String,
 }
 
@@ -80,11 +80,11 @@ impl LeftOut {
 impl Tool for Condense {
     type Output = Smaller;
     const NAME: &'static str = "condense";
-    const TITLE: &'static str = "Make a text smaller";
-    const DESCRIPTION: &'static str = "Makes a text (log, diff, JSON, code, HTML, table, Markdown, \
-        prose …) as small as target_tokens says, by rule and without a model, keeping what tells most \
+    const TITLE: &'static str = "Condense a text";
+    const DESCRIPTION: &'static str = "Condenses a text (log, diff, JSON, code, HTML, table, Markdown, \
+        prose …) to at most target_tokens, by rules and without a model, keeping the most salient parts \
         and what answers the query. Nothing is lost: the original is stored first, and every gap names \
-        the pointer that gives it back.";
+        the pointer that restores it.";
 
     async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Smaller, String), CallError> {
         let explicit = self.content_type.as_deref().map(content_type).transpose()?;
@@ -101,7 +101,7 @@ impl Tool for Condense {
             key: caller.engine.store.key(),
         })?;
         caller.engine.report_condensed(&condensed, began.elapsed());
-        // The way back exists before the text is shown.
+        // The pointers in the text must resolve before anybody reads it.
         caller.engine.store.put(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {
             tokens: condensed.tokens,
@@ -119,7 +119,7 @@ impl Tool for Condense {
 fn content_type(name: &str) -> Result<ContentType, CallError> {
     serde_json::from_value(Value::from(name)).map_err(|_| {
         CallError(format!(
-            "there is no type {:?}; there are {}",
+            "unknown type {:?}; use one of {}",
             brief(name),
             ContentType::ALL.map(ContentType::as_str).join(", ")
         ))

@@ -1,4 +1,4 @@
-//! `count`: tokens of a text, as a model is charged for them.
+//! `count`: counts the tokens of a text as a model charges for them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::super::progress::CallProgress;
 use super::super::sources::CallError;
 use super::{Tool, word};
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Count {
@@ -16,13 +16,13 @@ pub(super) struct Count {
     text: Option<String>,
     /// A pointer or the path of a file; or give `text`.
     source: Option<String>,
-    /// The model whose tokens count: a name of the model table, a model id, or a tokenizer. cl100k_base unless given.
+    /// Count as this model does: a name in the model table, a model id, or a tokenizer. Default: cl100k_base.
     model: Option<String>,
-    /// Stop counting when this is exceeded.
+    /// Stop counting once this is exceeded.
     limit: Option<usize>,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Counted {
     /// Tokens charged; left out when they exceed the limit.
@@ -30,9 +30,9 @@ pub(super) struct Counted {
     tokens: Option<usize>,
     /// Whether they exceed the limit.
     over_limit: bool,
-    /// Who counted.
+    /// The tokenizer that counted.
     tokenizer: String,
-    /// How far the count can be trusted: exact, bounded (never less than charged) or estimated (with its margin).
+    /// The accuracy of the count: exact, bounded (never less than charged) or estimated (with its margin).
     label: String,
     /// Bytes of the text.
     bytes: usize,
@@ -42,7 +42,7 @@ impl Tool for Count {
     type Output = Counted;
     const NAME: &'static str = "count";
     const TITLE: &'static str = "Count tokens";
-    const DESCRIPTION: &'static str = "Counts the tokens of a text, of a file or of what is behind \
+    const DESCRIPTION: &'static str = "Counts the tokens of a text, a file or the original behind \
         a pointer, for a model. Use it to see whether something fits before you read it.";
 
     async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Counted, String), CallError> {

@@ -1,4 +1,4 @@
-//! `explain`: what a run of a recipe would send, part by part, and why; nothing is sent.
+//! `explain`: shows the prompt of a run, part by part with reasons, without sending it.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use super::super::progress::CallProgress;
 use super::super::sources::{CallError, Inputs};
 use super::{Tool, missing};
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Explain {
     /// The recipe: category/name.
     recipe: String,
-    /// What the user asks, verbatim.
+    /// The user's query, verbatim.
     query: Option<String>,
     /// The documents.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub(super) struct Explain {
     values: BTreeMap<String, String>,
     /// The stage, for recipes that have stages.
     variant: Option<String>,
-    /// For recipes that differ in it.
+    /// The mode, for recipes that differ by mode.
     mode: Option<ModeGiven>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Explain {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DocumentGiven {
-    /// Which input of the recipe it is.
+    /// The input of the recipe that it fills.
     input: String,
     /// A pointer or the path of a file; or the text itself, with a line break in it.
     source: String,
@@ -51,31 +51,31 @@ enum ModeGiven {
     Code,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Explained {
     /// The recipe.
     recipe: String,
     /// Its version.
     version: String,
-    /// The model it is packed for, as the table calls it.
+    /// The name of the model it is packed for.
     model: String,
-    /// Who counted.
+    /// The tokenizer that counted.
     tokenizer: String,
-    /// Whether it fits; otherwise nothing would be sent.
+    /// Whether it fits; if not, a run would send nothing.
     fits: bool,
-    /// Why it does not fit, and how to mend it.
+    /// Why it does not fit, and how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// Tokens that prompt and input take.
+    /// Tokens of prompt and input.
     used: usize,
-    /// Tokens that they may have.
+    /// Tokens available for them.
     available: usize,
     /// Every part, in the order of the prompt.
     parts: Vec<PartShown>,
 }
 
-/// What became of one part.
+/// The rendition of one part.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PartShown {
     /// The part.
@@ -86,14 +86,14 @@ struct PartShown {
     source: String,
     /// whole, condensed, pointer or absent.
     rendition: String,
-    /// Tokens it takes.
+    /// Its tokens.
     tokens: usize,
-    /// Tokens it would take whole, where they were counted out.
+    /// Its tokens if sent whole, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     original_tokens: Option<usize>,
-    /// Why it stands so.
+    /// The reason for its rendition.
     reason: String,
-    /// Gives the original back, unless it stands whole.
+    /// Restores the original, unless the part is sent whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
 }
@@ -102,9 +102,9 @@ impl Tool for Explain {
     type Output = Explained;
     const NAME: &'static str = "explain";
     const TITLE: &'static str = "Explain a prompt";
-    const DESCRIPTION: &'static str = "Packs what a run of a recipe would send, without sending \
-        it, and says of every part in which form it stands (whole, condensed, pointer, absent), what \
-        it costs in tokens and why.";
+    const DESCRIPTION: &'static str = "Packs the prompt of a run of a recipe without sending \
+        it, and reports the rendition of every part (whole, condensed, pointer, absent), its \
+        tokens and the reason.";
 
     async fn call(self, caller: &McpCaller, _: &CallProgress) -> Result<(Explained, String), CallError> {
         let found = caller.engine.recipe_or_builtin(&self.recipe);

@@ -1,4 +1,4 @@
-//! The tools: what each is called, takes and gives, and how one is called. One file per tool.
+//! The list of tools and how one is called. One file per tool.
 
 mod ask;
 mod condense;
@@ -21,18 +21,18 @@ use super::progress::CallProgress;
 use super::sources::CallError;
 use super::{McpCaller, brief, schema};
 
-/// A tool: its type is what it takes.
+/// A tool; the type itself holds its arguments.
 trait Tool: DeserializeOwned + JsonSchema + Send {
-    /// What it gives, for programs.
+    /// The structured result, for programs.
     type Output: Serialize + JsonSchema;
     const NAME: &'static str;
     const TITLE: &'static str;
     /// When to use it, for a model.
     const DESCRIPTION: &'static str;
-    /// Whether it asks a model, at a price, instead of only reading. What is stored so that pointers hold is no change.
-    const ASKS: bool = false;
+    /// Whether it calls a model, which costs money, instead of only reading. Storing originals does not count as a change.
+    const CALLS_MODEL: bool = false;
 
-    /// May block. Gives data, and the same for readers.
+    /// Runs the tool. Returns the structured result and the same as text. May block.
     fn call(
         self,
         caller: &McpCaller,
@@ -40,10 +40,10 @@ trait Tool: DeserializeOwned + JsonSchema + Send {
     ) -> impl Future<Output = Result<(Self::Output, String), CallError>> + Send;
 }
 
-/// Calls a tool with arguments as they came.
+/// Parses the arguments of a tool and calls it.
 pub(super) type Call = for<'a> fn(JsonObject, &'a McpCaller, &'a CallProgress) -> Called<'a>;
 
-/// The result of a call, once it is there.
+/// The pending result of a call.
 type Called<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
 
 struct Entry {
@@ -78,7 +78,7 @@ pub(super) fn find(name: &str) -> Result<Call, ErrorData> {
     found.map(|entry| entry.call).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|entry| entry.name).collect();
         ErrorData::invalid_params(
-            format!("no tool is called {:?}; there are {}", brief(name), names.join(", ")),
+            format!("unknown tool {:?}; use one of {}", brief(name), names.join(", ")),
             None,
         )
     })
@@ -86,10 +86,10 @@ pub(super) fn find(name: &str) -> Result<Call, ErrorData> {
 
 fn describe<T: Tool>() -> rmcp::model::Tool {
     let hints = ToolAnnotations::with_title(T::TITLE)
-        .read_only(!T::ASKS)
+        .read_only(!T::CALLS_MODEL)
         .destructive(false)
-        .idempotent(!T::ASKS)
-        .open_world(T::ASKS);
+        .idempotent(!T::CALLS_MODEL)
+        .open_world(T::CALLS_MODEL);
     rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema::input::<T>())
         .with_title(T::TITLE)
         .with_raw_output_schema(schema::output::<T::Output>())
@@ -110,7 +110,7 @@ async fn called<T: Tool>(
 ) -> Result<CallToolResult, CallError> {
     let read = serde_json::from_value::<T>(Value::Object(arguments));
     let read = read.map_err(|error| {
-        CallError(format!("the arguments of {} do not fit: {}", T::NAME, brief(&error.to_string())))
+        CallError(format!("invalid arguments for {}: {}", T::NAME, brief(&error.to_string())))
     });
     let (output, text) = read?.call(caller, progress).await?;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -118,7 +118,7 @@ async fn called<T: Tool>(
     Ok(result)
 }
 
-/// A stretch of a text, with the way back.
+/// A passage of a text, with a pointer to it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Passage {
     /// The document: a path or a pointer.
@@ -127,7 +127,7 @@ struct Passage {
     lines: [usize; 2],
     /// First byte, and one past the last.
     bytes: [usize; 2],
-    /// Gives exactly these bytes back.
+    /// Restores exactly these bytes.
     pointer: String,
     /// The text; cut off where it ends in `…` and `cut` is true.
     text: String,
@@ -135,7 +135,7 @@ struct Passage {
     cut: bool,
 }
 
-/// Characters of a passage that are shown; longer ones are lines without breaks in them.
+/// Characters of a passage that are shown; only texts with very long lines exceed them.
 const SHOWN_CHARS: usize = 2_000;
 
 impl Passage {
@@ -151,7 +151,7 @@ impl Passage {
         }
     }
 
-    /// Where it stands, then what it says.
+    /// Its place, then its text.
     fn print(&self) -> String {
         let [first, last] = self.lines;
         format!("{}:{first}-{last} {}\n{}\n", self.source, self.pointer, self.text.trim_end())
@@ -165,11 +165,11 @@ struct Reading {
     files: usize,
     /// Bytes read.
     bytes: u64,
-    /// Files that were passed over, and why; the first few.
+    /// The first files that were skipped, and why.
     skipped: Vec<String>,
 }
 
-/// Passed-over files that are named.
+/// Skipped files that are named.
 const SKIPPED_NAMED: usize = 10;
 
 impl Reading {
@@ -180,12 +180,12 @@ impl Reading {
     }
 }
 
-/// A recipe that is not there, which is the caller's to mend; a run of it would ask for a human.
+/// A missing recipe is reported to the caller here; a run of it would raise an intervention instead.
 fn missing(error: &RecipeError) -> CallError {
     CallError(format!("{}. {}", brief(&error.to_string()), error.help()))
 }
 
-/// As in JSON: the word for a variant.
+/// The name of a variant, as in JSON.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `rehydrate`: the original bytes behind a pointer, whole or in part.
+//! `rehydrate`: returns the original bytes behind a pointer, whole or in part.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,15 +13,14 @@ use super::super::sources::CallError;
 use super::super::{McpCaller, brief};
 use super::Tool;
 
-/// Tokens given at once unless the call says otherwise: an original that was kept out of a window should not flood it
-/// by surprise.
+/// The default limit in tokens: an original that was kept out of a window must not flood it by surprise.
 const LIMIT: usize = 20_000;
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rehydrate {
-    /// The pointer, as it stands in the text: lp1-…, with #L… or #B… after it or not.
+    /// The pointer as it appears in the text: lp1-…, with or without #L… or #B….
     id: String,
     /// Only lines a:b, from 1, both included, such as 10:40.
     lines: Option<String>,
@@ -32,11 +31,11 @@ pub(super) struct Rehydrate {
     pattern: Option<String>,
     /// Only the value at this JSONPath ($.orders[0].id) or JSON pointer (/orders/0/id).
     path: Option<String>,
-    /// Tokens that may be given; more is refused, with the size. 20000 unless given.
+    /// The most tokens to return; larger results are refused with their size. Default: 20000.
     limit: Option<usize>,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Original {
     /// The pointer.
@@ -45,12 +44,12 @@ pub(super) struct Original {
     kind: String,
     /// One line that says what it is.
     display_text: String,
-    /// Bytes of the whole content that the pointer's id stands for.
+    /// Bytes of the whole content behind the pointer.
     total_bytes: u64,
-    /// The bytes asked for, if they are text.
+    /// The requested bytes, if they are text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The bytes asked for, if they are no text in UTF-8.
+    /// The requested bytes, if they are not UTF-8 text.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
 }
@@ -58,8 +57,8 @@ pub(super) struct Original {
 impl Tool for Rehydrate {
     type Output = Original;
     const NAME: &'static str = "rehydrate";
-    const TITLE: &'static str = "Get the original back";
-    const DESCRIPTION: &'static str = "Gives back the original bytes behind a pointer (lp1-…), \
+    const TITLE: &'static str = "Restore an original";
+    const DESCRIPTION: &'static str = "Returns the original bytes behind a pointer (lp1-…), \
         unchanged. Narrow it to what you need with one of lines, bytes, pattern (a regular expression) \
         or path (into JSON).";
 
@@ -81,8 +80,8 @@ impl Tool for Rehydrate {
         if Counter::cl100k().count_up_to(&shown, limit).is_none() {
             let lines = shown.lines().count();
             return Err(CallError(format!(
-                "what was asked for has {} bytes in {lines} lines, more than {limit} tokens; narrow it \
-                 with lines, bytes, pattern or path, find what matters in it with `search`, or raise `limit`",
+                "the requested text has {} bytes in {lines} lines, more than {limit} tokens; narrow it \
+                 with lines, bytes, pattern or path, find the relevant lines with `search`, or raise `limit`",
                 shown.len()
             )));
         }

@@ -1,4 +1,4 @@
-//! `search`: lines that match a pattern, or the passages that speak to a query, in files, folders and stored texts.
+//! `search`: finds lines that match a pattern, or passages that match a query, in files, folders and stored texts.
 
 use larder_agent::ask::{Asker, Question};
 use larder_store::Selection;
@@ -10,34 +10,34 @@ use super::super::progress::CallProgress;
 use super::super::sources::CallError;
 use super::{Passage, Reading, Tool};
 
-/// Passages given unless the call says otherwise.
+/// The default number of passages.
 const MOST: usize = 10;
-/// Passages given at all.
+/// The largest number of passages.
 const LIMIT: usize = 100;
 
-/// What it takes.
+/// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchFor {
-    /// A regular expression: the lines that match are found, in order.
+    /// A regular expression; finds matching lines, in order.
     pattern: Option<String>,
-    /// Words or a question: the passages that share most with it are found, best first.
+    /// Words or a question; finds the passages that share most words with it, best first.
     query: Option<String>,
-    /// Where: pointers, and paths of files and folders. Everything that is open unless given.
+    /// Pointers and paths of files and folders to search. Default: everything open to this server.
     #[serde(default)]
     sources: Vec<String>,
-    /// How many are given: 10 unless said, at most 100.
+    /// The number of results. Default: 10, at most 100.
     most: Option<usize>,
 }
 
-/// What it gives.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Findings {
-    /// What was found.
+    /// The matches.
     found: Vec<Passage>,
-    /// Whether there is more than was asked for.
+    /// Whether there are more matches.
     more: bool,
-    /// What was read.
+    /// The files read.
     read: Reading,
 }
 

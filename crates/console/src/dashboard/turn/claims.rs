@@ -1,5 +1,4 @@
-//! One claim traced back: the claim, the result of the tool that it comes from, and the bytes that say it, marked where
-//! they stand in the original.
+//! One claim traced back: the claim, the tool result it comes from, and the bytes that say it, marked in the original.
 
 use std::sync::Arc;
 
@@ -19,15 +18,15 @@ use maud::{Markup, PreEscaped, html};
 use super::super::documents::when;
 use super::super::figures::{name, number, segment};
 use super::super::layout::{NavItem, PageError, page};
-use super::super::pointers::verbatim;
+use super::super::ui::{self, heading, panel, verbatim};
 use super::read::{claims, results, text};
 use super::tables::{call_status, linked};
 use crate::api::{Path, Problem, blocking};
 
-/// Bytes around the stretch that are shown.
+/// Bytes shown before and after the marked ones.
 const AROUND: usize = 600;
 
-/// The bytes that say something, in what stands around them.
+/// The bytes that say something, in their context.
 struct SourceRange {
     pointer: Pointer,
     /// Of the whole original.
@@ -38,11 +37,11 @@ struct SourceRange {
     after: String,
 }
 
-/// A claim and everything that it stands on.
+/// A claim and its evidence.
 struct TracedClaim {
     claim: Claim,
     result: Option<ToolResult>,
-    stretch: Option<SourceRange>,
+    source: Option<SourceRange>,
 }
 
 /// `/turns/{number}/claims/{block}`
@@ -64,20 +63,20 @@ fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<T
     let of_block = |claim: &Claim| claim.origin.as_ref().is_some_and(|origin| origin.block.as_str() == block);
     let Some(claim) = claims(&text(documents, &at)?, &at).into_iter().find(of_block) else { return Ok(None) };
     let origin = claim.origin.clone();
-    let mut traced = TracedClaim { claim, result: None, stretch: None };
+    let mut traced = TracedClaim { claim, result: None, source: None };
     let Some(origin) = origin else { return Ok(Some(traced)) };
     if let Some(link) = origin.document.filter(|link| link.file.name() == "toolresults.md") {
         let all = results(&text(documents, &link.file)?, &link.file);
         traced.result = all.into_iter().find(|result| Some(result.block()) == link.block);
     }
     if let Some(pointer) = origin.bytes {
-        traced.stretch = stretch(documents, pointer)?;
+        traced.source = source(documents, pointer)?;
     }
     Ok(Some(traced))
 }
 
-/// The bytes of a pointer where they stand; none if they are no more, or not this user's.
-fn stretch(documents: &UserDocuments, pointer: Pointer) -> Result<Option<SourceRange>, StoreError> {
+/// The bytes of a pointer in their context; `None` if they are no longer stored or not this user's.
+fn source(documents: &UserDocuments, pointer: Pointer) -> Result<Option<SourceRange>, StoreError> {
     let original = match documents.store().resolve(&Pointer::whole(pointer.id.clone())) {
         Ok(original) => original,
         Err(
@@ -114,7 +113,7 @@ fn lines(bytes: &[u8], first: usize, last: usize) -> Range<usize> {
     at(first.saturating_sub(1))..at(last)
 }
 
-/// The first place from `at` on that does not stand within a character.
+/// The first position from `at` on that is not within a character.
 fn boundary(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().take(3).take_while(|byte| (**byte & 0xC0) == 0x80).count()
@@ -122,79 +121,71 @@ fn boundary(bytes: &[u8], at: usize) -> usize {
 
 fn whole(traced: &TracedClaim, turn: u32, block: &str) -> Markup {
     let claim = &traced.claim;
+    let about = html! { (name(block)) " of " a href={ "/turns/" (turn) "#claims" } { "turn " (turn) } };
+    let mut facts = vec![
+        ("Confidence", html! { (claim.confidence) }),
+        ("Source", name(&claim.source)),
+        ("Holds for", html! { (claim.ttl) }),
+    ];
+    if let Some(link) = claim.origin.as_ref().and_then(|origin| origin.document.as_ref()) {
+        facts.push(("Document", html! { a href=(linked(link)) { (name(link.file.short())) } }));
+    }
     html! {
-        div.head {
-            div {
-                h1 { (name(&claim.claim)) }
-                p { (name(block)) " of " a href={ "/turns/" (turn) "#claims" } { "turn " (turn) } }
-            }
-        }
-        section.panel aria-labelledby="claim" {
-            h2 #claim { "The claim" }
-            dl.facts {
-                div { dt { "Confidence" } dd { (claim.confidence) } }
-                div { dt { "Source" } dd { (name(&claim.source)) } }
-                div { dt { "Holds for" } dd { (claim.ttl) } }
-                @if let Some(link) = claim.origin.as_ref().and_then(|origin| origin.document.as_ref()) {
-                    div { dt { "Document" } dd { a href=(linked(link)) { (name(link.file.short())) } } }
-                }
-            }
-        }
+        (heading(name(&claim.claim), about, None))
+        (panel("claim", "The claim", ui::facts(facts)))
         @if let Some(result) = &traced.result { (call(result, claim)) }
-        (bytes(traced.stretch.as_ref()))
+        (bytes(traced.source.as_ref()))
     }
 }
 
 fn call(result: &ToolResult, claim: &Claim) -> Markup {
-    let link = claim.origin.as_ref().and_then(|origin| origin.document.as_ref());
-    html! {
-        section.panel aria-labelledby="result" {
-            h2 #result { "The result that says it" }
-            p.mono { (name(&result.call)) }
-            dl.facts {
-                div { dt { "Status" } dd { (call_status(result.status)) } }
-                div { dt { "Round" } dd { (result.iteration) } }
-                div { dt { "Ended (UTC)" } dd { (when(result.at)) } }
-                div { dt { "Bytes" } dd { (number(result.bytes)) } }
-                @if let Some(link) = link {
-                    div { dt { "Whole" } dd { a href=(linked(link)) { "result " (result.number) } } }
-                }
-            }
-        }
+    let mut facts = vec![
+        ("Status", call_status(result.status)),
+        ("Round", html! { (result.iteration) }),
+        ("Ended (UTC)", when(result.at)),
+        ("Bytes", html! { (number(result.bytes)) }),
+    ];
+    if let Some(link) = claim.origin.as_ref().and_then(|origin| origin.document.as_ref()) {
+        facts.push(("Whole", html! { a href=(linked(link)) { "result " (result.number) } }));
     }
+    panel(
+        "result",
+        "The result that says it",
+        html! {
+            p.mono { (name(&result.call)) }
+            (ui::facts(facts))
+        },
+    )
 }
 
-fn bytes(stretch: Option<&SourceRange>) -> Markup {
-    let Some(stretch) = stretch else {
-        return html! {
-            section.panel aria-labelledby="bytes" {
-                h2 #bytes { "The bytes" }
-                p.muted { "No bytes are known for this claim, or they are kept no more." }
-            }
-        };
+fn bytes(source: Option<&SourceRange>) -> Markup {
+    let Some(source) = source else {
+        let gone = html! { p.muted { "The bytes of this claim are unknown or no longer stored." } };
+        return panel("bytes", "The bytes", gone);
     };
-    let pointer = stretch.pointer.to_string();
-    let whole = Pointer::whole(stretch.pointer.id.clone()).to_string();
-    // Only what stands first in a `pre` loses its line break.
+    let pointer = source.pointer.to_string();
+    let whole = Pointer::whole(source.pointer.id.clone()).to_string();
+    // Only the first line feed of a `pre` is dropped.
     let inner = |text: &str| PreEscaped(verbatim(text).into_string().split_off(1));
-    html! {
-        section.panel aria-labelledby="bytes" {
-            h2 #bytes { "The bytes" }
+    panel(
+        "bytes",
+        "The bytes",
+        html! {
             p {
-                "Bytes " (number(stretch.range.start as u64)) " to " (number(stretch.range.end as u64)) " of "
-                (number(stretch.bytes as u64)) ", marked where they stand"
+                "Bytes " (number(source.range.start as u64)) " to " (number(source.range.end as u64)) " of "
+                (number(source.bytes as u64)) ", marked in their context"
             }
-            pre.payload tabindex="0" role="group" aria-label="The bytes in their place" dir="auto" {
-                (verbatim(&stretch.before)) mark { (inner(&stretch.says)) } (inner(&stretch.after))
+            pre.payload tabindex="0" role="group" aria-label="The bytes in their context" dir="auto" {
+                (verbatim(&source.before)) mark { (inner(&source.says)) } (inner(&source.after))
             }
             p {
                 span.mono { (pointer) } " "
-                button.quiet type="button" data-copy=(pointer) { "Copy" } " "
+                button.secondary type="button" data-copy=(pointer) { "Copy" } " "
                 a href={ "/pointers/" (segment(&pointer)) } { "Exactly these bytes" } " · "
                 a href={ "/api/v1/pointers/" (segment(&whole)) "/content" } { "The whole original" }
             }
-        }
-    }
+        },
+    )
 }
 
 #[cfg(test)]

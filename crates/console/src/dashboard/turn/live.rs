@@ -1,5 +1,4 @@
-//! A turn under way: what happened in it, as it happens. The pieces of the page go out as events, as those of the
-//! overview do, so that there is one way to show them.
+//! The progress of a running turn. The pieces of the page are sent as events, like those of the overview.
 
 use std::sync::Arc;
 
@@ -18,24 +17,21 @@ use larder_gateway::auth::Caller;
 use larder_gateway::turns::TurnWatch;
 use maud::{Markup, html};
 
-use super::super::figures::{chip, name, number, span};
+use super::super::figures::{name, number, span};
+use super::super::ui::{chip, live_controls, panel_with_tools};
 use super::tables::phase_name;
 use crate::api::Path;
 
-/// The panel, before the first event comes.
+/// The panel before the first event arrives.
 pub fn panel(turn: u32) -> Markup {
-    html! {
-        section.panel aria-labelledby="live" {
-            div.head {
-                h2 #live { "Under way" }
-                div.tools {
-                    span.chip.live-state #live-state role="status" { "not live" }
-                    button.quiet #live-pause type="button" aria-pressed="false" { "Pause updates" }
-                }
-            }
+    panel_with_tools(
+        "live",
+        "Under way",
+        live_controls(),
+        html! {
             div data-live={ "/live/turns/" (turn) } { div #live-turn { (pieces(&[], false, turn)) } }
-        }
-    }
+        },
+    )
 }
 
 /// `/live/turns/{number}`: events `pieces` as on the overview, and `end` when the turn has ended.
@@ -46,14 +42,14 @@ pub async fn events(
 ) -> Response {
     match app.running_turns.get(caller.store.user(), number) {
         Some(course) => {
-            Sse::new(told(course.watch(), number)).keep_alive(KeepAlive::default()).into_response()
+            Sse::new(event_stream(course.watch(), number)).keep_alive(KeepAlive::default()).into_response()
         }
-        // A browser takes this as: do not come again.
+        // With this status a browser does not reconnect.
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-fn told(watch: TurnWatch, turn: u32) -> impl Stream<Item = Result<Event, Infallible>> {
+fn event_stream(watch: TurnWatch, turn: u32) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold((watch, false), move |(mut watch, ended)| async move {
         if ended {
             return None;
@@ -61,7 +57,7 @@ fn told(watch: TurnWatch, turn: u32) -> impl Stream<Item = Result<Event, Infalli
         let (events, over) = watch.next().await?;
         let html = pieces(&events, over, turn).into_string();
         let pieces = BTreeMap::from([("live-turn", html)]);
-        // The last pieces say that the turn has ended; a browser that comes again is told not to.
+        // The last pieces say that the turn has ended; a browser that reconnects is refused.
         let event = Event::default().event("pieces").json_data(pieces).unwrap_or_default();
         Some((Ok(event), (watch, over)))
     })
@@ -69,7 +65,7 @@ fn told(watch: TurnWatch, turn: u32) -> impl Stream<Item = Result<Event, Infalli
 
 fn pieces(events: &[TurnEvent], ended: bool, turn: u32) -> Markup {
     html! {
-        @if events.is_empty() { p.muted { "What happens in this turn is shown here while it goes on." } }
+        @if events.is_empty() { p.muted { "The progress of this turn appears here." } }
         ol.events { @for event in events { li { (line(event)) } } }
         @if ended {
             p { (chip("good", "ended")) " " a href={ "/turns/" (turn) } { "Show the whole turn" } }
@@ -82,7 +78,7 @@ fn line(event: &TurnEvent) -> Markup {
         html! { span.muted { (number(tokens)) " tokens, " (span(millis.saturating_mul(1_000))) } }
     };
     match event {
-        TurnEvent::Started { turn, .. } => html! { "Turn " (turn) " goes on" },
+        TurnEvent::Started { turn, .. } => html! { "Turn " (turn) " started" },
         TurnEvent::Phase { number, attempt, .. } => html! {
             strong { "Phase " (number) ", " (phase_name(*number)) }
             @if *attempt > 1 { " " (chip("warn", &format!("attempt {attempt}"))) }
@@ -103,7 +99,7 @@ fn line(event: &TurnEvent) -> Markup {
             strong { "The answer" }
             p.answer dir="auto" { (text) }
         },
-        TurnEvent::Clarify { question } => html! { strong { "Asks back: " } (name(question)) },
+        TurnEvent::Clarify { question } => html! { strong { "Asks: " } (name(question)) },
         TurnEvent::Finished { status, unverified, tokens, millis, .. } => html! {
             (super::super::documents::status(*status))
             @if *unverified { " " (chip("warn", "unverified")) }

@@ -1,5 +1,5 @@
-//! The page of one turn: `context.md` section by section, what it took, its tools, its claims and where they come from,
-//! and its documents; while it is under way, what happens in it.
+//! The page of one turn: `context.md` section by section, its time and cost, its tools, its claims and their sources, and
+//! its documents; while it runs, its progress.
 
 mod claims;
 mod live;
@@ -22,10 +22,11 @@ use read::TurnDocuments;
 pub use sections::properties;
 
 use super::documents::{files, status, when};
-use super::figures::{chip, name};
+use super::figures::name;
 use super::layout::{NavItem, PageError, page};
 use super::links::{raw_address, vault_address};
 use super::markdown::MarkdownPage;
+use super::ui::{chip, heading, panel};
 use crate::api::{Path, Problem, blocking};
 
 /// `/turns/{number}`
@@ -47,12 +48,13 @@ fn whole(shown: &TurnDocuments, number: u32) -> Markup {
     {
         sheet.take(id.to_owned());
     }
+    let documents = shown.files.iter().filter(|file| !file.name().ends_with(".json.md"));
     html! {
         (head(shown, number))
         @if shown.is_running { (live::panel(number)) }
         @else if shown.is_elsewhere {
             p.notice role="note" {
-                "This turn is under way in another process. Load this page again to see how it stands."
+                "This turn is running in another process. Reload this page to see its progress."
             }
         }
         @else if let Some(draft) = &shown.draft {
@@ -60,48 +62,41 @@ fn whole(shown: &TurnDocuments, number: u32) -> Markup {
                 "This turn was stopped"
                 @if let Some(phase) = draft.phase { " after phase " (phase) }
                 ". " code { "larder turn resume " (number) } " or " code { "POST /api/v1/turns/" (number) "/resume" }
-                " goes on with it."
+                " resumes it."
             }
         }
         (sections::all(&shown.context, &mut sheet))
         (tables::claims(&shown.claims, number))
-        (tables::tools(&shown.results, &shown.place("toolresults.md")))
+        (tables::tools(&shown.results, shown.place("toolresults.md").as_ref()))
         (tables::took(shown))
         (tables::considered(&shown.considered))
-        section.panel aria-labelledby="files" {
-            h2 #files { "Its documents" }
-            (files(shown.files.iter().filter(|file| !file.name().ends_with(".json.md")), shown.folder()))
-        }
+        (panel("files", "Its documents", files(documents, shown.folder())))
         (backlinks(shown))
     }
 }
 
 fn head(shown: &TurnDocuments, number: u32) -> Markup {
     let at = &shown.at;
-    html! {
-        div.head {
-            div {
-                h1 { (name(&shown.query)) }
-                p {
-                    "Turn " (number)
-                    @if let Some(row) = &shown.row {
-                        " · " (when(row.created_at))
-                        @if let Some(topic) = &row.topic { " · " (name(topic)) }
-                        @if let Some(quality) = row.quality { " · quality " (quality) }
-                        @if let Some(session) = &row.session { " · session " (name(session)) }
-                    }
-                }
-            }
-            div.tools {
-                @match (&shown.row, shown.is_running || shown.is_elsewhere) {
-                    (Some(row), _) => { (status(row.status)) @if row.archived { (chip("", "archived")) } },
-                    (None, true) => (chip("good", "running")),
-                    (None, false) => (chip("warn", "stopped")),
-                }
-                a href=(vault_address(at)) { "As one document" }
-                a href=(raw_address(at)) { "Raw" }
-            }
+    let about = html! {
+        "Turn " (number)
+        @if let Some(row) = &shown.row {
+            " · " (when(row.created_at))
+            @if let Some(topic) = &row.topic { " · " (name(topic)) }
+            @if let Some(quality) = row.quality { " · quality " (quality) }
+            @if let Some(session) = &row.session { " · session " (name(session)) }
         }
+    };
+    let tools = html! {
+        @match (&shown.row, shown.is_running || shown.is_elsewhere) {
+            (Some(row), _) => { (status(row.status)) @if row.archived { (chip("", "archived")) } },
+            (None, true) => (chip("good", "running")),
+            (None, false) => (chip("warn", "stopped")),
+        }
+        a href=(vault_address(at)) { "As one document" }
+        a href=(raw_address(at)) { "Raw" }
+    };
+    html! {
+        (heading(name(&shown.query), about, Some(tools)))
         @if let Some(summary) = shown.row.as_ref().and_then(|row| row.summary.as_ref()) {
             p.lead dir="auto" { (summary) }
         }
@@ -111,10 +106,7 @@ fn head(shown: &TurnDocuments, number: u32) -> Markup {
 fn backlinks(shown: &TurnDocuments) -> Markup {
     html! {
         @if !shown.backlinks.is_empty() {
-            section.panel aria-labelledby="backlinks" {
-                h2 #backlinks { "What links here" }
-                (files(shown.backlinks.iter(), ""))
-            }
+            (panel("backlinks", "What links here", files(shown.backlinks.iter(), "")))
         }
     }
 }

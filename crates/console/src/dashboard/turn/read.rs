@@ -1,5 +1,5 @@
-//! Everything that the page of a turn shows, read at once. A document that cannot be understood is left out here and
-//! stands whole behind its link.
+//! Everything that the page of a turn shows, read at once. A document that cannot be parsed is left out; its link still
+//! leads to it.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::super::links::Links;
 use crate::api::{document, files_of_turn};
 
-/// A turn as its page shows it.
+/// A turn and what its page needs.
 pub struct TurnDocuments {
-    /// How it stands, once it is committed.
+    /// Its row, once it is committed.
     pub row: Option<TurnRow>,
-    /// How it stands before that.
+    /// Its draft, until then.
     pub draft: Option<DraftSummary>,
     /// Whether this gateway is running it.
     pub is_running: bool,
@@ -26,7 +26,7 @@ pub struct TurnDocuments {
     pub is_elsewhere: bool,
     /// What was asked.
     pub query: String,
-    /// Where its `context.md` stands.
+    /// The path of its `context.md`.
     pub at: VaultPath,
     /// Its `context.md`.
     pub context: String,
@@ -79,12 +79,12 @@ impl TurnDocuments {
             context,
             files,
         };
-        shown.beside(&documents)?;
+        shown.read_siblings(&documents)?;
         Ok(Some(shown))
     }
 
-    /// The documents beside `context.md`.
-    fn beside(&mut self, documents: &UserDocuments) -> Result<(), StoreError> {
+    /// Reads the documents next to `context.md`.
+    fn read_siblings(&mut self, documents: &UserDocuments) -> Result<(), StoreError> {
         if let Some(at) = self.place("toolresults.md") {
             self.results = results(&text(documents, &at)?, &at);
         }
@@ -111,7 +111,7 @@ impl TurnDocuments {
     }
 }
 
-/// A document as text; what is no UTF-8 in it is replaced, and nothing where it is not there.
+/// A document as text, with invalid UTF-8 replaced; empty if there is none.
 pub fn text(documents: &UserDocuments, at: &VaultPath) -> Result<String, StoreError> {
     let bytes = document(documents, at)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -8,20 +8,21 @@ use serde_json::Value;
 use super::super::figures::{name, number};
 use super::super::links::heading_id;
 use super::super::markdown::MarkdownPage;
+use super::super::ui::{self, Column, chip, payload};
 
-/// Bytes of one version of a section that are shown; the rest stands in the document.
+/// Bytes of one version of a section that are shown; the rest is in the document.
 const SHOWN: usize = 256 * 1024;
-/// How a compaction begins and ends; text by others cannot begin a line so.
+/// How a compaction begins and ends. Text by others is escaped, so none of its lines begins like this.
 const COMPACTION: &str = "### Compaction ";
 const COMPACTION_END: &str = "### End of Compaction ";
 
-/// Everything that stands in a `context.md`.
+/// All sections of a `context.md`.
 pub fn all(context: &str, sheet: &mut MarkdownPage<'_>) -> Markup {
     let divided = Sections::parse(context);
     let preamble = context.get(divided.preamble.clone()).unwrap_or_default();
     html! {
         (properties(&Note::parse(context)))
-        @if !preamble.trim().is_empty() { section.panel.doc { (sheet.show(preamble)) } }
+        @if !preamble.trim().is_empty() { section.panel.prose { (sheet.show(preamble)) } }
         @for id in SectionId::ALL {
             @if let Some(newest) = divided.newest(id) { (section(context, &divided, id, newest, sheet)) }
         }
@@ -42,17 +43,17 @@ fn section(
     sheet.stand_under(2);
     let shown = body(context, newest, sheet);
     html! {
-        section.panel.doc.part-of-turn aria-labelledby=(anchor) {
+        section.panel.prose.turn-section aria-labelledby=(anchor) {
             h2 id=(anchor) {
                 (heading)
-                @if newest.attempt > 1 { " " span.chip { "attempt " (newest.attempt) } }
+                @if newest.attempt > 1 { " " (chip("", format!("attempt {}", newest.attempt))) }
             }
             (shown)
             @for section in older.iter().rev() {
                 @let title = format!("{heading} (Attempt {})", section.attempt);
                 @let own = sheet.take(heading_id(&title));
                 details.fold id=[own] {
-                    summary { "Attempt " (section.attempt) ", which was written again" }
+                    summary { "Attempt " (section.attempt) ", which was rewritten" }
                     ({ sheet.stand_under(2); body(context, section, sheet) })
                 }
             }
@@ -60,7 +61,7 @@ fn section(
     }
 }
 
-/// One version of a section, its compactions folded where they stand.
+/// One version of a section, its compactions folded in place.
 fn body(context: &str, section: &Section, sheet: &mut MarkdownPage<'_>) -> Markup {
     let whole = context.get(section.body.clone()).unwrap_or_default();
     let shown = &whole[..whole.floor_char_boundary(SHOWN)];
@@ -84,7 +85,7 @@ fn number_of(bytes: usize) -> String {
     number(bytes as u64)
 }
 
-/// A stretch of a section.
+/// A piece of a section.
 #[derive(Debug, PartialEq, Eq)]
 enum SectionPiece<'t> {
     Written(&'t str),
@@ -116,7 +117,7 @@ fn pieces(body: &str) -> Vec<SectionPiece<'_>> {
     pieces
 }
 
-/// The properties of a note as a table; its text where it is no YAML.
+/// The properties of a note as a table, or their text if they are not YAML.
 pub fn properties(note: &Note) -> Markup {
     let front = &note.frontmatter;
     let keys = front.keys();
@@ -124,18 +125,11 @@ pub fn properties(note: &Note) -> Markup {
         @if !front.as_str().is_empty() {
             details.fold.properties {
                 summary { "Properties" }
-                @if keys.is_empty() { pre.payload tabindex="0" role="group" aria-label="Properties" { (super::super::pointers::verbatim(front.as_str())) } }
+                @if keys.is_empty() { (payload("Properties", front.as_str())) }
                 @else {
-                    div.scroll role="group" aria-label="Properties" tabindex="0" {
-                        table {
-                            thead { tr { th scope="col" { "Property" } th scope="col" { "Value" } } }
-                            tbody {
-                                @for key in &keys {
-                                    tr { th scope="row" { (name(key)) } td { (value(front.get(key))) } }
-                                }
-                            }
-                        }
-                    }
+                    (ui::table("Properties", [Column::text("Property").heading(), Column::text("Value")], keys.iter().map(|key| {
+                        [name(key), value(front.get(key))]
+                    })))
                 }
             }
         }
@@ -163,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compactions_are_told_from_what_was_written() {
+    fn compactions_are_separated_from_written_text() {
         let body = "a\n### Compaction 1\n\nshort\n### End of Compaction 1\nb\n\\### Compaction 2\nc\n";
         let expected = [
             SectionPiece::Written("a\n"),

@@ -34,7 +34,7 @@ async fn a_turn_shows_its_sections_attempts_and_what_it_took() {
         "<h2 id=\"h-0-user-query\">0. User Query</h2>",
         "<h2 id=\"h-4-tool-execution\">",
         "<span class=\"chip\">attempt 2</span>",
-        "Attempt 1, which was written again",
+        "Attempt 1, which was rewritten",
         "Compaction 1: what prompts see of everything above",
         "The first answer.",
         "The second answer.",
@@ -155,8 +155,8 @@ async fn pictures_are_shown_and_what_is_no_text_is_not() {
     vault.checkpoint(&draft).unwrap();
     let folder = draft.place.folder();
     let shown = page(&fake, &router, &format!("/vault/{folder}/webpage_cache/p/screenshot.png")).await;
-    assert!(shown.contains("<img class=\"shot\" src=\"/api/v1/documents/users/a/"), "{shown}");
+    assert!(shown.contains("<img class=\"screenshot\" src=\"/api/v1/documents/users/a/"), "{shown}");
     let shown = page(&fake, &router, &format!("/vault/{folder}/blob.md")).await;
-    assert!(shown.contains("This file is no text"), "{shown}");
+    assert!(shown.contains("This file is not text"), "{shown}");
     assert_eq!(path(&format!("{folder}/blob.md")).name(), "blob.md");
 }
