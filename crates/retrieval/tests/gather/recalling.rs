@@ -256,7 +256,7 @@ async fn passages_follow_ids_into_documents_without_words_of_the_query() {
         ("people", "### Ann Lee (ID: pers-1)\nborn: 1980\n\n### Bob Ray (ID: pers-2)\nborn: 1990\n"),
     ] {
         let path = VaultPath::new(&format!("users/henry/notes/{name}.md")).unwrap();
-        vault.documents.write(&path, text.as_bytes(), None).await.unwrap();
+        vault.documents.write(&path, text.as_bytes(), None).unwrap();
     }
     let retrieval = vault.retrieval(Grant::Gatherer);
     let find = async |retrieval: larder_retrieval::Retrieval<'_>| {
