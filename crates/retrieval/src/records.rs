@@ -37,7 +37,7 @@ pub(super) fn divide(text: &str) -> Vec<RecordStretch<'_>> {
     let (mut has_text, mut ended) = (false, false);
     for line in text.split_inclusive('\n') {
         let (blank, heading) = (line.trim().is_empty(), is_heading(line));
-        let ends = (ended && has_text) || (heading && has_text);
+        let ends = has_text && (ended || heading);
         if at > start && !blank && (ends || at + line.len() - start > MAX_BYTES) {
             stretches.push(stretch(text, start..at));
             (start, has_text) = (at, false);

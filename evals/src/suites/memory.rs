@@ -134,10 +134,11 @@ fn figures(
     figures
 }
 
-/// The outcomes of each conversation, and faults. Every conversation has a vault and a thread of its own.
-fn ask_conversations(
-    conversations: &[LocomoConversation],
-) -> Vec<Result<(Vec<QuestionOutcome>, Vec<String>), Failure>> {
+/// The outcomes of the questions of a conversation, and faults.
+type ConversationOutcomes = Result<(Vec<QuestionOutcome>, Vec<String>), Failure>;
+
+/// What the questions of each conversation came to. Every conversation has a vault and a thread of its own.
+fn ask_conversations(conversations: &[LocomoConversation]) -> Vec<ConversationOutcomes> {
     std::thread::scope(|scope| {
         let ask = |(number, conversation)| scope.spawn(move || ask_all(number, conversation));
         let threads: Vec<_> = conversations.iter().enumerate().map(ask).collect();
@@ -148,8 +149,11 @@ fn ask_conversations(
     })
 }
 
-/// The notes of a conversation, one for each session, and where each message is: its note and bytes there.
-fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)>) {
+/// The note that a message is in, and its bytes there.
+type MessagePlace = (usize, Range<usize>);
+
+/// The notes of a conversation, one for each session, and where each message is.
+fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<MessagePlace>) {
     let (mut notes, mut places): (Vec<(String, String)>, Vec<_>) = (Vec::new(), Vec::new());
     let mut session = None;
     for turn in turns {
@@ -166,10 +170,7 @@ fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<(usize, Range<usize>)
     (notes, places)
 }
 
-fn ask_all(
-    number: usize,
-    conversation: &LocomoConversation,
-) -> Result<(Vec<QuestionOutcome>, Vec<String>), Failure> {
+fn ask_all(number: usize, conversation: &LocomoConversation) -> ConversationOutcomes {
     let turns = &conversation.turns;
     let (notes, places) = notes(turns);
     let vault = NoteVault::new(&notes)?;
