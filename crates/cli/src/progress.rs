@@ -1,4 +1,4 @@
-//! Progress on work that takes longer than a blink: on stderr, off when that is no terminal.
+//! Progress of long work, shown on standard error if it is a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use larder_engine::executor::{ProgressObserver, RunReceipt};
 
 use crate::output;
 
-/// A spinner that tells the stage of a run.
+/// A spinner with the stage of a run.
 pub struct Spinner {
     bar: ProgressBar,
     explain: bool,
 }
 
 impl Spinner {
-    /// Starts; `explain` prints the layout of each prompt before it leaves.
+    /// Starts the spinner; `explain` prints the layout of each prompt before it is sent.
     pub fn new(explain: bool) -> Self {
         Self { bar: spinner(), explain }
     }
@@ -51,7 +51,7 @@ impl ProgressObserver for Spinner {
     }
 }
 
-/// Something that turns while work goes on.
+/// A spinner that moves while work is going on.
 pub fn spinner() -> ProgressBar {
     let bar =
         if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -73,5 +73,19 @@ pub fn transfer(label: &str) -> impl FnMut(u64, u64) + Send + use<> {
         if done >= total {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spinner_shows_the_stage_and_the_bytes_read() {
+        let spinner = Spinner::new(false);
+        spinner.stage("asking main");
+        assert_eq!(spinner.bar.message(), "asking main");
+        spinner.progress(3, 10);
+        assert_eq!((spinner.bar.position(), spinner.bar.length()), (3, Some(10)));
     }
 }
