@@ -341,7 +341,7 @@ check("the window of a request as a picture", () =>
       const parts = await table(page, "Parts of the window");
       is(parts.map((row) => [row["#"], row.Slot]), window.map((part, at) => [String(at + 1), part.slot]), "the table has every part");
       window.forEach((part, at) => {
-        yes(parts[at].Form.startsWith(part.rendition) && parts[at].Why.startsWith(part.reason), `row ${at} says the same`);
+        yes(parts[at].Rendition.startsWith(part.rendition) && parts[at].Why.startsWith(part.reason), `row ${at} says the same`);
       });
     }
     const forms = await page.goto(`${GATEWAY}/requests/${shown.long.at(-1)}`).then(() =>
@@ -709,7 +709,7 @@ check("a turn, from the list to the bytes of a claim", () =>
     const { metrics } = await api(`turns/${shown.turn}`);
     const phases = await table(page, "Phases");
     is(phases.map((row) => row["Tokens in"]), [...metrics.runs].sort((one, other) => one.phase - other.phase).map((run) => number(run.tokens_in)), "each run says what it took");
-    const calls = await table(page, "Calls of tools");
+    const calls = await table(page, "Tool calls");
     is([calls.length, calls[0].Status], [1, "success"], "the call of the tool stands there");
     const claims = await table(page, "Claims");
     is(claims.map((row) => row.Claim), [say.CLAIM, "Acer Nitro V costs $749"], "the claims stand there");
@@ -870,7 +870,7 @@ check("accessible in light and dark, from 360 to 3840 pixels", async () => {
 
 check("signing in where keys were made", () =>
   withPage({ console: /status of 401/ }, async (page) => {
-    const key = execFileSync(LARDER, ["keys", "create", "--user", "local"], { cwd: PROJECT, encoding: "utf8", stdio: "pipe" }).match(/lk-\w+-\w+/)[0];
+    const key = execFileSync(LARDER, ["keys", "create", "--user", "local", "--yes"], { cwd: PROJECT, encoding: "utf8", stdio: "pipe" }).match(/lk-\w+-\w+/)[0];
     await page.goto(`${GATEWAY}/costs`);
     is(page.url(), `${GATEWAY}/sign-in`, "who is not known is led to the page where they sign in");
     await page.getByLabel("Key").fill("lk-000000000000-000000000000000000000000000000000000000000000000");
@@ -916,7 +916,7 @@ const PROOFS = [
   ["the compaction map of a session", PAGE, "whole</span> → ", "pointer</span> → "],
   ["the compaction map of a session", /pointers/, "ERROR", "WARN"],
   ["the transcript of a session", PAGE, "Its transcript</a>", "Its past</a>"],
-  ["the transcript of a session", PAGE, /<tr id="line-2">.*?<\/tr>/s, ""],
+  ["the transcript of a session", PAGE, /<tr id="line-2"[^>]*>.*?<\/tr>/s, ""],
   ["the transcript of a session", PAGE, ">shortened<", ">whole<"],
   ["the transcript of a session", /transcript\/\d/, /ERROR/g, "WARN"],
   ["a book becomes a pointer, and its badge opens to it", /parts/, /aria-label="The original" dir="auto">\n/, "$&x"],
@@ -937,7 +937,7 @@ const PROOFS = [
   ["the queue of interventions", PAGE, /action="\/interventions\/\d+"/g, 'action="/interventions/1"'],
   ["what is behind a pointer", PAGE, 'name="grep"', 'name="other"'],
   ["what is behind a pointer", PAGE, "ERROR", "INFO"],
-  ["the policy: settings with help, budgets, and what would become of a request", PAGE, /condense what does not fit[^<]*/, ""],
+  ["the policy: settings with help, budgets, and what would become of a request", PAGE, /Condense what does not fit[^<]*/, ""],
   ["the policy: settings with help, budgets, and what would become of a request", PAGE, "12,000", "21,000"],
   ["the policy: settings with help, budgets, and what would become of a request", PAGE, "It would be refused.", "It would be sent."],
   ["by keyboard alone", SCRIPT, "ArrowLeft: at - 1", "ArrowLeft: at"],
@@ -1018,7 +1018,7 @@ async function pictures(folder) {
   await take("turn-attempts", { height: 1100 }, `/turns/${shown.turn}`, (page) =>
     page.locator('section[aria-labelledby="h-5-synthesis"] > details > summary').click(), 'section[aria-labelledby="h-5-synthesis"]');
   await take("turn-claims", { height: 900 }, `/turns/${shown.turn}`, null, section("Claims"));
-  await take("turn-phases", { height: 900 }, `/turns/${shown.turn}`, null, section("What it took"));
+  await take("turn-phases", { height: 900 }, `/turns/${shown.turn}`, null, section("Time and cost"));
   await take("claim", { height: 1000 }, `/turns/${shown.turn}/claims/claim-001`);
   await take("vault", { height: 900 }, "/vault");
   await take("document", { height: 900 }, `/vault/${shown.folder}/toolresults.md`);

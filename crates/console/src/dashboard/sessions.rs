@@ -132,7 +132,7 @@ fn columns(requests: &[RequestSummary]) -> Markup {
                     }
                 }
             }
-            output.why aria-live="polite" data-why-line="" {
+            output.explanation aria-live="polite" data-why-line="" {
                 "Point at a request, or move to one with the arrow keys."
             }
         }
