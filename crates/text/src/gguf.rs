@@ -66,8 +66,11 @@ pub fn read_metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Err
     start(file).map(|(_, _, metadata)| metadata)
 }
 
-/// The number of tensors and the metadata; the tensors' descriptions follow.
-fn start<R: Read>(file: R) -> Result<(Reader<R>, u64, Map<String, Value>), std::io::Error> {
+/// A reader behind the metadata, the number of tensors, and the metadata.
+type Start<R> = (Reader<R>, u64, Map<String, Value>);
+
+/// Reads the metadata; the tensors' descriptions follow.
+fn start<R: Read>(file: R) -> Result<Start<R>, std::io::Error> {
     let mut reader = Reader(file, 0);
     if &reader.bytes::<4>()? != b"GGUF" {
         return Err(invalid("it does not start with GGUF"));

@@ -106,7 +106,7 @@ fn outcome(head: &RequestSummary) -> Markup {
         Outcome::ClientGone | Outcome::Refused | Outcome::Invalid => "warn",
         Outcome::UpstreamError | Outcome::UpstreamFailed | Outcome::Failed => "bad",
     };
-    chip(kind, &head.outcome.as_str().replace('_', " "))
+    chip(kind, head.outcome.as_str().replace('_', " "))
 }
 
 /// Reads one request. Blocks.

@@ -81,14 +81,14 @@ fn line(event: &TurnEvent) -> Markup {
         TurnEvent::Started { turn, .. } => html! { "Turn " (turn) " started" },
         TurnEvent::Phase { number, attempt, .. } => html! {
             strong { "Phase " (number) ", " (phase_name(*number)) }
-            @if *attempt > 1 { " " (chip("warn", &format!("attempt {attempt}"))) }
+            @if *attempt > 1 { " " (chip("warn", format!("attempt {attempt}"))) }
         },
         TurnEvent::PhaseDone { tokens, millis, text, .. } => html! {
             (name(text)) " " (took(*tokens, *millis))
         },
         TurnEvent::Tool { call } => html! { "calls " span.mono { (name(call)) } },
         TurnEvent::ToolDone { status, summary, bytes, millis } => html! {
-            (chip(if status == "SUCCESS" { "good" } else { "warn" }, &status.to_lowercase())) " " (name(summary)) " "
+            (chip(if status == "SUCCESS" { "good" } else { "warn" }, status.to_lowercase())) " " (name(summary)) " "
             span.muted { (number(*bytes)) " bytes, " (span(millis.saturating_mul(1_000))) }
         },
         TurnEvent::Gathered { considered } => html! { (considered.len()) " documents considered" },

@@ -123,7 +123,7 @@ pub fn call_status(status: CallStatus) -> Markup {
         CallStatus::Error | CallStatus::Timeout => "bad",
         CallStatus::Denied => "warn",
     };
-    chip(kind, &status.to_string().to_lowercase())
+    chip(kind, status.to_string().to_lowercase())
 }
 
 /// The claims, each with links to its evidence.
