@@ -1,7 +1,7 @@
 //! A turn: one question through the phases 0 to 7 over one `context.md` (R1-3.72 to R1-3.86). It owns what a turn does;
 //! it knows no terminal and no HTTP, how a recipe is run, or how a document is stored.
 //!
-//! Each phase is a function over a [`PhaseContext`](phase::PhaseContext) that returns the phase to run next. The machine
+//! Each phase is a function over a `PhaseContext` that returns the phase to run next. The machine
 //! saves a checkpoint after each phase and each round of the coordinator. Everything a phase knows is in the documents and
 //! the state, so a turn can be resumed from any checkpoint.
 //!
