@@ -2,7 +2,7 @@
 //! each value.
 //!
 //! Unknown keys are errors with a suggestion; all problems of a file are reported together. Which settings exist is
-//! declared in [`settings`](crate::settings); the `[models]` table belongs to `larder-models`.
+//! declared in [`crate::settings`]; the `[models]` table belongs to `larder-models`.
 
 mod mcp;
 mod places;

@@ -21,7 +21,7 @@ settings! {
         #[like("true")]
         pub require_keys: Option<bool> = "gateway.require_keys", None;
         /// Base URL for requests in OpenAI's formats whose model is not in the model table, such as
-        /// https://api.openai.com/v1. Unset: such requests are rejected.
+        /// `https://api.openai.com/v1`. Unset: such requests are rejected.
         #[env("LARDER_OPENAI_UPSTREAM")]
         #[like("https://api.openai.com/v1")]
         #[accept(url_or_unset)]
@@ -34,7 +34,7 @@ settings! {
         #[like("openai.key")]
         pub openai_key_file: Option<String> = "gateway.openai_key_file", None;
         /// Base URL for requests in Anthropic's format whose model is not in the model table, such as
-        /// https://api.anthropic.com. Unset: such requests are rejected.
+        /// `https://api.anthropic.com`. Unset: such requests are rejected.
         #[env("LARDER_ANTHROPIC_UPSTREAM")]
         #[like("https://api.anthropic.com")]
         #[accept(url_or_unset)]
