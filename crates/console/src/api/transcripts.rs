@@ -324,11 +324,7 @@ fn message(
     let mut words = if is_large {
         let whole = href(if line.sent.is_some() { "sent" } else { "raw" });
         let text = format!("[larder: too large to show: {} bytes, available at {whole}]", read.bytes);
-        {
-            let mut read = MessageText::default();
-            read.text = text;
-            read
-        }
+        MessageText::from_text(text)
     } else {
         MessageText::read(&store.blob(read.hash)?)
     };

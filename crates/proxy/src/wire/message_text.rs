@@ -36,6 +36,11 @@ const PLACES: [&str; 11] = [
 ];
 
 impl MessageText {
+    /// A message that says only this text.
+    pub fn from_text(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+
     /// What stored bytes say.
     pub fn read(payload: &[u8]) -> Self {
         let text = String::from_utf8_lossy(payload);
