@@ -130,7 +130,7 @@ impl<'a> TurnSession<'a> {
 
     /// Says which turns wait to be gone on with.
     pub fn tell_interrupted(&self) -> Result<(), CliError> {
-        for draft in self.turns.documents.interrupted()? {
+        for draft in self.turns.documents.drafts().interrupted()? {
             output::say(&format!("note: {}; `larder turn resume {}` goes on", told(&draft), draft.number));
         }
         Ok(())

@@ -60,7 +60,8 @@ fn metadata() -> serde_json::Map<String, serde_json::Value> {
     let env = |name: &str| std::env::var(name).ok();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let weights = Weights::shared(None, &env);
-    let folder = runtime.block_on(weights.pull(CHAT_MODEL, &WeightSource::Any, &env, &mut |_, _| {})).unwrap();
+    let folder =
+        runtime.block_on(weights.pull(CHAT_MODEL, &WeightSource::Any, &env, &mut |_, _| {})).unwrap();
     let file = std::io::BufReader::new(std::fs::File::open(folder.join(CHAT_WEIGHTS)).unwrap());
     larder_text::gguf::read_metadata(file).unwrap()
 }

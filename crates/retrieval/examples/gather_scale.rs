@@ -76,7 +76,7 @@ async fn measure(turns: u32, with_vectors: bool) {
         let vector = with_vectors.then(|| TextVector { model: MODEL.to_owned(), numbers: asked(number) });
         let retrieval = retrieval.with_vector(vector.as_ref());
         let started = Instant::now();
-        let candidates = retrieval.find(&query, turns + 1, Some("session-1"), None).await.unwrap();
+        let candidates = retrieval.find(&query, turns + 1, Some("session-1"), None).unwrap();
         let find = started.elapsed().as_secs_f64() * 1_000.0;
         let best = candidates.turn_index.iter().take(4).map(|turn| LinkToFollow {
             path: turn.context.to_string(),
@@ -84,7 +84,7 @@ async fn measure(turns: u32, with_vectors: bool) {
         });
         let links: Vec<LinkToFollow> = best.collect();
         let started = Instant::now();
-        let followed = retrieval.follow(&links, 6_400).await.unwrap();
+        let followed = retrieval.follow(&links, 6_400).unwrap();
         let follow = started.elapsed().as_secs_f64() * 1_000.0;
         assert!(!followed.documents.is_empty());
         // The first warms the caches of the process.
@@ -107,9 +107,9 @@ async fn measure(turns: u32, with_vectors: bool) {
 /// Puts a vector in for everything that turns and research say.
 fn embed(documents: &UserDocuments, turns: u32) {
     for first in (1..=turns).step_by(1_000) {
-        let gists = documents.texts_without_vector(MODEL, first..=first.saturating_add(999)).unwrap();
+        let gists = documents.vectors().missing(MODEL, first..=first.saturating_add(999)).unwrap();
         let vectors: Vec<_> = gists.into_iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
-        documents.insert_vectors(MODEL, &vectors).unwrap();
+        documents.vectors().insert(MODEL, &vectors).unwrap();
     }
 }
 

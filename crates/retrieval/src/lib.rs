@@ -122,9 +122,9 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of synthesis, or the index cannot be read.
-    pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
+    pub fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
         self.may(self.grant != Grant::Synthesis, "read the turn index", "phases 0 and 2")?;
-        Ok(self.documents.recent_turns(count, Some(before))?)
+        Ok(self.documents.catalog().recent_turns(count, Some(before))?)
     }
 
     /// The captured page that a query speaks of (R1-14.6): of the captures of `turn`, or of the newest turns and those
@@ -133,11 +133,7 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of synthesis, or the index cannot be read.
-    pub async fn capture(
-        &self,
-        turn: Option<u32>,
-        hint: &str,
-    ) -> Result<Option<FoundCapture>, RetrievalError> {
+    pub fn capture(&self, turn: Option<u32>, hint: &str) -> Result<Option<FoundCapture>, RetrievalError> {
         self.may(self.grant != Grant::Synthesis, "look for captured pages", "phases 0 and 2")?;
         page::capture(self, turn, hint, u32::MAX)
     }
@@ -148,7 +144,7 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is not that of the gatherer, or the index cannot be read.
-    pub async fn find(
+    pub fn find(
         &self,
         query: &str,
         before: u32,
@@ -158,11 +154,11 @@ impl<'a> Retrieval<'a> {
         self.may(self.grant == Grant::Gatherer, "search documents", "phase 2")?;
         let request = SearchRequest { query, before, session, reference };
         let mut trace = Trace::default();
-        let page = page::find(self, &request, &mut trace).await?;
+        let page = page::find(self, &request, &mut trace)?;
         let turns = turns::find(self, &request, &mut trace)?;
-        let memory = memory::find(self, &request, page.as_ref(), &mut trace).await?;
-        let research = research::find(self, &request, &turns, &memory, &mut trace).await?;
-        let passages = passages::find(self, &request, &turns, &mut trace).await?;
+        let memory = memory::find(self, &request, page.as_ref(), &mut trace)?;
+        let research = research::find(self, &request, &turns, &memory, &mut trace)?;
+        let passages = passages::find(self, &request, &turns, &mut trace)?;
         Ok(Candidates {
             turn_index: turns,
             cached_intel: research.cached,
@@ -183,13 +179,9 @@ impl<'a> Retrieval<'a> {
     ///
     /// # Errors
     /// The grant is that of phase 0.
-    pub async fn follow(
-        &self,
-        links: &[LinkToFollow],
-        limit: usize,
-    ) -> Result<LinkExpansion, RetrievalError> {
+    pub fn follow(&self, links: &[LinkToFollow], limit: usize) -> Result<LinkExpansion, RetrievalError> {
         self.may(self.grant != Grant::QueryAnalyzer, "follow links", "phases 2 and 5")?;
-        Ok(link_expansion::expand(self, links, limit).await)
+        Ok(link_expansion::expand(self, links, limit))
     }
 
     fn may(&self, may: bool, what: &'static str, allowed: &'static str) -> Result<(), RetrievalError> {
@@ -207,20 +199,20 @@ impl<'a> Retrieval<'a> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.documents.search(&words, kinds, limit)?)
+        Ok(self.documents.catalog().search(&words, kinds, limit)?)
     }
 
     /// Turns whose meaning is near that of the query, nearest first; none if it names nothing or there is no vector of it.
     fn near_turns(&self, request: &SearchRequest<'_>) -> Result<Vec<u32>, RetrievalError> {
         let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
-        let found = self.documents.near_turns(vector, request.before, NEAR, NEAREST)?;
+        let found = self.documents.vectors().near_turns(vector, request.before, NEAR, NEAREST)?;
         Ok(found.into_iter().map(|(number, _)| number).collect())
     }
 
     /// As `near_turns`, for research.
     fn near_research(&self, request: &SearchRequest<'_>) -> Result<Vec<ResearchRow>, RetrievalError> {
         let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
-        Ok(self.documents.near_research(vector, request.before, NEAR, NEAREST)?)
+        Ok(self.documents.vectors().near_research(vector, request.before, NEAR, NEAREST)?)
     }
 
     fn vector_of(&self, query: &str) -> Option<&'a TextVector> {

@@ -87,7 +87,7 @@ struct Walk<'r> {
 }
 
 /// See [`Retrieval::follow`].
-pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], limit: usize) -> LinkExpansion {
+pub(super) fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], limit: usize) -> LinkExpansion {
     let narrow = retrieval.grant == Grant::Synthesis;
     let home = retrieval.documents.place().preferences().folder().to_owned();
     let budget = link_budget(limit);
@@ -103,7 +103,7 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
     };
     walk.ask(asked, if narrow { 1 } else { MOST_LINKS });
     while let Some(wanted) = walk.queue.pop_front() {
-        walk.visit(wanted).await;
+        walk.visit(wanted);
     }
     LinkExpansion { documents: walk.documents, considered: walk.trace.finish(), tokens: budget - walk.left }
 }
@@ -130,7 +130,7 @@ impl Walk<'_> {
         self.queue.extend(wanted);
     }
 
-    async fn visit(&mut self, wanted: Wanted) {
+    fn visit(&mut self, wanted: Wanted) {
         let target = match self.scope.places(&wanted.written, wanted.from.as_ref()) {
             Ok(target) => target,
             Err(why) => return self.trace.unused("link", &wanted.written, 0.0, why),
@@ -148,7 +148,7 @@ impl Walk<'_> {
         if self.left < LEAST {
             return self.trace.unused("link", &wanted.written, 0.0, "the tokens for links are used up");
         }
-        match self.load(&target).await {
+        match self.load(&target) {
             Ok(Some((path, text))) => match self.seen(std::slice::from_ref(&path), &wanted) {
                 Some(why) => self.trace.unused("link", path.as_str(), 0.0, why),
                 None => self.take(path, &text, target.fragment, wanted),
@@ -172,17 +172,17 @@ impl Walk<'_> {
     }
 
     /// The first of the places that is there; a turn that lies in the archive is found there.
-    async fn load(&self, target: &Target) -> Result<Option<(VaultPath, String)>, String> {
+    fn load(&self, target: &Target) -> Result<Option<(VaultPath, String)>, String> {
         let documents = self.retrieval.documents;
         let mut places = target.places.clone();
         for (number, inside) in target.places.iter().filter_map(in_turn) {
-            let turn = documents.turn(number).map_err(|error| error.to_string())?;
+            let turn = documents.catalog().turn(number).map_err(|error| error.to_string())?;
             let archived = turn.filter(|turn| turn.archived);
             places.extend(archived.and_then(|turn| turn.context.join(inside)));
         }
         let mut failed = None;
         for path in places {
-            match documents.read_text(&path) {
+            match documents.files().read_text(&path) {
                 Ok(Some(text)) => return Ok(Some((path, text))),
                 Ok(None) => {}
                 Err(error) => failed = failed.or(Some(error.to_string())),

@@ -29,21 +29,21 @@ pub(super) struct Memory {
     pub(super) strategies: Vec<String>,
 }
 
-pub(super) async fn find(
+pub(super) fn find(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     page: Option<&PageAnswer>,
     trace: &mut Trace,
 ) -> Result<Memory, RetrievalError> {
     let place = retrieval.documents.place();
-    let preferences = preferences(retrieval).await;
+    let preferences = preferences(retrieval);
     let scored = rank(retrieval, request.query, &preferences, |line| format!("{} {}", line.name, line.value));
     let set = |line: &mut PreferenceLine, score| line.score = score;
     let at = place.preferences();
     let preferences =
         show(retrieval, preferences, &scored, set, ("preference", &at), trace, PreferenceLine::line);
     let (mut facts, mut ways) = (Vec::new(), Vec::new());
-    for fact in facts_of(retrieval, trace).await {
+    for fact in facts_of(retrieval, trace) {
         let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
         if is_way { ways.push(fact) } else { facts.push(fact) }
     }
@@ -51,14 +51,14 @@ pub(super) async fn find(
     let set = |line: &mut FactLine, score| line.score = score;
     let at = place.facts();
     let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactLine::line);
-    let strategies = strategies(retrieval, request, page, ways, trace).await;
+    let strategies = strategies(retrieval, request, page, ways, trace);
     Ok(Memory { preferences, facts, strategies })
 }
 
 /// The records, in which people's own edits of the readable rendering count (C76).
-async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
+fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
     let place = retrieval.documents.place();
-    let records: PreferenceRecords = json(retrieval, &place.memory("preferences")).await.unwrap_or_default();
+    let records: PreferenceRecords = json(retrieval, &place.memory("preferences")).unwrap_or_default();
     let records = records.preferences.into_iter().map(|record| PreferenceLine {
         source_turn: record.source.as_ref().and_then(turn_of),
         name: record.id,
@@ -67,7 +67,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
         score: 0.0,
     });
     let mut lines: Vec<PreferenceLine> = records.collect();
-    let shown: Option<Preferences> = markdown(retrieval, &place.preferences()).await;
+    let shown: Option<Preferences> = markdown(retrieval, &place.preferences());
     // A line that people took out of the rendering takes its record with it.
     if let Some(shown) = &shown {
         lines.retain(|line| shown.0.iter().any(|known| known.name == line.name));
@@ -88,10 +88,10 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
 }
 
 /// The records that may still be believed, in which people's own edits of the readable rendering count.
-async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine> {
+fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine> {
     let place = retrieval.documents.place();
     let at = place.memory("facts");
-    let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
+    let records: FactRecords = json(retrieval, &at).unwrap_or_default();
     let mut lines = Vec::new();
     let mut gone = Vec::new();
     for record in records.facts {
@@ -102,7 +102,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine>
             lines.push(fact_line(record));
         }
     }
-    let shown: Option<Facts> = markdown(retrieval, &place.facts()).await;
+    let shown: Option<Facts> = markdown(retrieval, &place.facts());
     if let Some(shown) = &shown {
         let stands =
             |id: &str| shown.0.iter().any(|fact| fact.id.as_ref().is_some_and(|known| known.as_str() == id));
@@ -209,7 +209,7 @@ fn show<T: Clone>(
 }
 
 /// What worked before: remembered ways that hold words of the query, and what is known of the sites it is about.
-async fn strategies(
+fn strategies(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     page: Option<&PageAnswer>,
@@ -232,7 +232,7 @@ async fn strategies(
     }
     for site in sites(request, page) {
         let path = site_knowledge(&site);
-        let Some(known) = json::<SiteKnowledge>(retrieval, &path).await else { continue };
+        let Some(known) = json::<SiteKnowledge>(retrieval, &path) else { continue };
         let mut patterns: Vec<_> = known.patterns.iter().collect();
         patterns.sort_by(|a, b| b.confidence.get().total_cmp(&a.confidence.get()).then(a.id.cmp(&b.id)));
         for pattern in patterns.into_iter().take(MAX_SHOWN) {
@@ -289,13 +289,13 @@ fn turn_of(path: &VaultPath) -> Option<u32> {
 }
 
 /// A JSON document; one that is missing or broken is as good as none here, and `larder` says so where it is edited.
-async fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).ok()??;
+fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
+    let text = retrieval.documents.files().read_text(path).ok()??;
     read_json(&text).value
 }
 
-async fn markdown<T: DocumentValue>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).ok()??;
+fn markdown<T: DocumentValue>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
+    let text = retrieval.documents.files().read_text(path).ok()??;
     Document::<T>::read(&text, path).value.map(|document| document.value)
 }
 

@@ -23,13 +23,13 @@ struct Place<'t> {
     text: &'t str,
 }
 
-pub(super) async fn find(
+pub(super) fn find(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
     trace: &mut Trace,
 ) -> Result<Vec<Passage>, RetrievalError> {
-    let mut pool = Pool::new(retrieval, request, turns, trace).await?;
+    let mut pool = Pool::new(retrieval, request, turns, trace)?;
     let places = all_places(&pool.documents);
     let index = index(&places, &pool.documents);
     let gathered = gather(retrieval, request.query, &index, &places);
@@ -43,7 +43,7 @@ pub(super) async fn find(
     if undefined.is_empty() {
         return Ok(passages(retrieval, &pool.documents, &places, &gathered, trace));
     }
-    pool.add_containing(&undefined, trace).await?;
+    pool.add_containing(&undefined, trace)?;
     let places = all_places(&pool.documents);
     let gathered = gather(retrieval, request.query, &self::index(&places, &pool.documents), &places);
     Ok(passages(retrieval, &pool.documents, &places, &gathered, trace))

@@ -46,7 +46,7 @@ pub(super) struct Pool<'r> {
 
 impl<'r> Pool<'r> {
     /// The documents of the best turns, and those that share words with the query.
-    pub(super) async fn new(
+    pub(super) fn new(
         retrieval: &'r Retrieval<'r>,
         request: &SearchRequest<'_>,
         turns: &[TurnCandidate],
@@ -58,48 +58,48 @@ impl<'r> Pool<'r> {
         let mut pool =
             Self { retrieval, before: request.before, documents: Vec::new(), seen: apart.into(), bytes: 0 };
         for turn in turns.iter().take(TURNS) {
-            pool.read(turn.context.clone(), Some(turn.created_at), trace).await;
+            pool.read(turn.context.clone(), Some(turn.created_at), trace);
         }
         let words = QueryWords::new(request.query).searched();
-        let found = pool.add(&words, SHARING_WORDS, trace).await?;
+        let found = pool.add(&words, SHARING_WORDS, trace)?;
         // Only where few documents share a word as it is written is it worth looking for its other forms.
         if found < SHARING_WORDS {
-            pool.add(&forms(&words), SHARING_WORDS - found, trace).await?;
+            pool.add(&forms(&words), SHARING_WORDS - found, trace)?;
         }
         Ok(pool)
     }
 
     /// Adds documents that contain one of these ids.
-    pub(super) async fn add_containing(
+    pub(super) fn add_containing(
         &mut self,
         ids: &BTreeSet<String>,
         trace: &mut Trace,
     ) -> Result<(), RetrievalError> {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        self.add(&ids.join(" "), WITH_IDS, trace).await?;
+        self.add(&ids.join(" "), WITH_IDS, trace)?;
         Ok(())
     }
 
     /// Adds the best documents that contain some of these words; returns how many are new.
-    async fn add(&mut self, words: &str, max: usize, trace: &mut Trace) -> Result<usize, RetrievalError> {
+    fn add(&mut self, words: &str, max: usize, trace: &mut Trace) -> Result<usize, RetrievalError> {
         if words.is_empty() {
             return Ok(0);
         }
         let (limit, before) = ((self.seen.len() + max) as u64, self.documents.len());
-        for hit in self.retrieval.documents.search(words, &KINDS, limit)? {
+        for hit in self.retrieval.documents.catalog().search(words, &KINDS, limit)? {
             let later = hit.turn.is_some_and(|turn| turn >= self.before);
             if !later && self.documents.len() - before < max {
-                self.read(hit.document, None, trace).await;
+                self.read(hit.document, None, trace);
             }
         }
         Ok(self.documents.len() - before)
     }
 
-    async fn read(&mut self, path: VaultPath, at: Option<Timestamp>, trace: &mut Trace) {
+    fn read(&mut self, path: VaultPath, at: Option<Timestamp>, trace: &mut Trace) {
         if !self.seen.insert(path.clone()) {
             return;
         }
-        let text = match self.retrieval.documents.read_text(&path).await {
+        let text = match self.retrieval.documents.files().read_text(&path) {
             Ok(Some(text)) => text,
             Ok(None) => {
                 return trace.unused("passage", path.as_str(), 0.0, "the index names it and it is not there");

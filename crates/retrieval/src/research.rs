@@ -38,7 +38,7 @@ pub(super) struct Offered {
     pub(super) hits: Vec<ResearchCandidate>,
 }
 
-pub(super) async fn find(
+pub(super) fn find(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
@@ -83,7 +83,7 @@ pub(super) async fn find(
             );
             continue;
         }
-        let candidate = candidate(retrieval, row, state, score).await;
+        let candidate = candidate(retrieval, row, state, score);
         let tokens = retrieval.counter.count(&candidate.text());
         trace.used("research", row.document.as_str(), score, tokens, why);
         list.push(candidate);
@@ -106,7 +106,7 @@ fn pool(
     turns: &[TurnCandidate],
 ) -> Result<Pool, RetrievalError> {
     let documents = retrieval.documents;
-    let mut found = documents.research(None, NEWEST)?;
+    let mut found = documents.catalog().research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
     let add = |topic: Option<String>, topics: &mut Vec<String>| {
         topics.extend(topic.filter(|topic| !topics.contains(topic)));
@@ -119,12 +119,12 @@ fn pool(
     for hit in retrieval.search(request.query, &[DocumentKind::Research], HITS)? {
         let Some(turn) = hit.turn.filter(|turn| *turn < request.before) else { continue };
         if !found.iter().any(|row| row.document == hit.document) {
-            add(documents.turn(turn)?.and_then(|row| row.topic), &mut topics);
+            add(documents.catalog().turn(turn)?.and_then(|row| row.topic), &mut topics);
         }
         hits.push(hit.document);
     }
     for topic in topics {
-        found.extend(documents.research(Some(&topic), OF_TOPIC)?);
+        found.extend(documents.catalog().research(Some(&topic), OF_TOPIC)?);
     }
     let earlier = found.into_iter().filter(|row| row.turn < request.before);
     let rows = earlier.map(|row| (row.document.clone(), row)).collect();
@@ -165,13 +165,13 @@ fn life(row: &ResearchRow) -> ResearchLife {
     }
 }
 
-async fn candidate(
+fn candidate(
     retrieval: &Retrieval<'_>,
     row: &ResearchRow,
     state: ResearchState,
     score: f64,
 ) -> ResearchCandidate {
-    let text = retrieval.documents.read_text(&row.document).ok().flatten().unwrap_or_default();
+    let text = retrieval.documents.files().read_text(&row.document).ok().flatten().unwrap_or_default();
     let read = Document::<Research>::read(&text, &row.document).value.map(|document| document.value);
     ResearchCandidate {
         document: row.document.clone(),

@@ -56,7 +56,8 @@ impl TypedTool for DocSearch {
     }
 
     async fn run(&self, args: DocSearchArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let hits = context.documents.search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
+        let hits =
+            context.documents.catalog().search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
         let summary = match hits.len() {
             0 => "No document contains these words".to_owned(),
             1 => "1 document".to_owned(),
@@ -95,7 +96,7 @@ impl TypedTool for DocRead {
     }
 
     async fn run(&self, args: DocReadArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let (path, text) = find(&args.path, context).await?;
+        let (path, text) = find(&args.path, context)?;
         let part = match &args.section {
             Some(section) => part_of(&text, section).ok_or_else(|| no_section(&path, &text, section))?,
             None => text,
@@ -108,7 +109,7 @@ impl TypedTool for DocRead {
 
 /// The document at a path: as given, or within the user's folder or the folder of the user's turns. What this turn has
 /// written so far can be read too.
-async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), ToolError> {
+fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), ToolError> {
     let shown: String = path.chars().take(200).collect();
     let own = context.documents.place().facts();
     let folders = [String::new(), format!("{}/turns/", own.folder()), format!("{}/", own.folder())];
@@ -131,7 +132,7 @@ async fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, Strin
         if !may_be_read(&path, own.folder()) {
             continue;
         }
-        if let Some(text) = context.documents.read_text(&path)? {
+        if let Some(text) = context.documents.files().read_text(&path)? {
             return Ok((path, text));
         }
     }

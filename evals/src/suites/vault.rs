@@ -29,7 +29,7 @@ impl Vault {
         let documents = all.user("evals")?;
         for (name, text) in notes {
             let path = VaultPath::new(&format!("{NOTES}/{name}")).ok_or("a note needs a plain name")?;
-            futures::executor::block_on(documents.write(&path, text.as_bytes(), None))?;
+            documents.files().write(&path, text.as_bytes(), None)?;
         }
         Ok(Self { documents, counter: Counter::o200k(), _folder: folder })
     }
@@ -43,7 +43,7 @@ impl Vault {
     ) -> Result<Vec<Passage>, Failure> {
         let retrieval = Retrieval::new(&self.documents, &self.counter, now, Grant::Gatherer);
         let retrieval = retrieval.with_passage_limits(limits);
-        Ok(futures::executor::block_on(retrieval.find(query, u32::MAX, None, None))?.passages)
+        Ok(retrieval.find(query, u32::MAX, None, None)?.passages)
     }
 }
 

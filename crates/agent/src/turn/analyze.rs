@@ -18,13 +18,13 @@ impl Machine<'_> {
         let turns = self.turns;
         let (now, counter) = (self.clock.now(), self.counter.clone());
         let retrieval = Retrieval::new(&turns.documents, &counter, now, Grant::QueryAnalyzer);
-        let documents = self.known_before(&retrieval).await?;
+        let documents = self.known_before(&retrieval)?;
         let original = self.draft.query.clone();
         let offer = Offer { documents, ..Offer::default() };
         let make = |answer: &QueryAnswer| Ok(answer.analysis(&original));
         let (_, mut analysis) = self.decide("phase0_query_analyzer", offer, make).await?;
         if let Some(reference) = &mut analysis.content_reference {
-            self.look_up(reference, &retrieval).await?;
+            self.look_up(reference, &retrieval)?;
         }
         self.write_json(&self.draft.place.query_analysis(), &analysis);
         self.extend(SectionId::UserQuery, &analysis.for_section().write())?;
@@ -34,12 +34,12 @@ impl Machine<'_> {
     }
 
     /// What phase 0 may see of earlier turns (C90): their summaries, and the pages that they captured.
-    async fn known_before(&self, retrieval: &Retrieval<'_>) -> Result<Vec<InputDocument>, Stop> {
-        let rows = retrieval.recent(RECENT_TURNS, self.draft.number).await?;
+    fn known_before(&self, retrieval: &Retrieval<'_>) -> Result<Vec<InputDocument>, Stop> {
+        let rows = retrieval.recent(RECENT_TURNS, self.draft.number)?;
         let mut documents = Vec::new();
         let mut captures: Vec<FoundCapture> = Vec::new();
         for turn in rows.iter().map(|row| Some(row.number)).chain([None]) {
-            let found = retrieval.capture(turn, &self.draft.query).await?;
+            let found = retrieval.capture(turn, &self.draft.query)?;
             captures
                 .extend(found.filter(|found| !captures.iter().any(|known| known.manifest == found.manifest)));
         }
@@ -67,13 +67,13 @@ impl Machine<'_> {
     }
 
     /// Says of a reference whether the page that it means was captured, and where (R1-14.6).
-    async fn look_up(&self, reference: &mut ContentReference, retrieval: &Retrieval<'_>) -> Result<(), Stop> {
+    fn look_up(&self, reference: &mut ContentReference, retrieval: &Retrieval<'_>) -> Result<(), Stop> {
         // Turns to come hold nothing, and a turn that never was is no source.
         reference.source_turn = reference.source_turn.filter(|turn| *turn < self.draft.number && *turn > 0);
         let hint = format!("{} {}", reference.title, reference.source_url.as_deref().unwrap_or_default());
-        let mut found = retrieval.capture(reference.source_turn, &hint).await?;
+        let mut found = retrieval.capture(reference.source_turn, &hint)?;
         if found.is_none() && reference.source_turn.is_some() {
-            found = retrieval.capture(None, &hint).await?;
+            found = retrieval.capture(None, &hint)?;
         }
         (reference.has_webpage_cache, reference.webpage_cache_path) = (found.is_some(), None);
         if let Some(found) = found {

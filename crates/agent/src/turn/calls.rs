@@ -144,7 +144,7 @@ impl Machine<'_> {
     /// A call with its result, which stands behind its pointer if the turn was interrupted since.
     pub(super) fn with_content(&self, called: Called) -> Result<Called, Stop> {
         let (Some(pointer), None) = (&called.pointer, &called.content) else { return Ok(called) };
-        let bytes = self.turns.engine.store.resolve(pointer)?;
+        let bytes = self.turns.engine.store.pointers().resolve(pointer)?;
         Ok(Called { content: shown_content(&bytes, &called.summary), ..called })
     }
 
@@ -189,7 +189,7 @@ impl Machine<'_> {
         if let Some(begun) = state.pointer_mut("/rounds/under_way/begun") {
             *begun = Value::Bool(true);
         }
-        self.turns.documents.save_state(&self.draft, &state)
+        self.turns.documents.drafts().save_state(&self.draft, &state)
     }
 
     /// Stores the result and writes it to `toolresults.md`.

@@ -144,7 +144,7 @@ impl Machine<'_> {
 
     /// Stores bytes and gives the pointer that gives them back.
     pub(super) fn keep(&self, bytes: &[u8], kind: &str, display: &str) -> Result<Pointer, Stop> {
-        Ok(self.turns.engine.store.put(bytes, kind, display)?.pointer_id)
+        Ok(self.turns.engine.store.pointers().insert(bytes, kind, display)?.pointer_id)
     }
 
     /// Writes a Markdown document of the turn with frontmatter.

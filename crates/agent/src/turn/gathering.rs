@@ -32,11 +32,11 @@ impl Machine<'_> {
         let retrieval = retrieval.with_vector(vector.as_ref());
         let reference = self.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.clone());
         let (number, session) = (self.draft.number, self.draft.session.clone());
-        let found = retrieval.find(self.resolved(), number, session.as_deref(), reference.as_ref()).await?;
+        let found = retrieval.find(self.resolved(), number, session.as_deref(), reference.as_ref())?;
         let offer = Offer { documents: gathered_documents::candidates(&found), ..Offer::default() };
         let (chosen, links) = self.decide(RETRIEVAL, offer, |answer| Ok(links(answer))).await?;
         let direct = direct_info(&chosen, &found);
-        let followed = retrieval.follow(&links, self.room_for_links(&direct, &found)).await?;
+        let followed = retrieval.follow(&links, self.room_for_links(&direct, &found))?;
         self.tell_considered(&found, &followed);
         let mut documents = gathered_documents::linked(&followed);
         documents.extend(gathered_documents::preferences(&found));
@@ -88,7 +88,7 @@ impl Machine<'_> {
         });
         for research in &mut gathered.research {
             let Some(link) = &research.document else { continue };
-            let text = self.turns.documents.read_text(&link.file)?.unwrap_or_default();
+            let text = self.turns.documents.files().read_text(&link.file)?.unwrap_or_default();
             research.top = top_results(&text, &link.file);
         }
         Ok(())

@@ -60,7 +60,7 @@ impl Drop for Machine<'_> {
         self.state.spent_ms = self.clock.spent();
         self.state.moment = self.clock.last();
         self.keep_what_counts();
-        if let Err(error) = self.turns.documents.save_state(&self.draft, &self.draft.state) {
+        if let Err(error) = self.turns.documents.drafts().save_state(&self.draft, &self.draft.state) {
             tracing::warn!(%error, turn = self.draft.number, "what a turn took before it was given up was not saved");
         }
     }
@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
         }
         let mut state = None;
         let user = turns.documents.user();
-        let draft = turns.documents.begin_with(
+        let draft = turns.documents.drafts().begin_with(
             request.mode,
             request.session.as_deref(),
             &request.query,
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
                 state = Some(new);
             },
         )?;
-        let hold = turns.documents.lease(draft.number)?;
+        let hold = turns.documents.leases().acquire(draft.number)?;
         if hold.is_none() {
             return Err(TurnError::Running(draft.number));
         }
@@ -119,8 +119,8 @@ impl<'a> Machine<'a> {
         number: u32,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        let hold = turns.documents.lease(number)?;
-        let draft = turns.documents.draft(number)?.ok_or(TurnError::NoDraft(number))?;
+        let hold = turns.documents.leases().acquire(number)?;
+        let draft = turns.documents.drafts().get(number)?.ok_or(TurnError::NoDraft(number))?;
         if hold.is_none() {
             return Err(TurnError::Running(number));
         }
@@ -244,7 +244,7 @@ impl<'a> Machine<'a> {
         let state = serde_json::to_value(&self.state)
             .map_err(|error| TurnError::State { turn: self.draft.number, reason: error.to_string() })?;
         let before = std::mem::replace(&mut self.draft.state, state);
-        let saved = self.turns.documents.checkpoint(&self.draft);
+        let saved = self.turns.documents.drafts().checkpoint(&self.draft);
         if saved.is_err() {
             // What is saved when the turn is given up goes with the files of the last checkpoint.
             self.draft.state = before;

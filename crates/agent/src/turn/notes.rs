@@ -18,10 +18,10 @@ const TRIES: usize = 3;
 
 impl Machine<'_> {
     /// Notes what the turn used. A turn that only asked back leaves no such notes (C6).
-    pub(super) async fn note_turn(&mut self, ending: &Ending) {
+    pub(super) fn note_turn(&mut self, ending: &Ending) {
         if let Ending::Answer { unverified, .. } = ending {
             for used in self.state.references.clone() {
-                self.note_use(&used, !unverified).await;
+                self.note_use(&used, !unverified);
             }
         }
         self.note_sites(ending);
@@ -42,29 +42,29 @@ impl Machine<'_> {
         let claims = log.map(|log| log.claims).unwrap_or_default();
         let sites: BTreeSet<String> = claims.iter().filter_map(|claim| site_of(&claim.source)).collect();
         for site in sites {
-            if let Err(error) = self.turns.documents.note_source(&site, ok) {
+            if let Err(error) = self.turns.documents.uses().record_source(&site, ok) {
                 self.warn(format!("how far {site} could be relied on was not noted: {error}"));
             }
         }
     }
 
-    async fn note_use(&self, used: &VaultPath, ok: bool) {
+    fn note_use(&self, used: &VaultPath, ok: bool) {
         let documents = &self.turns.documents;
-        if let Err(error) = documents.note_use(used, ok) {
+        if let Err(error) = documents.uses().record(used, ok) {
             self.warn(format!("the use of {used} was not noted: {error}"));
         }
         if used.name() != "research.md" {
             return;
         }
         let backlink = self.backlink("§2 Gathered Context");
-        let linked = self.change(used, |text| text.map(|text| backlink.add_to(&text, used))).await;
+        let linked = self.change(used, |text| text.map(|text| backlink.add_to(&text, used)));
         if let Err(error) = linked {
             self.warn(format!("{used} has no backlink to this turn: {error}"));
         }
     }
 
     /// Changes a document outside of the turn; a change by somebody else in between is seen and kept.
-    async fn change(
+    fn change(
         &self,
         at: &VaultPath,
         change: impl Fn(Option<String>) -> Option<String>,
@@ -73,12 +73,12 @@ impl Machine<'_> {
         let mut tries = TRIES;
         loop {
             tries -= 1;
-            let before = documents.read_text(at)?;
+            let before = documents.files().read_text(at)?;
             let seen = before.as_ref().map(|text| ContentHash::new(text.as_bytes()));
             let Some(after) = change(before.clone()).filter(|after| Some(after) != before.as_ref()) else {
                 return Ok(());
             };
-            match documents.write(at, after.as_bytes(), seen) {
+            match documents.files().write(at, after.as_bytes(), seen) {
                 Err(StoreError::Changed { .. }) if tries > 0 => {}
                 written => return written,
             }

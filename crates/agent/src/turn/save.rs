@@ -31,9 +31,9 @@ impl Machine<'_> {
         let ending = self.state.ending.clone().unwrap_or_else(lost);
         self.tell_ending(&ending);
         self.complete(&ending);
-        self.turns.documents.commit(&self.draft)?;
+        self.turns.documents.drafts().commit(&self.draft)?;
         self.committed = true;
-        self.note_turn(&ending).await;
+        self.note_turn(&ending);
         let millis = self.clock.millis_since(began);
         self.tell(&TurnEvent::PhaseDone { number, tokens: 0, millis, text: "saved".to_owned() });
         let outcome = self.outcome(ending);

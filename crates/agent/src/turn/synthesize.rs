@@ -44,7 +44,7 @@ impl Machine<'_> {
     pub(super) async fn synthesize(&mut self) -> Result<Done, Stop> {
         let name = self.by_mode("phase5_synthesizer");
         let attempt = self.state.attempt(Step::Synthesize);
-        let documents = self.evidence().await?;
+        let documents = self.evidence()?;
         let known: String = documents.iter().map(|document| &*document.text).collect();
         let offer = Offer {
             documents,
@@ -97,21 +97,21 @@ impl Machine<'_> {
     /// What a run said last, whose every answer failed its gates.
     fn last_words(&self, run: &RunId) -> Result<String, Stop> {
         let store = &self.turns.engine.store;
-        let output = store.run(run)?.output;
-        let bytes = output.map(|output| store.blob(output)).transpose()?;
+        let output = store.runs().get(run)?.output;
+        let bytes = output.map(|output| store.contents().get(output)).transpose()?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
     }
 
     /// What an answer may cite by number, in this order: each reference of §2, each result of a tool; and the results as
     /// they stand in their document. The same for phases 5 and 6 (R0-14.8). Of each reference one document is read, and
     /// nothing that it links to (R1-14.4, C90).
-    pub(super) async fn evidence(&mut self) -> Result<Vec<InputDocument>, Stop> {
+    pub(super) fn evidence(&mut self) -> Result<Vec<InputDocument>, Stop> {
         let (now, counter) = (self.clock.now(), self.counter.clone());
         let retrieval = Retrieval::new(&self.turns.documents, &counter, now, Grant::Synthesis);
         let mut documents = Vec::new();
         for file in &self.state.references {
             let link = LinkToFollow { path: file.to_string(), sections_to_extract: Vec::new() };
-            let read = retrieval.follow(&[link], usize::MAX).await?;
+            let read = retrieval.follow(&[link], usize::MAX)?;
             // What cannot be read keeps its number, so that the others keep theirs.
             let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
             documents.push(cited(file.as_str(), text));

@@ -16,7 +16,7 @@ impl Machine<'_> {
     /// Judges the newest answer.
     pub(super) async fn validate(&mut self) -> Result<Done, Stop> {
         let plan = self.task_plan();
-        let mut documents = self.evidence().await?;
+        let mut documents = self.evidence()?;
         let response = self.draft.place.response();
         if let Some(attempt) = self.state.attempts.last() {
             documents.push(InputDocument::whole(response.name(), response.as_str(), attempt.answer.as_str()));

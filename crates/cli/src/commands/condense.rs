@@ -64,7 +64,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     } else {
         let condensed = larder_condense::condense(&request)?;
         // The way back exists before the text is shown.
-        store.put(text.as_bytes(), "document", &name)?;
+        store.pointers().insert(text.as_bytes(), "document", &name)?;
         (condensed, None)
     };
     match context.global.format {

@@ -22,7 +22,7 @@ const LEAST_COLUMNS: usize = 24;
 /// `/sessions`
 pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let found = blocking(move || store.sessions(LISTED)).await?;
+    let found = blocking(move || store.exchanges().sessions(LISTED)).await?;
     let sessions: Vec<SessionCosts> = found.into_iter().map(SessionCosts::from).collect();
     let content = html! {
         div.head { div { h1 { "Sessions" } p { "Conversations, the one used last first." } } }

@@ -260,7 +260,7 @@ impl Ledger {
             return;
         }
         let estimated = larder_text::tokens::Counter::uncorrected(self.exchange.summary.tokens.after, factor);
-        self.later(0, move |store, _| store.observe_usage(&model, estimated, usage.input).map(drop));
+        self.later(0, move |store, _| store.calibrations().observe(&model, estimated, usage.input).map(drop));
     }
 
     /// The request has ended well, or with an error of the upstream's own.

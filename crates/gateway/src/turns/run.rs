@@ -129,7 +129,7 @@ impl Work {
         self.caller.may_ask(&turns.reach()).map_err(refused)?;
         let mut before = (Usage::default(), Usd::default());
         if let TurnJob::Resume(number) = job {
-            let draft = turns.documents.draft(number)?;
+            let draft = turns.documents.drafts().get(number)?;
             let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
             if draft.state.get("workspace").is_some_and(|folder| !folder.is_null()) {
                 let words = format!(
@@ -241,7 +241,7 @@ fn settle(
         ) => return tell(held.release()),
         // Every call but the last was answered and stands in the draft; the last one was refused or never arrived.
         Err(TurnError::Stopped { turn, source, .. }) if !may_be_billed(source) => {
-            match documents.draft(*turn) {
+            match documents.drafts().get(*turn) {
                 Ok(Some(draft)) => spent(&draft),
                 _ => return drop(held),
             }

@@ -21,13 +21,13 @@ struct Files {
 }
 
 /// The answer of a capture to `query`.
-pub(super) async fn write(
+pub(super) fn write(
     retrieval: &Retrieval<'_>,
     query: &str,
     capture: &FoundCapture,
     manifest: &Manifest,
 ) -> PageAnswer {
-    let files = Files::read(retrieval, &capture.manifest).await;
+    let files = Files::read(retrieval, &capture.manifest);
     let age = retrieval.age(manifest.visited_at);
     let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
@@ -79,9 +79,9 @@ fn elsewhere(
 
 impl Files {
     /// Whatever can be read; a file that is missing or broken is as good as none.
-    async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
-        let data = beside(retrieval, manifest, "extracted_data.json").await;
-        let content = beside(retrieval, manifest, "page_content.md").await;
+    fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
+        let data = beside(retrieval, manifest, "extracted_data.json");
+        let content = beside(retrieval, manifest, "page_content.md");
         Self {
             data: data.and_then(|(path, text)| Some((path, read_json::<ExtractedData>(&text).value?))),
             content: content.and_then(|(path, text)| {
@@ -110,9 +110,9 @@ impl Files {
     }
 }
 
-async fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
+fn beside(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
-    let text = retrieval.documents.read_text(&path).ok()??;
+    let text = retrieval.documents.files().read_text(&path).ok()??;
     Some((path, text))
 }
 

@@ -21,7 +21,7 @@ fn why<'f>(followed: &'f LinkExpansion, document: &str) -> &'f str {
 
 async fn note(vault: &Vault, name: &str, text: &str) -> VaultPath {
     let path = VaultPath::new(&format!("users/henry/notes/{name}")).unwrap();
-    vault.documents.write(&path, text.as_bytes(), None).unwrap();
+    vault.documents.files().write(&path, text.as_bytes(), None).unwrap();
     path
 }
 
@@ -29,7 +29,7 @@ async fn note(vault: &Vault, name: &str, text: &str) -> VaultPath {
 async fn links_are_followed_two_steps_and_only_what_is_asked_for_is_read() {
     let vault = Vault::of(100).await;
     let retrieval = vault.retrieval(Grant::Gatherer);
-    let followed = retrieval.follow(&[link("turns/turn_000090/context.md", &["§2"])], 6_400).await.unwrap();
+    let followed = retrieval.follow(&[link("turns/turn_000090/context.md", &["§2"])], 6_400).unwrap();
     let depths: Vec<(u8, u32)> = followed
         .documents
         .iter()
@@ -51,7 +51,7 @@ async fn links_are_followed_two_steps_and_only_what_is_asked_for_is_read() {
     assert_eq!(followed.documents[0].claims.len(), 0, "and not with what is left out");
     let synthesis = vault.retrieval(Grant::Synthesis);
     let links = [link("turn_90/context.md", &["4. Tool Execution"]), link("turn_70/research.md", &[])];
-    let followed = synthesis.follow(&links, 6_400).await.unwrap();
+    let followed = synthesis.follow(&links, 6_400).unwrap();
     assert_eq!(followed.documents.len(), 1, "one document and nothing that it links to (C90)");
     assert!(followed.documents[0].text.starts_with("## 4. Tool Execution"));
     assert!(linked(&followed)[0].text.starts_with("\\## 4. Tool Execution"), "escaped as data");
@@ -64,7 +64,7 @@ async fn budgets_hold() {
     let mut links = vec![link("notes/long.md", &[])];
     links.extend((1..=60).map(|turn| link(&format!("turn_{turn}/context.md"), &[])));
     for limit in [0, 50, 500, 3_000, 6_400, 100_000] {
-        let followed = vault.retrieval(Grant::Gatherer).follow(&links, limit).await.unwrap();
+        let followed = vault.retrieval(Grant::Gatherer).follow(&links, limit).unwrap();
         let sum: usize = followed.documents.iter().map(|document| vault.counter.count(&document.text)).sum();
         assert_eq!(sum, followed.tokens);
         assert!(sum <= limit.min(6_400), "{sum} of {limit} (C23)");
@@ -85,7 +85,7 @@ async fn what_a_link_may_not_do_is_recorded_with_the_reason() {
     note(&vault, "hostile.md", hostile).await;
     let retrieval = vault.retrieval(Grant::Gatherer);
     let followed =
-        retrieval.follow(&[link("notes/a.md", &[]), link("notes/hostile.md", &[])], 6_400).await.unwrap();
+        retrieval.follow(&[link("notes/a.md", &[]), link("notes/hostile.md", &[])], 6_400).unwrap();
     let read: Vec<&str> = followed.documents.iter().map(|document| document.path.name()).collect();
     assert_eq!(read, ["a.md", "hostile.md", "b.md"], "{:#?}", followed.considered);
     assert!(why(&followed, "a.md").starts_with("a cycle"), "{:#?}", followed.considered);
@@ -99,10 +99,9 @@ async fn what_a_link_may_not_do_is_recorded_with_the_reason() {
             .unwrap()
             .contains("users/bob/turns/turn_000001/context.md\",")
     );
-    let back =
-        retrieval.follow(&[link("notes/b.md", &[]), link("../../bob/facts.md", &[])], 6_400).await.unwrap();
+    let back = retrieval.follow(&[link("notes/b.md", &[]), link("../../bob/facts.md", &[])], 6_400).unwrap();
     assert!(back.considered.iter().any(|entry| entry.why.starts_with("a cycle")), "{:#?}", back.considered);
-    let missing = retrieval.follow(&[link("turn_3/context.md", &["Nonsense"])], 6_400).await.unwrap();
+    let missing = retrieval.follow(&[link("turn_3/context.md", &["Nonsense"])], 6_400).unwrap();
     assert!(
         missing.considered[0].why.contains("without Nonsense; given whole"),
         "{:?}",
@@ -115,8 +114,7 @@ async fn a_flood_of_links_is_looked_at_up_to_a_limit() {
     let vault = Vault::of(1).await;
     let flood: String = (0..20_000).map(|at| format!("[x{at}](gone/{at}.md)\n")).collect();
     note(&vault, "flood.md", &flood).await;
-    let followed =
-        vault.retrieval(Grant::Gatherer).follow(&[link("notes/flood.md", &[])], 6_400).await.unwrap();
+    let followed = vault.retrieval(Grant::Gatherer).follow(&[link("notes/flood.md", &[])], 6_400).unwrap();
     assert!(followed.considered.len() < 200);
     assert!(
         followed.considered.iter().any(|entry| entry.why.contains("further links")),

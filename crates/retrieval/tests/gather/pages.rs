@@ -35,7 +35,7 @@ async fn a_referred_page_answers_at_the_level_that_the_query_asks_for() {
         ("is it still in stock", PageLevel::Navigate, "may have changed"),
         ("check for new comments", PageLevel::Navigate, "may have changed"),
     ] {
-        let found = retrieval.find(query, 41, None, Some(&reference(30))).await.unwrap();
+        let found = retrieval.find(query, 41, None, Some(&reference(30))).unwrap();
         let page = found.page.as_ref().expect("the page was captured");
         assert_eq!(page.level, level, "{query}: {}", page.why);
         assert!(page.text.contains(says), "{query}: {}", page.text);
@@ -52,14 +52,14 @@ async fn a_referred_page_answers_at_the_level_that_the_query_asks_for() {
 async fn a_capture_is_found_by_turn_and_by_words() {
     let vault = Vault::of(60).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
-    let of_turn = analyzer.capture(Some(30), "the thread").await.unwrap().expect("turn 30 captured a page");
+    let of_turn = analyzer.capture(Some(30), "the thread").unwrap().expect("turn 30 captured a page");
     assert_eq!((of_turn.url.as_str(), of_turn.turn), (url(30).as_str(), 30));
     let expected = ContentReference { webpage_cache_path: Some(of_turn.path.clone()), ..Default::default() };
     assert_eq!(expected.capture().map(|(turn, _)| turn), Some(30), "{}: R1-5.3", of_turn.path);
     let words = format!("the forum thread about the {} of the {}", subject(50).property, subject(50).thing);
-    assert_eq!(analyzer.capture(None, &words).await.unwrap().map(|capture| capture.turn), Some(50));
-    assert_eq!(analyzer.capture(Some(31), "the thread").await.unwrap(), None);
-    assert_eq!(analyzer.capture(None, "zebra crossing").await.unwrap(), None);
+    assert_eq!(analyzer.capture(None, &words).unwrap().map(|capture| capture.turn), Some(50));
+    assert_eq!(analyzer.capture(Some(31), "the thread").unwrap(), None);
+    assert_eq!(analyzer.capture(None, "zebra crossing").unwrap(), None);
 }
 
 #[tokio::test]
@@ -68,11 +68,11 @@ async fn a_page_that_was_not_captured_is_visited_if_its_address_is_known() {
     let retrieval = vault.retrieval(Grant::Gatherer);
     let known =
         ContentReference { source_url: Some("https://elsewhere.example/x".to_owned()), ..reference(11) };
-    let found = retrieval.find("how many pages is the thread?", 13, None, Some(&known)).await.unwrap();
+    let found = retrieval.find("how many pages is the thread?", 13, None, Some(&known)).unwrap();
     let page = found.page.expect("its address is known");
     assert_eq!((page.level, page.source_url.as_str()), (PageLevel::Navigate, "https://elsewhere.example/x"));
     let unknown = ContentReference { source_url: None, source_turn: None, ..reference(11) };
-    let found = retrieval.find("how many pages is the thread?", 13, None, Some(&unknown)).await.unwrap();
+    let found = retrieval.find("how many pages is the thread?", 13, None, Some(&unknown)).unwrap();
     assert_eq!(found.page, None);
     assert!(found.considered.iter().any(|entry| entry.kind == "capture" && !entry.used));
     assert!(!found.turn_index.is_empty(), "a reference that leads nowhere does not hide the turns");
@@ -82,7 +82,7 @@ async fn a_page_that_was_not_captured_is_visited_if_its_address_is_known() {
         source_turn: None,
         ..reference(11)
     };
-    assert_eq!(retrieval.find("how many pages?", 13, None, Some(&hostile)).await.unwrap().page, None);
+    assert_eq!(retrieval.find("how many pages?", 13, None, Some(&hostile)).unwrap().page, None);
 }
 
 #[tokio::test]
@@ -91,11 +91,11 @@ async fn a_page_that_is_named_by_its_address_is_no_other_page() {
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
     let other = "https://forum.example.com/never-visited/99";
     for turn in [None, Some(30)] {
-        let found = analyzer.capture(turn, &format!("Forum thread {other}")).await.unwrap();
+        let found = analyzer.capture(turn, &format!("Forum thread {other}")).unwrap();
         assert_eq!(found, None, "{turn:?}");
     }
-    let same = analyzer.capture(None, &format!("see {}, please", url(30))).await.unwrap();
+    let same = analyzer.capture(None, &format!("see {}, please", url(30))).unwrap();
     assert_eq!(same.map(|capture| capture.turn), Some(30));
     let query = format!("how many pages does {other} have?");
-    assert_eq!(vault.retrieval(Grant::Gatherer).find(&query, 61, None, None).await.unwrap().page, None);
+    assert_eq!(vault.retrieval(Grant::Gatherer).find(&query, 61, None, None).unwrap().page, None);
 }

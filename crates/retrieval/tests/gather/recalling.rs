@@ -19,14 +19,14 @@ async fn planted_facts_are_found() {
     for number in (1..=TURNS).step_by(5) {
         let it = subject(number);
         let query = format!("what was the {} that you suggested for my {}?", it.property, it.thing);
-        let found = retrieval.find(&query, TURNS + 1, None, None).await.unwrap();
+        let found = retrieval.find(&query, TURNS + 1, None, None).unwrap();
         assert!(found.turn_index.len() <= TURN_INDEX_LIMIT);
         asked += 1;
         in_index += u32::from(found.turn_index.iter().any(|turn| turn.turn == number));
         first += u32::from(found.turn_index.first().is_some_and(|turn| turn.turn == number));
         in_passages += u32::from(found.passages.iter().any(|passage| passage.text.contains(&it.secret)));
         for passage in &found.passages {
-            let text = vault.documents.read_text(&passage.document).unwrap().unwrap();
+            let text = vault.documents.files().read_text(&passage.document).unwrap().unwrap();
             assert_eq!(&text[passage.bytes.clone()], passage.text);
         }
     }
@@ -44,14 +44,14 @@ async fn nothing_is_found_from_later_turns_or_of_other_users() {
     // SearchRequest about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
     // would take its place (R1-12.5).
     let (asked, before) = (format!("{} {}", query(35), query(40)), 36);
-    let found = vault.retrieval(Grant::Gatherer).find(&asked, before, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&asked, before, None, None).unwrap();
     let turns: Vec<u32> = found.turn_index.iter().map(|turn| turn.turn).collect();
     assert!(turns.contains(&35) && turns.iter().all(|turn| *turn < before), "{turns:?}");
     let research = found.cached_intel.iter().chain(&found.research_hits);
     let research: Vec<u32> = research.map(|research| research.turn).collect();
     assert!(research.contains(&35) && research.iter().all(|turn| *turn < before), "{research:?}");
     // Without the scope they would be found.
-    let later = vault.retrieval(Grant::Gatherer).find(&asked, 41, None, None).await.unwrap();
+    let later = vault.retrieval(Grant::Gatherer).find(&asked, 41, None, None).unwrap();
     assert!(later.turn_index.iter().any(|turn| turn.turn == 40));
     let json = serde_json::to_string(&found).unwrap();
     assert!(!json.contains("users/bob") && !json.contains(&subject(40).secret), "{json}");
@@ -60,11 +60,10 @@ async fn nothing_is_found_from_later_turns_or_of_other_users() {
 #[tokio::test]
 async fn a_query_that_names_nothing_gets_the_newest_turns() {
     let vault = Vault::of(60).await;
-    let found =
-        vault.retrieval(Grant::Gatherer).find("and those?", 61, Some("session-2"), None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find("and those?", 61, Some("session-2"), None).unwrap();
     assert_eq!(found.turn_index.len(), TURN_INDEX_LIMIT);
     assert_eq!(found.turn_index[0].turn, 60);
-    let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61).await.unwrap();
+    let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61).unwrap();
     assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [60, 59, 58], "R1-14.1");
 }
 
@@ -73,13 +72,13 @@ async fn research_is_offered_by_its_state() {
     let mut vault = Vault::of(100).await;
     let about = subject(95);
     let query = format!("find me a {} for the {}", about.property, about.thing);
-    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).unwrap();
     let cached = found.cached_intel.first().expect("research of the last hour is cached");
     assert_eq!((cached.turn, cached.state), (95, ResearchState::Active));
     assert!(cached.digest.contains(&about.secret), "listings stand in it: {}", cached.digest);
     assert!(found.cached_intel.iter().all(|research| research.state == ResearchState::Active));
     vault.now = moment(95).plus_seconds(7 * 3_600);
-    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).unwrap();
     assert!(found.cached_intel.is_empty(), "all of it is older than six hours (R1-4.8)");
     let stale = found.research_hits.first().expect("stale research is offered");
     assert_eq!((stale.turn, stale.state), (95, ResearchState::Stale));
@@ -88,7 +87,7 @@ async fn research_is_offered_by_its_state() {
     let text = documents.iter().find(|document| document.input == "research_hits").unwrap();
     assert!(text.text.contains("state: stale"), "{}", text.text);
     vault.now = moment(95).plus_seconds(60 * 86_400);
-    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).unwrap();
     assert!(found.research_hits.is_empty());
     let expired = found.considered.iter().find(|entry| entry.kind == "research").unwrap();
     assert!(!expired.used && expired.why.starts_with("expired"), "{expired:?}");
@@ -108,7 +107,7 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
         (10..20).map(|number| preference(number, &format!("liking_{number}"), "nothing special")).collect();
     preferences.push(preference(1, "favorite_hamster", "Syrian"));
     let records = write_json(&PreferenceRecords { preferences });
-    vault.documents.write(&place.memory("preferences"), records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.memory("preferences"), records.as_bytes(), None).unwrap();
     let fact = |number: u32, fact: &str, ttl| FactRecord {
         id: BlockId::new(&format!("fact-{number:03}")).unwrap(),
         category: "People".to_owned(),
@@ -125,8 +124,8 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
     facts.push(fact(2, "Ann keeps hamsters", Ttl::Evergreen));
     facts.push(fact(3, "hamsters cost $20", Ttl::Seconds(1)));
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&place.memory("facts"), records.as_bytes(), None).unwrap();
-    let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).await.unwrap();
+    vault.documents.files().write(&place.memory("facts"), records.as_bytes(), None).unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).unwrap();
     let names: Vec<&str> = found.preferences.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names, ["favorite_hamster", "liking_19", "liking_18", "liking_17", "liking_16"]);
     assert_eq!(found.preferences[0].source_turn, Some(1));
@@ -144,7 +143,7 @@ async fn the_same_vault_and_clock_give_the_same_bytes() {
         let mut seen = Vec::new();
         for vault in [&one, &two, &one] {
             let retrieval = vault.retrieval(Grant::Gatherer);
-            let found = retrieval.find(&query(number), TURNS + 1, Some("session-3"), None).await.unwrap();
+            let found = retrieval.find(&query(number), TURNS + 1, Some("session-3"), None).unwrap();
             let texts: Vec<String> = candidates(&found)
                 .iter()
                 .map(|document| format!("{}{}", document.name, document.text))
@@ -161,18 +160,18 @@ async fn a_caller_gets_what_it_is_granted() {
     let vault = Vault::of(10).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
     let refused = |error: &RetrievalError| matches!(error, RetrievalError::NotGranted { .. });
-    assert!(analyzer.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
-    assert!(analyzer.follow(&[], 100).await.is_err_and(|error| refused(&error)));
+    assert!(analyzer.find("x", 11, None, None).is_err_and(|error| refused(&error)));
+    assert!(analyzer.follow(&[], 100).is_err_and(|error| refused(&error)));
     let synthesis = vault.retrieval(Grant::Synthesis);
-    assert!(synthesis.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
-    assert!(synthesis.recent(3, 11).await.is_err_and(|error| refused(&error)));
-    assert!(synthesis.capture(None, "x").await.is_err_and(|error| refused(&error)));
+    assert!(synthesis.find("x", 11, None, None).is_err_and(|error| refused(&error)));
+    assert!(synthesis.recent(3, 11).is_err_and(|error| refused(&error)));
+    assert!(synthesis.capture(None, "x").is_err_and(|error| refused(&error)));
 }
 
 #[tokio::test]
 async fn everything_that_was_considered_is_recorded() {
     let vault = Vault::of(60).await;
-    let found = vault.retrieval(Grant::Gatherer).find(&query(30), 61, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&query(30), 61, None, None).unwrap();
     let used = |kind: &str| found.considered.iter().filter(|entry| entry.kind == kind && entry.used).count();
     assert_eq!(used("turn"), found.turn_index.len());
     assert_eq!(used("passage"), found.passages.len());
@@ -208,8 +207,8 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
         .collect();
     facts.push(fact(9, "People", "Ann keeps hamsters"));
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&at, records.as_bytes(), None).unwrap();
-    let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).await.unwrap();
+    vault.documents.files().write(&at, records.as_bytes(), None).unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).unwrap();
     assert_eq!(found.facts.iter().map(|line| line.fact.as_str()).collect::<Vec<_>>(), ["Ann keeps hamsters"]);
     for (at, category) in ways.iter().enumerate() {
         let way = format!("way {at}:");
@@ -240,9 +239,9 @@ async fn what_people_took_out_is_not_remembered() {
     let facts = vec![fact(1, "Ann keeps hamsters"), fact(2, "Ann is ill")];
     let shown = Facts(vec![FactLine::from(&facts[0])]).write_body(&place.facts());
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&place.memory("facts"), records.as_bytes(), None).unwrap();
-    vault.documents.write(&place.facts(), shown.as_bytes(), None).unwrap();
-    let found = vault.retrieval(Grant::Gatherer).find("what of Ann?", 4, None, None).await.unwrap();
+    vault.documents.files().write(&place.memory("facts"), records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.facts(), shown.as_bytes(), None).unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find("what of Ann?", 4, None, None).unwrap();
     let said: Vec<&str> = found.facts.iter().map(|line| line.fact.as_str()).collect();
     assert_eq!(said, ["Ann keeps hamsters"]);
 }

@@ -165,7 +165,8 @@ impl Counter {
         engine: impl Engine + 'static,
         workers: Arc<Workers>,
     ) -> Self {
-        let vocabulary = CachedEngine { engine: Box::new(engine), cache: CountCache::new(MAX_CACHED), workers };
+        let vocabulary =
+            CachedEngine { engine: Box::new(engine), cache: CountCache::new(MAX_CACHED), workers };
         let settings = CounterSettings { name: name.to_owned(), label, framing, margin: Margin::NONE };
         Self { settings: Arc::new(settings), vocabulary: Arc::new(vocabulary) }
     }
@@ -208,7 +209,12 @@ impl Counter {
     }
 
     fn as_estimate(&self, name: &str, framing: Framing, margin: Margin) -> Self {
-        self.with_settings(CounterSettings { name: name.to_owned(), label: Label::Estimated, framing, margin })
+        self.with_settings(CounterSettings {
+            name: name.to_owned(),
+            label: Label::Estimated,
+            framing,
+            margin,
+        })
     }
 
     /// Counts by the same vocabulary that are charged otherwise.

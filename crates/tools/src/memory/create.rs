@@ -67,7 +67,7 @@ impl TypedTool for MemoryCreate {
     async fn run(&self, args: MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let mut tries = 1;
         loop {
-            match remember(&args, context).await {
+            match remember(&args, context) {
                 // Somebody else wrote in between: read again and add to the new version.
                 Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
                 other => return other,
@@ -76,11 +76,11 @@ impl TypedTool for MemoryCreate {
     }
 }
 
-async fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
     // The schema demands what the kind needs; an empty text says nothing all the same.
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     match args.kind {
-        MemoryKind::Preference => prefer(&text(&args.name), &text(&args.value), context).await,
+        MemoryKind::Preference => prefer(&text(&args.name), &text(&args.value), context),
         MemoryKind::Fact => {
             let ttl = match &args.ttl {
                 Some(ttl) => ttl.parse().map_err(|error| ToolError::Arguments(format!("ttl: {error}")))?,
@@ -88,7 +88,7 @@ async fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<
             };
             let confidence = Score::new(args.confidence.unwrap_or(CONFIDENCE)).unwrap_or_default();
             let category = args.category.as_deref().unwrap_or("General");
-            learn(&text(&args.fact), category, confidence, ttl, context).await
+            learn(&text(&args.fact), category, confidence, ttl, context)
         }
     }
 }
@@ -98,7 +98,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn learn(
+fn learn(
     fact: &str,
     category: &str,
     confidence: Score,
@@ -106,7 +106,7 @@ async fn learn(
     context: &ToolContext<'_>,
 ) -> Result<ToolOutput, ToolError> {
     let (documents, now, fact) = (context.documents, context.now, one_line(fact));
-    let mut book = FactBook::open(documents, now).await?;
+    let mut book = FactBook::open(documents, now)?;
     let known = book.facts.iter_mut().find(|known| known.fact.to_lowercase() == fact.to_lowercase());
     let (id, new) = match known {
         Some(known) => {
@@ -131,20 +131,20 @@ async fn learn(
             (id, true)
         }
     };
-    book.write(documents, now).await?;
+    book.write(documents, now)?;
     let verb = if new { "Remembered" } else { "Knew already" };
     let content = json!({"id": id.as_str(), "fact": fact, "new": new});
     Ok(ToolOutput::success(format!("{verb} {}: {fact}", id.as_str()), content.to_string()))
 }
 
-async fn prefer(name: &str, value: &str, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
+fn prefer(name: &str, value: &str, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
     let (documents, now) = (context.documents, context.now);
     let (name, value) = (one_line(name).replace(':', " "), one_line(value));
     let name = one_line(&name);
     if name.is_empty() {
         return Err(ToolError::Arguments("name must contain more than white space and colons".to_owned()));
     }
-    let mut book = PreferenceBook::open(documents, now).await?;
+    let mut book = PreferenceBook::open(documents, now)?;
     let known = book.preferences.iter_mut().find(|known| known.id.eq_ignore_ascii_case(&name));
     let before = known.as_ref().map(|known| known.value.clone());
     let source = Some(context.turn.context());
@@ -159,7 +159,7 @@ async fn prefer(name: &str, value: &str, context: &ToolContext<'_>) -> Result<To
             updated_at: now,
         }),
     }
-    book.write(documents, now).await?;
+    book.write(documents, now)?;
     let was = before.as_ref().map(|before| format!(" (was {before})")).unwrap_or_default();
     let content = json!({"name": name, "value": value, "before": before});
     Ok(ToolOutput::success(format!("Remembered preference {name}: {value}{was}"), content.to_string()))

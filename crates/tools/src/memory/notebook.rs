@@ -25,8 +25,8 @@ struct Read {
 }
 
 impl Read {
-    async fn of(documents: &UserDocuments, path: VaultPath) -> Result<Self, ToolError> {
-        let text = documents.read_text(&path)?;
+    fn of(documents: &UserDocuments, path: VaultPath) -> Result<Self, ToolError> {
+        let text = documents.files().read_text(&path)?;
         Ok(Self { path, text })
     }
 
@@ -34,11 +34,11 @@ impl Read {
         self.text.as_ref().map(|text| ContentHash::new(text.as_bytes()))
     }
 
-    async fn write(&self, documents: &UserDocuments, text: &str) -> Result<(), ToolError> {
+    fn write(&self, documents: &UserDocuments, text: &str) -> Result<(), ToolError> {
         if self.text.as_deref() == Some(text) {
             return Ok(());
         }
-        Ok(documents.write(&self.path, text.as_bytes(), self.seen())?)
+        Ok(documents.files().write(&self.path, text.as_bytes(), self.seen())?)
     }
 
     fn unreadable(&self, problem: impl std::fmt::Display) -> ToolError {
@@ -121,9 +121,9 @@ pub(super) struct FactBook {
 }
 
 impl FactBook {
-    pub(super) async fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
-        let records = Read::of(documents, documents.place().memory("facts")).await?;
-        let rendering = Read::of(documents, documents.place().facts()).await?;
+    pub(super) fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
+        let records = Read::of(documents, documents.place().memory("facts"))?;
+        let rendering = Read::of(documents, documents.place().facts())?;
         let StoredFacts { records: FactRecords { mut facts }, last } = records.records()?;
         let last = facts.iter().filter_map(|fact| number(&fact.id)).chain([last]).max().unwrap_or_default();
         let mut notes = Vec::new();
@@ -156,13 +156,13 @@ impl FactBook {
         BlockId::numbered("fact", self.last)
     }
 
-    pub(super) async fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
+    pub(super) fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
         let lines = Facts(self.facts.iter().map(FactLine::from).collect());
         let stored = StoredFacts { records: FactRecords { facts: self.facts.clone() }, last: self.last };
         let records = self.records.rewritten(&stored)?;
         let rendering = self.rendering.rendered(documents.user(), now, lines, Facts::update);
-        self.rendering.write(documents, &rendering).await?;
-        self.records.write(documents, &records).await
+        self.rendering.write(documents, &rendering)?;
+        self.records.write(documents, &records)
     }
 }
 
@@ -190,9 +190,9 @@ pub(super) struct PreferenceBook {
 }
 
 impl PreferenceBook {
-    pub(super) async fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
-        let records = Read::of(documents, documents.place().memory("preferences")).await?;
-        let rendering = Read::of(documents, documents.place().preferences()).await?;
+    pub(super) fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
+        let records = Read::of(documents, documents.place().memory("preferences"))?;
+        let rendering = Read::of(documents, documents.place().preferences())?;
         let PreferenceRecords { mut preferences } = records.records()?;
         if let Some(text) = &rendering.text {
             let lines = Document::<Preferences>::read(text, &rendering.path).value;
@@ -217,11 +217,11 @@ impl PreferenceBook {
         Ok(Self { records, rendering, preferences })
     }
 
-    pub(super) async fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
+    pub(super) fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
         let lines = Preferences(self.preferences.iter().map(PreferenceLine::from).collect());
         let records = self.records.rewritten(&PreferenceRecords { preferences: self.preferences.clone() })?;
         let rendering = self.rendering.rendered(documents.user(), now, lines, Preferences::update);
-        self.rendering.write(documents, &rendering).await?;
-        self.records.write(documents, &records).await
+        self.rendering.write(documents, &rendering)?;
+        self.records.write(documents, &records)
     }
 }

@@ -51,17 +51,17 @@ impl TypedTool for MemoryQuery {
         let wanted = |kind| args.kind.is_none_or(|only| only == kind);
         let mut records = Vec::new();
         if wanted(MemoryKind::Fact) {
-            records.extend(facts(context).await?);
+            records.extend(facts(context)?);
         }
         if wanted(MemoryKind::Preference) {
-            records.extend(preferences(context).await?);
+            records.extend(preferences(context)?);
         }
         Ok(answer(records, args.query.as_deref(), args.limit.unwrap_or(SHOWN)))
     }
 }
 
-async fn facts(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
-    let book = FactBook::open(context.documents, context.now).await?;
+fn facts(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
+    let book = FactBook::open(context.documents, context.now)?;
     let record = |fact: larder_vault::FactRecord| MemoryRecord {
         words: format!("{} {}", fact.category, fact.fact),
         at: Some(fact.updated_at),
@@ -76,8 +76,8 @@ async fn facts(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError
     Ok(book.facts.into_iter().map(record).chain(book.notes.into_iter().map(note)).collect())
 }
 
-async fn preferences(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
-    let book = PreferenceBook::open(context.documents, context.now).await?;
+fn preferences(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
+    let book = PreferenceBook::open(context.documents, context.now)?;
     let record = |preference: larder_vault::PreferenceRecord| MemoryRecord {
         words: format!("{} {}", preference.id.replace(['_', '-'], " "), preference.value),
         at: Some(preference.updated_at),

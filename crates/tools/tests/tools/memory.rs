@@ -17,7 +17,7 @@ fn path(text: &str) -> VaultPath {
 }
 
 async fn text(desk: &Desk, at: &str) -> String {
-    desk.documents.read_text(&path(at)).unwrap().unwrap()
+    desk.documents.files().read_text(&path(at)).unwrap().unwrap()
 }
 
 async fn query(desk: &Desk, arguments: Value) -> Vec<Value> {
@@ -68,7 +68,7 @@ async fn what_people_change_is_read_back() {
     let mut edited = lines.collect::<Vec<_>>().join("\n").replace("Lives in Bonn", "Lives in Kiel");
     edited.push_str("\n- Sings in a choir\n\nA note of mine.\n");
     let seen = ContentHash::new(before.as_bytes());
-    desk.documents.write(&path("users/ann/facts.md"), edited.as_bytes(), Some(seen)).unwrap();
+    desk.documents.files().write(&path("users/ann/facts.md"), edited.as_bytes(), Some(seen)).unwrap();
     desk.call("memory.create", json!({"kind": "fact", "fact": "Plays chess"})).await;
     let records = text(&desk, "users/ann/memory/facts.json").await;
     assert!(
@@ -94,7 +94,7 @@ async fn what_is_remembered_opens_nothing_and_broken_records_are_left_alone() {
     let found = query(&desk, json!({})).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let at = path("users/ann/memory/preferences.json");
-    desk.documents.write(&at, b"{ not json", None).unwrap();
+    desk.documents.files().write(&at, b"{ not json", None).unwrap();
     let output = desk.call("memory.create", json!({"kind": "preference", "name": "a", "value": "b"})).await;
     assert!(
         output.status == CallStatus::Error && words(&output).contains("nothing was changed"),
@@ -108,7 +108,7 @@ async fn what_is_remembered_opens_nothing_and_broken_records_are_left_alone() {
 async fn documents_are_read_by_path_section_and_lines() {
     let mut desk = desk();
     let memory = "# Notes\n\n## Tea\n\ngreen\n\n## Coffee\n\nblack\n";
-    desk.documents.write(&path("users/ann/notes.md"), memory.as_bytes(), None).unwrap();
+    desk.documents.files().write(&path("users/ann/notes.md"), memory.as_bytes(), None).unwrap();
     let read = |arguments: Value| desk.call("doc.read", arguments);
     assert_eq!(
         words(&read(json!({"path": "users/ann/notes.md", "section": "Tea"})).await),

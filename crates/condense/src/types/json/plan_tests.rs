@@ -19,7 +19,8 @@ fn with_plan(text: &str, query: Option<&str>, budget: usize, check: impl FnOnce(
     let job = Job::new(&request, KnownText::from_request(&request));
     let renderer = Renderer::new(&job, Header::Full);
     let tree = Document::parse_lenient(text).unwrap();
-    let view = View::new(&job, &tree, Grids::largest(&tree, counter.workers()), Words::of(text, query), &renderer);
+    let view =
+        View::new(&job, &tree, Grids::largest(&tree, counter.workers()), Words::of(text, query), &renderer);
     let grid = view.grid(1).unwrap();
     check(Planner { view: &view, grid: &grid, budget }.plan(), &grid);
 }
